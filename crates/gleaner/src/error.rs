@@ -1,0 +1,111 @@
+//! Failures, sorted by what the caller can do about them.
+
+use tokio_postgres::error::SqlState;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The declaration does not fit the table. Every mistake is in the list, with what to write instead.
+    #[error("{} in the declaration of {queue}:\n{}", count(mistakes.len()), bullets(mistakes))]
+    Declaration { queue: String, mistakes: Vec<crate::plan::Mistake> },
+
+    /// The file is not a declaration.
+    #[error("{file}: {source}")]
+    Syntax { file: String, source: toml::de::Error },
+
+    /// No queue of that name is attached here.
+    #[error("there is no queue {name:?} here; attached are: {}", if known.is_empty() { "none (run `gleaner migrate`)".to_owned() } else { known.join(", ") })]
+    UnknownQueue { name: String, known: Vec<String> },
+
+    /// The acts of this queue do not take part in what was asked.
+    #[error("queue {queue} {what}")]
+    Unsupported { queue: String, what: String },
+
+    /// PostgreSQL refused or could not be reached; whether the write landed is unknown.
+    #[error("{act}: {}", describe(source))]
+    Database { act: String, source: tokio_postgres::Error },
+
+    /// No connection to PostgreSQL.
+    #[error("connect to PostgreSQL: {0}")]
+    Connect(String),
+
+    /// Another run holds the migration lock and did not finish in time.
+    #[error("another migration is running (held by {holder} for {age}); try again when it has ended")]
+    MigrationBusy { holder: String, age: String },
+
+    /// A change to the table kept waiting for a lock.
+    #[error("{act}: gave up after {tries} tries because the table is in use; {blockers}")]
+    TableBusy { act: String, tries: u32, blockers: String },
+
+    /// Not something a user can cause; the sentence says what.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Error {
+    /// Context for a database error, phrased as an act: `.map_err(Error::doing("claim"))`.
+    pub fn doing(act: impl Into<String>) -> impl FnOnce(tokio_postgres::Error) -> Self {
+        move |source| Self::Database { act: act.into(), source }
+    }
+
+    /// The SQLSTATE, where PostgreSQL gave one.
+    pub fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Database { source, .. } => source.code(),
+            _ => None,
+        }
+    }
+
+    /// Whether the same call may succeed a moment later: connection trouble, deadlock, serialization, shutdown, lock timeout.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Connect(_) | Self::MigrationBusy { .. } | Self::TableBusy { .. } => true,
+            Self::Database { source, .. } => is_transient(source),
+            _ => false,
+        }
+    }
+}
+
+/// Whether PostgreSQL, or the way to it, is only momentarily in trouble.
+pub fn is_transient(error: &tokio_postgres::Error) -> bool {
+    let Some(code) = error.code() else {
+        // Without a code the error came from the connection, or from our own types.
+        return error.is_closed() || std::error::Error::source(error).is_some_and(|s| s.is::<std::io::Error>());
+    };
+    matches!(&code.code()[..2], "08" | "40" | "53" | "57")
+        || *code == SqlState::LOCK_NOT_AVAILABLE
+        || *code == SqlState::OBJECT_IN_USE
+}
+
+/// The server's own words and hint; the driver's `db error` says nothing.
+pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => {
+            let mut text = format!("{} ({})", db.message(), db.code().code());
+            for more in [db.detail(), db.hint()].into_iter().flatten() {
+                text.push_str("\n  ");
+                text.push_str(more);
+            }
+            text
+        }
+        None => {
+            let mut text = error.to_string();
+            let mut source = std::error::Error::source(error);
+            while let Some(inner) = source {
+                text = format!("{text}: {inner}");
+                source = inner.source();
+            }
+            text
+        }
+    }
+}
+
+fn count(n: usize) -> String {
+    if n == 1 { "1 mistake".to_owned() } else { format!("{n} mistakes") }
+}
+
+fn bullets(mistakes: &[crate::plan::Mistake]) -> String {
+    mistakes.iter().map(|m| format!("  - {m}")).collect::<Vec<_>>().join("\n")
+}

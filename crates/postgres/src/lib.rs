@@ -1,0 +1,66 @@
+//! A private PostgreSQL for people who have none running: found on the machine, started on a unix socket with its data in
+//! a directory of its own, adopted when it outlived its parent, stopped without a trace.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), gleaner_postgres::Error> {
+//! use gleaner_postgres::{Cluster, Home, Options};
+//!
+//! let cluster = Cluster::start(Options::new(Home::from_env()?)).await?;
+//! println!("psql '{}'", cluster.url());
+//! cluster.stop().await
+//! # }
+//! ```
+//!
+//! # Layout
+//!
+//! - [`find`]: which PostgreSQL is on this machine; `advice` names the command that installs one.
+//! - [`home`]: where everything is kept, and who holds it (`lock`).
+//! - [`cluster`]: start, adopt, restart, stop. It stands on `init` (a new data directory), `settings` (sized by
+//!   `machine`), `account` (root may not run PostgreSQL), `socket` (a new directory per start), `keeper` (the child
+//!   process and the thread it dies with), `pid` (which servers live in a data directory), `connect` (is it ready).
+//! - [`status`], [`down`], [`reset`]: the same home seen from another process; `state` is the note they read.
+//! - [`testing`]: one throw-away server per test process, a database per test, and servers to crash.
+//!
+//! # Invariants
+//!
+//! - One data directory never has two servers. The parent holds a lock on the home, and `postmaster.pid` is removed only
+//!   when no PostgreSQL process has its working directory in the data directory.
+//! - A data directory is complete or absent: it is initialised beside its place, flushed, and renamed.
+//! - A server does not outlive its parent on Linux; where it does, the next start adopts it.
+//! - What a person wrote into `postgresql.conf` is neither overwritten nor overruled, except for where the server listens.
+
+mod account;
+mod advice;
+pub mod cluster;
+mod connect;
+pub mod down;
+mod error;
+pub mod find;
+pub mod home;
+mod init;
+mod keeper;
+mod lock;
+mod machine;
+mod options;
+mod pid;
+pub mod reset;
+mod settings;
+mod socket;
+mod state;
+pub mod status;
+pub mod testing;
+
+pub use cluster::Cluster;
+pub use down::{Stopped, down};
+pub use error::Error;
+pub use find::{Installation, Search, Version};
+pub use home::Home;
+pub use options::{Options, ParentDeath};
+pub use reset::reset;
+pub use status::{Phase, Running, Status, status};
+
+/// What most functions here return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The superuser of a private cluster, and the database made for it.
+pub const NAME: &str = "gleaner";

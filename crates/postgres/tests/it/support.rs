@@ -1,0 +1,197 @@
+//! The world the tests need: a scratch directory, and a parent process that can be killed.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use gleaner_postgres::{Home, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, User};
+
+/// A directory that is removed at the end of the test.
+#[derive(Debug)]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "gleaner-it-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn home(&self) -> Result<Home> {
+        Ok(Home::at(self.0.join("home"))?)
+    }
+
+    pub(crate) fn options(&self) -> Result<Options> {
+        Ok(Options::new(self.home()?))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Somebody who is not root: `nobody` when the tests run as root, else whoever runs them.
+pub(crate) fn ordinary_user() -> Result<User> {
+    let user = if is_root() {
+        User::from_name("nobody")?
+    } else {
+        User::from_uid(nix::unistd::geteuid())?
+    };
+    user.context("an ordinary user")
+}
+
+/// `gleaner-postgres` in a process of its own, ready.
+#[derive(Debug)]
+pub(crate) struct Parent {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Parent {
+    pub(crate) fn start(home: &Home) -> Result<Self> {
+        Self::run(Command::new(env!("CARGO_BIN_EXE_gleaner-postgres")), home)
+    }
+
+    /// As an ordinary user, with a copy of the program where that user can reach it.
+    pub(crate) fn start_as(user: &User, scratch: &Scratch, home: &Home) -> Result<Self> {
+        let program = scratch.path().join("gleaner-postgres");
+        // Copied by another process: a file we had open for writing could not be run while another test forks.
+        let copied = Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_gleaner-postgres"))
+            .arg(&program)
+            .status()?;
+        anyhow::ensure!(copied.success(), "cp failed");
+        let mut command = Command::new(program);
+        command.current_dir("/");
+        if is_root() {
+            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+        }
+        Self::run(command, home)
+    }
+
+    pub(crate) fn run(mut command: Command, home: &Home) -> Result<Self> {
+        let mut child = command
+            .env("GLEANER_HOME", home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut url)?;
+        if url.is_empty() {
+            let mut errors = String::new();
+            child
+                .stderr
+                .take()
+                .context("stderr")?
+                .read_to_string(&mut errors)?;
+            child.wait()?;
+            bail!("{errors}");
+        }
+        Ok(Self {
+            child,
+            url: url.trim().to_owned(),
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill(Pid::from_raw(self.child.id().try_into()?), signal)?)
+    }
+
+    pub(crate) fn wait(&mut self) -> Result<ExitStatus> {
+        Ok(self.child.wait()?)
+    }
+
+    /// Kills it and does not wait for anything but its own end.
+    pub(crate) fn kill_nine(mut self) -> Result<()> {
+        self.signal(Signal::SIGKILL)?;
+        self.wait()?;
+        Ok(())
+    }
+
+    pub(crate) fn stop(mut self) -> Result<ExitStatus> {
+        self.signal(Signal::SIGTERM)?;
+        self.wait()
+    }
+}
+
+impl Drop for Parent {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.signal(Signal::SIGTERM);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The server processes (not their sessions) whose command line names this data directory.
+pub(crate) fn servers_on(home: &Home) -> Result<Vec<u32>> {
+    let data = home.data();
+    let wanted = data.to_str().context("a path of text")?;
+    let output = Command::new("ps").args(["-eo", "pid=,args="]).output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let servers = text.lines().filter(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next().is_some_and(|program| program.ends_with("/postgres")) && words.any(|word| word == wanted)
+    });
+    servers
+        .map(|line| Ok(line.split_whitespace().next().context("a pid")?.parse()?))
+        .collect()
+}
+
+/// Waits for something that happens soon, or says what did not.
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !holds()? {
+        anyhow::ensure!(Instant::now() < end, "{what}: not within 20 s");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+/// One value, as text.
+pub(crate) async fn value(url: &str, query: &str) -> Result<String> {
+    let client = gleaner_postgres::testing::connect(url).await?;
+    for message in client.simple_query(query).await? {
+        if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
+            return Ok(row.get(0).unwrap_or_default().to_owned());
+        }
+    }
+    bail!("no row: {query}")
+}
+
+pub(crate) async fn execute(url: &str, statement: &str) -> Result<()> {
+    Ok(gleaner_postgres::testing::connect(url)
+        .await?
+        .batch_execute(statement)
+        .await?)
+}

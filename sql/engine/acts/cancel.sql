@@ -1,0 +1,77 @@
+{%- from "macros.sql" import definer, tenant_param, tenant_arg, tenant_is, lease_after_other, clear_holder, error_value, as_time -%}
+/*
+ * Ends rows that nobody should work any more, in any unfinished status, running included: the holder learns at its next call,
+ * whose lease no longer fits.
+ */
+create or replace function gleaner.cancel_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[], p_reason text default null)
+returns table (id {{ key.type }}, outcome text, status text)
+language plpgsql
+{{ definer() }}
+as $cancel$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+    v_done {{ key.type }}[];
+begin
+    -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
+    perform from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = any (p_ids) order by q.{{ key.column }} for no key update;
+    with changed as (
+        update {{ table }} as q
+        set {{ status.column }} = {{ status.cancelled }},
+            {{ col.due }} = null,
+            {{ col.lease }} = {{ lease_after_other("q") }},
+{%- if error %}
+            {{ error.column }} = case when p_reason is null then q.{{ error.column }} else {{ error_value("q", "'Cancelled'", "p_reason", "gleaner.caller_session()", "q." ~ col.attempts) }} end,
+{%- endif %}
+{%- if finished %}
+            {{ finished.column }} = {{ as_time("v_now", finished.type) }},
+{%- endif %}
+{{ clear_holder() }}
+        where {{ tenant_is("q") }}q.{{ key.column }} = any (p_ids) and {{ claimable }}
+        returning q.{{ key.column }} as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select '{{ name }}', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
+    from unnest(v_done) as d;
+    return query
+    select u.id,
+           case when u.id = any (v_done) then 'done' when q.{{ key.column }} is null then 'gone' else 'already' end,
+           q.{{ status.column }}::text
+    from unnest(p_ids) as u (id)
+    left join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = u.id;
+end
+$cancel$;
+
+/*
+ * The same for every unfinished row whose columns have the given values, such as all of one contact:
+ * select * from gleaner.cancel_{{ name }}_matching('{"…": …}').
+ */
+create or replace function gleaner.cancel_{{ name }}_matching({{ tenant_param() }}p_match jsonb, p_reason text default null)
+returns table (id {{ key.type }}, outcome text, status text)
+language plpgsql
+{{ definer() }}
+as $cancel$
+#variable_conflict use_column
+declare
+    v_condition text;
+    v_unknown   text;
+    v_ids       {{ key.type }}[];
+begin
+    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+           string_agg(k, ', ') filter (where not exists (
+               select from pg_attribute as a where a.attrelid = {{ table_literal }}::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
+    into v_condition, v_unknown
+    from jsonb_object_keys(p_match) as k;
+    if v_condition is null then
+        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_{{ name }}.';
+    end if;
+    if v_unknown is not null then
+        raise exception 'no such column in {{ table }}: %', v_unknown using errcode = '42703';
+    end if;
+    execute format(
+        'select coalesce(array_agg(q.{{ key.column }} order by q.{{ key.column }}), ''{}'') from {{ table_in_text }} as q, jsonb_populate_record(null::{{ table_in_text }}, $1) as m where {{ claimable_in_text }} and %s', v_condition)
+    into v_ids using p_match{% if tenant %} || jsonb_build_object('{{ tenant.name }}', p_tenant){% endif %};
+    return query select * from gleaner.cancel_{{ name }}({{ tenant_arg() }}v_ids, p_reason);
+end
+$cancel$;

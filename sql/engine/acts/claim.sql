@@ -1,0 +1,484 @@
+{%- from "macros.sql" import definer, tenant_param, tenant_is, as_time, waiting_since, keep_open, error_value -%}
+{#- One probe: lanes that have a due row, then the rows themselves, locked by the index. -#}
+{%- macro probe(class, condition, at) %}
+{%- if kind %}
+            if p_kinds is null then
+                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
+                with recursive kinds as (
+                    (select {{ kind.of }} as kind from {{ table }} as q
+                     where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} order by {{ kind.of }} limit 1)
+                    union all
+                    select (select {{ kind.of }} from {{ table }} as q
+                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ kind.of }} > kinds.kind
+                            order by {{ kind.of }} limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+            end if;
+{%- endif %}
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg({% if kind %}l.kind{% else %}''::text{% endif %} order by l.class{% if kind %}, l.kind{% endif %}), '{}'),
+                   coalesce(array_agg(l.class order by l.class{% if kind %}, l.kind{% endif %}), '{}')
+            into v_lane_kind, v_lane_class
+            from (select {% if kind %}k.kind, {% endif %}c.class
+                  from {% if kind %}unnest(v_kinds) as k (kind) cross join {% endif %}generate_series(0, {{ priority.last if priority else 0 }}) as c (class)) as l
+            where exists (
+                select from {{ table }} as q
+                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
+{%- if kind %}
+                  and {{ kind.of }} = l.kind
+{%- endif %}
+{%- if priority %}
+                  and {{ priority.of }} = l.class
+{%- endif %}
+                  and {{ at }} <= v_by
+                  and ({{ at }}, q.{{ key.column }}) > (
+                      coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '1'])::{{ key.type }}, {{ key.min }})));
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text{% if kind %} || ':' || v_lane_kind[i]{% endif %}, '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text{% if kind %} || ':' || v_lane_kind[i]{% endif %}, '1'])::{{ key.type }}, {{ key.min }}) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select {{ at }} as at, q.{{ key.column }} as id
+                            from {{ table }} as q
+                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
+{%- if kind %}
+                              and {{ kind.of }} = l.kind
+{%- endif %}
+{%- if priority %}
+                              and {{ priority.of }} = l.class
+{%- endif %}
+                              and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
+                            order by {{ at }}, q.{{ key.column }}
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * {{ priority.head_start if priority else "interval '0'" }}, p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
+                into v_keys, v_odd, v_at, v_lane
+                from (
+                    select p.id, p.odd, p.at, l.lane,
+                           p.at + l.class * {{ priority.head_start if priority else "interval '0'" }} as rank
+                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                    cross join lateral (
+                        select q.{{ key.column }} as id, {{ at }} as at,
+                               (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
+                        from {{ table }} as q
+                        where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
+{%- if kind %}
+                          and {{ kind.of }} = l.kind
+{%- endif %}
+{%- if priority %}
+                          and {{ priority.of }} = l.class
+{%- endif %}
+                          and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
+                          and q.{{ key.column }} <> all (v_passed)
+                        order by {{ at }}, q.{{ key.column }}
+                        limit l.take
+                        for no key update skip locked
+                    ) as p
+                    order by rank, p.id
+                    limit v_left
+                ) as p;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+{%- endmacro -%}
+{#- The change a claim makes to the rows in `keys`. -#}
+{%- macro take(keys, started) %}
+                update {{ table }} as q
+                set {{ status.column }} = {{ status.taken }},
+                    {{ col.due }} = v_now + coalesce(p_hold, {{ hold }}),
+{%- if owner %}
+                    {{ col.open }} = {{ keep_open("q", "v_now + coalesce(p_hold, " ~ hold ~ ")") }},
+{%- endif %}
+                    {{ col.lease }} = greatest(q.{{ col.lease }} + 1, v_lease),
+                    {{ col.deadline }} = v_now + {{ deadline }},
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    {{ col.lost }} = q.{{ col.lost }} + {{ lost_now }},
+{%- if recovered %}
+                    {{ recovered.column }} = case when {{ lost_now }} = 1 then {{ recovered_value }} else q.{{ recovered.column }} end,
+{%- endif %}
+                    {{ col.started }} = {{ started }},
+                    {{ col.agent }} = p_agent,
+                    {{ col.session }} = v_session
+{%- if holder.by %},
+                    {{ holder.by.column }} = v_holder
+{%- endif %}
+{%- if holder.at %},
+                    {{ holder.at.column }} = {{ as_time("v_now", holder.at.type) }}
+{%- endif %}
+                where {{ tenant_is("q") }}q.{{ key.column }} = any ({{ keys }})
+{%- endmacro -%}
+/*
+ * Takes up to p_limit rows for p_agent{% if owner %}: its owner's own first, then those that belong to nobody, then what other
+ * owners left standing longer than they allow{% endif %}. Each probe runs on its own index, in order of due time, then key.
+ *
+ * Changes  status to running, a new lease, due_at to the end of the hold; counts a lost lease, and buries what lost too many.
+ * Races    skip locked: no row is handed out twice and no caller waits for another.
+ * Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
+ * Agent    null: the caller is known by its sign-in alone and will end the work by plain updates, as the specs' programs do.
+ * Repeats  with the same p_request the same rows come back, for as long as their leases stand.
+ */
+create or replace function gleaner.claim_{{ name }}(
+    {{ tenant_param() }}p_agent text,
+    p_limit integer default 1,
+{%- if owner %}
+    p_owner {{ owner.type }} default null,
+    p_classes text[] default '{own,global,stale}',
+{%- endif %}
+{%- if kind %}
+    p_kinds text[] default null,
+{%- endif %}
+    p_request uuid default null,
+    p_started boolean default false,
+    p_hold interval default null,
+    p_early interval default '0'
+{%- if holder.by %},
+    p_holder text default null
+{%- endif %}
+) returns setof {{ table }}
+language plpgsql
+{{ definer() }}
+as $claim$
+declare
+    -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
+    v_now        timestamptz := clock_timestamp();
+    v_by         timestamptz := v_now + p_early;
+    v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
+    v_session    text        := gleaner.caller_session();
+    v_left       integer     := least(p_limit, 10000);
+    v_total      integer     := 0;
+    v_class      text;
+    v_keys       {{ key.type }}[];
+    v_odd        boolean[];
+    v_at         timestamptz[];
+    v_lane       integer[];
+    v_fine       {{ key.type }}[];
+    v_passed     {{ key.type }}[];
+    v_taken      {{ key.type }}[] := '{}';
+    v_buried     integer;
+    v_count      integer;
+    v_alone      boolean := false;
+    v_lane_kind  {{ kind.type if kind else "text" }}[];
+    v_lane_class integer[];
+    v_take       integer[];
+    v_floor_at   timestamptz[];
+    v_floor_key  {{ key.type }}[];
+    v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_{{ name }}', true), '')::jsonb, '{}');
+    v_floor      jsonb;
+    v_place      text;
+    v_hidden     boolean := false;
+    v_begun      timestamptz;
+    v_slow       interval;
+    v_row        {{ table }};
+    v_reason     text;
+    v_lost       integer;
+{%- if kind %}
+    v_kinds      {{ kind.type }}[] := p_kinds::{{ kind.type }}[];
+{%- endif %}
+{%- if owner %}
+    v_classes    text[] := array(select c from unnest(array['own', 'global', 'stale']) as c where c = any (p_classes));
+    v_refused    boolean := false;
+    v_mended     {{ key.type }}[];
+{%- else %}
+    v_classes    text[] := '{global}';
+{%- endif %}
+{%- if holder.by %}
+    v_holder     {{ holder.by.type }};
+{%- endif %}
+begin
+    perform gleaner.require_read_committed();
+    if p_agent = '' then
+        raise exception 'the agent id is empty' using errcode = 'GL002',
+            hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+{%- if owner %}
+    p_owner := gleaner.own_{{ name }}(p_owner);
+{%- endif %}
+{%- if holder.by %}
+{%- if holder.by.type == "uuid" %}
+    v_holder := coalesce(p_holder::uuid, gleaner.caller_uid());
+{%- if owner.user %}
+    if v_holder is null and p_owner is not null then
+        select o.{{ owner.user }} into v_holder from {{ owner.table }} as o where o.{{ owner.key }} = p_owner;
+    end if;
+{%- endif %}
+{%- else %}
+    v_holder := coalesce(p_holder, p_agent);
+{%- endif %}
+{%- endif %}
+
+    if p_request is not null then
+        insert into gleaner.request (queue, id, at) values ('{{ name }}', p_request, v_now) on conflict do nothing;
+        if not found then
+            return query
+            select q.*
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id::{{ key.type }}
+            where r.queue = '{{ name }}' and r.id = p_request
+              and q.{{ col.lease }} = k.lease and q.{{ status.column }} in ({{ status.held }})
+            order by k.n;
+            return;
+        end if;
+    end if;
+
+    -- Rows that refused a change a moment ago are stepped over for a while.
+    v_passed := array(select o.key::{{ key.type }} from gleaner.offender as o where o.queue = '{{ name }}' and o.until > v_now);
+
+    <<passes>>
+    for v_pass in 1 .. 2 loop
+        -- Second pass: nothing was found, but a floor hid part of the line. A floor never reports "empty".
+        if v_pass = 2 then
+            exit when v_total > 0 or not v_hidden;
+            v_floors := '{}';
+        end if;
+
+        <<classes>>
+        foreach v_class in array v_classes{% if owner %} || '{shared}'::text[]{% endif %} loop
+{%- if owner %}
+            continue when v_class = 'own' and p_owner is null;
+            -- The exact look, owner by owner: needed when policies changed after rows were stamped with them.
+            continue when v_class = 'shared' and ('stale' <> all (p_classes) or not (v_refused or v_total = 0));
+{%- endif %}
+
+            <<fill>>
+            loop
+                exit passes when v_left <= 0 or v_alone;
+                v_begun := clock_timestamp();
+                v_place := v_class{% if owner %} || case when v_class = 'own' then ':' || p_owner::text else '' end{% endif %}{% if tenant %} || '@' || p_tenant::text{% endif %};
+                v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
+                                then v_floors #> array[v_place, 'lanes'] end;
+                v_hidden := v_hidden or v_floor is not null;
+{%- if owner %}
+                if v_class = 'own' then
+{{- probe("own", "q." ~ owner.column ~ " = p_owner", "q." ~ col.due) }}
+                elsif v_class = 'global' then
+{{- probe("global", "q." ~ owner.column ~ " is null", "q." ~ col.due) }}
+                elsif v_class = 'stale' then
+{{- probe("stale", "q." ~ owner.column ~ " is not null and q." ~ col.open ~ " is not null", "q." ~ col.open) }}
+                    -- open_at only orders the line. Whether the row may be taken is for its owner's row to say, now.
+                    with policy as (
+                        select k.n, k.id,
+                               q.{{ owner.column }} is not distinct from p_owner or ({{ owner.shared }} and {{ waiting_since("q") }} + {{ owner.open_after }} <= v_by) as open,
+                               case when {{ owner.shared }} then greatest({{ waiting_since("q") }} + {{ owner.open_after }}, q.{{ col.due }}) end as open_at
+                        from unnest(v_keys) with ordinality as k (id, n)
+                        join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
+{%- if owner.table %}
+                        left join {{ owner.table }} as o on o.{{ owner.key }} = q.{{ owner.column }}
+{%- endif %}
+                    ), mended as (
+                        -- A refused row gets the time its owner's policy gives it, or it would be read by every claim.
+                        update {{ table }} as q
+                        set {{ col.open }} = policy.open_at
+                        from policy
+                        where {{ tenant_is("q") }}q.{{ key.column }} = policy.id and policy.open is not true
+                        returning q.{{ key.column }} as id
+                    )
+                    select coalesce(array_agg(policy.id), '{}')
+                    into v_mended
+                    from policy where policy.open is not true;
+                    if cardinality(v_mended) > 0 then
+                        v_refused := true;
+                        select coalesce(array_agg(v_keys[s] order by s), '{}'), coalesce(array_agg(v_odd[s] order by s), '{}'),
+                               coalesce(array_agg(v_at[s] order by s), '{}'), coalesce(array_agg(v_lane[s] order by s), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from generate_subscripts(v_keys, 1) as s
+                        where v_keys[s] <> all (v_mended);
+                    end if;
+                else
+                    -- Per owner that shares, straight from the owner's own line: exact whatever rows were stamped with.
+                    with recursive fields as (
+                        (select q.{{ owner.column }} as owner{% if kind %}, {{ kind.of }} as kind{% endif %}
+                         from {{ table }} as q
+                         where {{ tenant_is("q") }}q.{{ owner.column }} is not null and {{ claimable }}
+                         order by q.{{ owner.column }}{% if kind %}, {{ kind.of }}{% endif %} limit 1)
+                        union all
+                        select next.owner{% if kind %}, next.kind{% endif %}
+                        from fields
+                        cross join lateral (
+                            select q.{{ owner.column }} as owner{% if kind %}, {{ kind.of }} as kind{% endif %}
+                            from {{ table }} as q
+                            where {{ tenant_is("q") }}q.{{ owner.column }} is not null and {{ claimable }}
+                              and {% if kind %}(q.{{ owner.column }}, {{ kind.of }}) > (fields.owner, fields.kind){% else %}q.{{ owner.column }} > fields.owner{% endif %}
+                            order by q.{{ owner.column }}{% if kind %}, {{ kind.of }}{% endif %} limit 1
+                        ) as next
+                    ), lanes as (
+                        select f.owner{% if kind %}, f.kind{% endif %}, c.class, {{ owner.open_after }} as open_after
+                        from (select * from fields limit 2000) as f
+{%- if owner.table %}
+                        join {{ owner.table }} as o on o.{{ owner.key }} = f.owner
+{%- endif %}
+                        cross join generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
+                        where {{ owner.shared }} and f.owner is distinct from p_owner
+{%- if kind %}
+                          and (p_kinds is null or f.kind = any (p_kinds::{{ kind.type }}[]))
+{%- endif %}
+                    ), share as (
+                        select greatest(1, ceil(v_left::numeric / greatest(count(*), 1)))::integer as take from lanes
+                    )
+                    select coalesce(array_agg(p.id order by p.at, p.id), '{}'), coalesce(array_agg(p.odd order by p.at, p.id), '{}')
+                    into v_keys, v_odd
+                    from (
+                        select p.*
+                        from lanes
+                        cross join share
+                        cross join lateral (
+                            select q.{{ key.column }} as id, q.{{ col.due }} as at,
+                                   (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
+                            from {{ table }} as q
+                            where {{ tenant_is("q") }}q.{{ owner.column }} = lanes.owner and {{ claimable }}
+{%- if kind %}
+                              and {{ kind.of }} = lanes.kind
+{%- endif %}
+{%- if priority %}
+                              and {{ priority.of }} = lanes.class
+{%- endif %}
+                              and q.{{ col.due }} <= v_by - lanes.open_after
+                              and q.{{ key.column }} <> all (v_passed)
+                            order by q.{{ col.due }}, q.{{ key.column }}
+                            limit share.take
+                            for no key update skip locked
+                        ) as p
+                        order by p.at, p.id
+                        limit v_left
+                    ) as p;
+                    v_at := '{}';
+                end if;
+{%- else %}
+{{- probe("global", "true", "q." ~ col.due) }}
+{%- endif %}
+
+                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
+                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
+                -- twenty times the slow look has passed.
+                v_slow := clock_timestamp() - v_begun;
+                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                    v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
+                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + 20 * v_slow) end,
+                        'lanes', coalesce(v_floor, '{}') || (
+                            select jsonb_object_agg(v_lane_class[f.lane]::text{% if kind %} || ':' || v_lane_kind[f.lane]{% endif %}, jsonb_build_array(f.at, f.id))
+                            from (select distinct on (u.lane) u.lane, u.at, u.id
+                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                  order by u.lane, u.at desc, u.id desc) as f)));
+                    perform set_config('gleaner.floor_{{ name }}', v_floors::text, false);
+                end if;
+                exit fill when cardinality(v_keys) = 0;
+
+                v_fine := v_keys;
+                v_buried := 0;
+                if true = any (v_odd) then
+                    v_fine := '{}';
+                    for v_i in 1 .. cardinality(v_keys) loop
+                        if not v_odd[v_i] then
+                            v_fine := v_fine || v_keys[v_i];
+                            continue;
+                        end if;
+                        select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = v_keys[v_i];
+                        v_lost := v_row.{{ col.lost }} + case when v_row.{{ status.column }} in ({{ status.held }}) and v_row.{{ col.started }} >= 1 then 1 else 0 end;
+                        v_reason := {{ poison_reason }};
+                        if v_reason is not null then
+                            perform gleaner.rest_{{ name }}(v_row, v_reason, {{ poison_category }}, v_row.{{ col.attempts }}, v_lost);
+                            v_buried := v_buried + 1;
+                        elsif v_total = 0 and cardinality(v_fine) = 0 then
+                            -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
+                            v_fine := array[v_keys[v_i]];
+                            v_alone := true;
+                            exit;
+                        else
+                            v_passed := v_passed || v_keys[v_i];
+                        end if;
+                    end loop;
+                end if;
+
+                if cardinality(v_fine) > 0 then
+                    begin
+                        return query
+                        with taken as (
+{{- take("v_fine", "case when p_started or v_alone then 1 else 0 end") }}
+                            returning q.*
+                        )
+                        select taken.*
+                        from taken
+                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.{{ key.column }}
+                        order by k.n;
+                        get diagnostics v_count = row_count;
+                    exception when integrity_constraint_violation or data_exception or raise_exception then
+                        v_count := -1;
+                    end;
+                    if v_count < cardinality(v_fine) then
+                        -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
+                        -- One by one, so that the others are worked, and the offender is noted.
+                        for v_i in 1 .. cardinality(v_fine) loop
+                            if v_count > 0 and exists (select from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = v_fine[v_i] and q.{{ col.lease }} >= v_lease and q.{{ col.agent }} is not distinct from p_agent) then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                                continue;
+                            end if;
+                            v_reason := 'a trigger swallowed the claim';
+                            begin
+                                return query
+{{- take("array[v_fine[v_i]]", "case when p_started or v_alone then 1 else 0 end") }}
+                                returning q.*;
+                                get diagnostics v_buried = row_count;
+                            exception when integrity_constraint_violation or data_exception or raise_exception then
+                                v_buried := 0;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_buried = 1 then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                            else
+                                v_passed := v_passed || v_fine[v_i];
+                                insert into gleaner.offender as o (queue, key, until, reason)
+                                values ('{{ name }}', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
+                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
+                        end loop;
+                        v_buried := 1;
+                    else
+                        v_taken := v_taken || v_fine;
+                        v_total := v_total + v_count;
+                        v_left := v_left - v_count;
+                    end if;
+                end if;
+                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0;
+            end loop;
+        end loop;
+    end loop;
+
+    if v_total = 0 and v_hidden then
+        perform set_config('gleaner.floor_{{ name }}', '', false);
+    end if;
+    if p_request is not null and v_total > 0 then
+        update gleaner.request as r
+        set keys = v_taken::text[],
+            leases = array(select q.{{ col.lease }}
+                           from unnest(v_taken) with ordinality as k (id, n)
+                           join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
+                           order by k.n)
+        where r.queue = '{{ name }}' and r.id = p_request;
+    end if;
+end
+$claim$;

@@ -1,0 +1,86 @@
+{%- from "macros.sql" import definer, tenant_param, tenant_is, from_time -%}
+/*
+ * Puts work in, one item or many: p_items is an object or an array of objects whose keys are columns of the table.
+ * Part of the caller's transaction: the row exists when, and only when, that commits. Plain inserts do as well.
+{%- if unique %}
+ * A row waiting with the same {{ unique.column }} stands: with 'skip' its id is returned, with 'replace' it takes the new values.
+ * A running row does not stand in the way, and is never replaced.
+{%- endif %}
+ * Returns  per item, in order: its id and enqueued{{ ", standing or replaced" if unique }}.
+ */
+create or replace function gleaner.enqueue_{{ name }}({{ tenant_param() }}p_items jsonb, p_on_duplicate text default 'skip')
+returns table (id {{ key.type }}, outcome text)
+language plpgsql
+{{ definer() }}
+as $enqueue$
+#variable_conflict use_column
+declare
+    v_item    jsonb;
+    v_names   text[];
+    v_columns text;
+    v_sql     text;
+    v_last    text[];
+    v_update  text;
+    v_since   timestamptz;
+begin
+    if p_on_duplicate not in ('skip', 'replace') then
+        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+        if jsonb_typeof(v_item) <> 'object' then
+            raise exception 'an item must be an object whose keys are columns of {{ table }}, this one is %', v_item using errcode = 'GL002';
+        end if;
+{%- if tenant %}
+        v_item := v_item || jsonb_build_object('{{ tenant.name }}', p_tenant);
+{%- endif %}
+        -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
+        v_since := coalesce({% if due %}{{ from_time("(v_item ->> '" ~ due.name ~ "')::" ~ due.type, due.type) }}, {% endif %}(v_item ->> '{{ col_names.due }}')::timestamptz
+            {%- if created %}, {{ from_time("(v_item ->> '" ~ created.name ~ "')::" ~ created.type, created.type) }}{% endif %}, clock_timestamp());
+        v_item := v_item || jsonb_build_object('{{ col_names.due }}', v_since
+            {%- if owner %}, '{{ col_names.open }}', case when v_item ->> '{{ owner.name }}' is null then v_since
+                else gleaner.open_{{ name }}((v_item ->> '{{ owner.name }}')::{{ owner.type }}, v_since, v_since) end{% endif %});
+        v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
+        if v_names is distinct from v_last then
+            select string_agg(n, ', ') into v_columns
+            from unnest(v_names) as n
+            where not exists (select from pg_attribute as a where a.attrelid = {{ table_literal }}::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
+            if v_columns is not null then
+                raise exception 'no such column in {{ table }}: %', v_columns using errcode = '42703';
+            end if;
+            -- These are the engine's to set; an item that carries them was read from the table and is put in again.
+            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ({{ unique_names }})), '')
+            into v_columns, v_update
+            from unnest(v_names) as n where n not in ({{ engine_names }});
+            v_sql := format('insert into {{ table_in_text }} as q (%s) select %s from jsonb_populate_record(null::{{ table_in_text }}, $1)', v_columns, v_columns);
+            if v_columns = '' then
+                v_sql := 'insert into {{ table_in_text }} as q default values';
+            end if;
+            v_last := v_names;
+        end if;
+{%- if unique %}
+        for v_try in 1 .. 5 loop
+            id := null;
+            if p_on_duplicate = 'replace' and v_update <> '' then
+                execute v_sql || ' on conflict ({{ unique.target }}) where {{ unique.predicate_in_text }} do update set ' || v_update || ' returning q.{{ key.column }}, case when q.xmax = 0 then ''enqueued'' else ''replaced'' end'
+                into id, outcome using v_item;
+                exit;
+            end if;
+            execute v_sql || ' on conflict ({{ unique.target }}) where {{ unique.predicate_in_text }} do nothing returning q.{{ key.column }}'
+            into id using v_item;
+            outcome := 'enqueued';
+            exit when id is not null;
+            -- The row that stands may be newer than this statement's snapshot, or taken by now: look, then try again.
+            select q.{{ key.column }}, 'standing' into id, outcome
+            from {{ table }} as q
+            where {{ tenant_is("q") }}q.{{ unique.column }} = (v_item ->> '{{ unique.name }}')::{{ unique.type }}
+              and q.{{ status.column }} in ({{ status.waiting }}) and q.{{ col.due }} is not null;
+            exit when id is not null;
+        end loop;
+{%- else %}
+        execute v_sql || ' returning q.{{ key.column }}' into id using v_item;
+        outcome := 'enqueued';
+{%- endif %}
+        return next;
+    end loop;
+end
+$enqueue$;

@@ -1,0 +1,77 @@
+{#- Fragments that several acts share. Everything about the queue is a global of the renderer. -#}
+
+{#- Every act is a definer function of the engine's role with a pinned search path: see engine-hazards C. -#}
+{%- macro definer() -%}
+security definer
+set search_path = {{ search_path }}
+{%- endmacro -%}
+
+{#- Parameter and condition that lead every statement of a queue that declares a tenant. -#}
+{%- macro tenant_param() -%}{% if tenant %}p_tenant {{ tenant.type }}, {% endif %}{%- endmacro -%}
+{%- macro tenant_arg() -%}{% if tenant %}p_tenant, {% endif %}{%- endmacro -%}
+{%- macro tenant_is(a) -%}{% if tenant %}{{ a }}.{{ tenant.column }} = p_tenant and {% endif %}{%- endmacro -%}
+
+{#- A time as the table's own column wants it: a `timestamp` is written in the declared zone. -#}
+{%- macro as_time(expr, type) -%}
+{%- if type == "timestamp without time zone" -%}({{ expr }} at time zone {{ zone }}){%- else -%}{{ expr }}{%- endif -%}
+{%- endmacro -%}
+
+{#- When the row began to wait, for alias `a`: its creation, or its appointed time where that is later. -#}
+{%- macro waiting_since(a) -%}
+{%- if created and due -%}greatest({{ from_time(a ~ "." ~ created.column, created.type) }}, {{ from_time(a ~ "." ~ due.column, due.type) }})
+{%- elif created -%}{{ from_time(a ~ "." ~ created.column, created.type) }}
+{%- elif due -%}{{ from_time(a ~ "." ~ due.column, due.type) }}
+{%- else -%}null::timestamptz
+{%- endif -%}
+{%- endmacro -%}
+{%- macro from_time(expr, type) -%}
+{%- if type == "timestamp without time zone" -%}({{ expr }} at time zone {{ zone }}){%- else -%}{{ expr }}{%- endif -%}
+{%- endmacro -%}
+
+{#- The later of what `open_at` was and a new due time; a private row stays private through every act. -#}
+{%- macro keep_open(a, at) -%}
+case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.open }}, {{ at }}) end
+{%- endmacro -%}
+
+{#- A holder who signed in may act for its own sign-in alone; the lease fences all the rest. -#}
+{%- macro same_caller(a) -%}(v_trusted or {{ a }}.{{ col.session }} = v_session){%- endmacro -%}
+
+{#- New lease after an act of the holder, and after anybody else's: the first lets a repeated act be recognised. -#}
+{%- macro lease_after_own(a) -%}{{ a }}.{{ col.lease }} + 1{%- endmacro -%}
+{%- macro lease_after_other(a) -%}greatest({{ a }}.{{ col.lease }} + 2, (extract(epoch from v_now) * 1000000)::bigint){%- endmacro -%}
+
+{#- Clears who holds the row, in the engine's columns and, unless they are kept as a record, in the table's own. -#}
+{%- macro clear_holder() -%}
+        {{ col.deadline }} = null,
+        {{ col.started }} = 0
+{%- if holder.by and not holder.keep %},
+        {{ holder.by.column }} = null
+{%- endif %}
+{%- if holder.at and not holder.keep %},
+        {{ holder.at.column }} = null
+{%- endif %}
+{%- endmacro -%}
+
+{#- The error column's new value: an object, an object inside a jsonb column, or the bare message. -#}
+{%- macro error_value(a, category, message, agent, attempts) -%}
+{%- set object -%}jsonb_build_object('timestamp', v_now, 'type', {{ category }}, 'message', {{ message }}, 'agent_id', {{ agent }}, 'retry_count', {{ attempts }}){%- endset -%}
+{%- if error.path -%}jsonb_set(coalesce({{ a }}.{{ error.column }}, '{}'), {{ error.path }}, {{ object }})
+{%- elif error.type == "jsonb" -%}{{ object }}
+{%- else -%}{{ message }}
+{%- endif -%}
+{%- endmacro -%}
+
+{#- Answers for the rows an act could not change, per row and never by raising. -#}
+{%- macro answers_for_the_rest(ids, leases, already) -%}
+    return query
+    select u.id,
+           case
+               when q.{{ key.column }} is null then 'gone'
+               when {{ already }} then 'already'
+               else 'lost'
+           end,
+           q.{{ status.column }}::text
+    from unnest({{ ids }}, {{ leases }}) as u (id, lease)
+    left join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = u.id
+    where u.id <> all (v_done);
+{%- endmacro -%}

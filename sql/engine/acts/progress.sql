@@ -1,0 +1,72 @@
+{%- from "macros.sql" import definer, tenant_param, tenant_is, same_caller, keep_open, as_time -%}
+/*
+ * Shows life: stage, percent and partial results, for people to see and for the next agent to resume from.
+ * Also extends the lease, so slow work is never stolen while it shows life, up to the hard deadline stored at the claim.
+ * The extension is written only when less than half the hold is left: each one writes every index.
+ */
+create or replace function gleaner.progress_{{ name }}(
+    {{ tenant_param() }}p_id {{ key.type }},
+    p_lease bigint,
+    p_stage text default null,
+    p_percent numeric default null,
+    p_partial jsonb default null
+) returns table (id {{ key.type }}, outcome text, status text, due_at timestamptz)
+language plpgsql
+{{ definer() }}
+as $progress$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_due     timestamptz;
+    v_row     {{ table }};
+begin
+    select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text, null::timestamptz;
+        return;
+    end if;
+    if v_row.{{ col.lease }} is distinct from p_lease or v_row.{{ status.column }} not in ({{ status.held }}) or not {{ same_caller("v_row") }} then
+        return query select p_id, 'lost', v_row.{{ status.column }}::text, null::timestamptz;
+        return;
+    end if;
+    v_due := v_row.{{ col.due }};
+    if v_due - v_now < ({{ hold_of_row }}) / 2 then
+        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+        v_due := greatest(v_due, least(v_now + {{ hold_of_row }}, v_row.{{ col.deadline }}));
+    end if;
+{%- if progress %}
+    if p_stage is not null or p_percent is not null or p_partial is not null
+       or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} <> 2 {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
+{%- else %}
+    if p_partial is not null or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} <> 2 {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
+{%- endif %}
+        update {{ table }} as q
+        set {{ col.started }} = 2,
+            {{ col.due }} = v_due
+{%- if owner %},
+            {{ col.open }} = {{ keep_open("q", "v_due") }}
+{%- endif %}
+{%- if status.claimed %},
+            {{ status.column }} = {{ status.running }}
+{%- endif %}
+{%- if progress %}
+{%- if progress.type == "jsonb" %},
+            {{ progress.column }} = coalesce(q.{{ progress.column }}, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now))
+{%- elif progress.numeric %},
+            {{ progress.column }} = coalesce(p_percent, q.{{ progress.column }})
+{%- else %},
+            {{ progress.column }} = coalesce(p_stage, q.{{ progress.column }})
+{%- endif %}
+{%- endif %}
+{%- if result and result.type == "jsonb" %},
+            {{ result.column }} = case when p_partial is null then q.{{ result.column }}
+                when jsonb_typeof(q.{{ result.column }}) = 'object' and jsonb_typeof(p_partial) = 'object' then q.{{ result.column }} || p_partial
+                else p_partial end
+{%- endif %}
+        where {{ tenant_is("q") }}q.{{ key.column }} = p_id;
+    end if;
+    return query select p_id, 'done', ({{ status.running }})::text, v_due;
+end
+$progress$;

@@ -1,0 +1,57 @@
+{%- from "macros.sql" import definer, error_value, lease_after_other, clear_holder, as_time -%}
+{%- if dead %}
+-- Copies a row that will not be tried again into {{ dead.table }}, with the reason.
+create or replace function gleaner.dead_letter_{{ name }}(p_row {{ table }}, p_reason text) returns void
+language plpgsql
+{{ definer() }}
+as $dead_letter$
+begin
+    insert into {{ dead.table }} ({{ dead.columns }})
+    values ({{ dead.values }});
+end
+$dead_letter$;
+{%- endif %}
+
+/*
+ * Ends a row for good: the failed word and no next try, a dead letter, and a new lease so that nobody's late result counts.
+ * Internal to claim, fail, bury and recover, which hold the row's lock.
+ */
+create or replace function gleaner.rest_{{ name }}(p_row {{ table }}, p_reason text, p_category text, p_attempts integer, p_lost integer) returns void
+language plpgsql
+{{ definer() }}
+as $rest$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+{%- if error and error.path %}
+    p_row.{{ error.column }} := {{ error_value("p_row", "p_category", "p_reason", "coalesce(p_row." ~ col.agent ~ ", p_row." ~ col.session ~ ")", "p_attempts") }};
+{%- endif %}
+{%- if recovered %}
+    if p_lost > p_row.{{ col.lost }} then
+        p_row.{{ recovered.column }} := jsonb_set(coalesce(p_row.{{ recovered.column }}, '{}'), {{ recovered.path }}, to_jsonb(p_lost));
+    end if;
+{%- endif %}
+    update {{ table }} as q
+    set {{ status.column }} = {{ status.failed }},
+        {{ col.due }} = null,
+        {{ col.lease }} = {{ lease_after_other("q") }},
+        {{ col.attempts }} = p_attempts,
+        {{ col.lost }} = p_lost,
+{%- if error and not error.path %}
+        {{ error.column }} = {{ error_value("q", "p_category", "p_reason", "coalesce(q." ~ col.agent ~ ", q." ~ col.session ~ ")", "p_attempts") }},
+{%- elif error %}
+        {{ error.column }} = p_row.{{ error.column }},
+{%- endif %}
+{%- if recovered and not (error and error.column == recovered.column) %}
+        {{ recovered.column }} = p_row.{{ recovered.column }},
+{%- endif %}
+{%- if finished %}
+        {{ finished.column }} = {{ as_time("v_now", finished.type) }},
+{%- endif %}
+{{ clear_holder() }}
+    where {{ "q." ~ tenant.column ~ " = p_row." ~ tenant.column ~ " and " if tenant }}q.{{ key.column }} = p_row.{{ key.column }};
+{%- if dead %}
+    perform gleaner.dead_letter_{{ name }}(p_row, p_reason);
+{%- endif %}
+end
+$rest$;

@@ -1,0 +1,36 @@
+{%- from "macros.sql" import definer, tenant_param, tenant_is, same_caller, answers_for_the_rest -%}
+/*
+ * Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
+ * that went away. Agents that prefetch call it for many rows at once.
+ */
+create or replace function gleaner.start_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[], p_leases bigint[])
+returns table (id {{ key.type }}, outcome text, status text)
+language plpgsql
+{{ definer() }}
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $start$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    {{ key.type }}[];
+begin
+    with changed as (
+        update {{ table }} as q
+        set {{ col.started }} = greatest(q.{{ col.started }}, 1)
+{%- if status.claimed %},
+            {{ status.column }} = {{ status.running }}
+{%- endif %}
+        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
+        where {{ tenant_is("q") }}q.{{ key.column }} = u.id and q.{{ col.lease }} = u.lease
+          and q.{{ status.column }} in ({{ status.held }}) and {{ same_caller("q") }}
+        returning q.{{ key.column }} as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ({{ status.running }})::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+{{ answers_for_the_rest("p_ids", "p_leases", "false") }}
+    end if;
+end
+$start$;

@@ -1,0 +1,8 @@
+-- The signed-in user of the caller's token; null for the service key and for direct logins.
+create or replace function gleaner.caller_uid() returns uuid
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::uuid
+$$;
+comment on function gleaner.caller_uid() is 'The signed-in user of the caller''s token; null without one.';

@@ -1,0 +1,12 @@
+/*
+ * Whether the caller may speak for any owner: the service key and direct database logins may, signed-in users may
+ * speak for themselves alone. A token that does not name the service role is never trusted, whoever set it.
+ */
+create or replace function gleaner.is_trusted() returns boolean
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(nullif(current_setting('role', true), 'none'), session_user) not in ('anon', 'authenticated')
+       and coalesce(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role', 'service_role') = 'service_role'
+$$;
+comment on function gleaner.is_trusted() is 'True for the service key and direct logins: they may act for any owner.';

@@ -1,0 +1,31 @@
+/*
+ * Keeps public.contact_addresses in step with a contact. Whoever may edit a contact need not see the table: definer.
+ */
+create or replace function public.refresh_contact_addresses() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+begin
+    if tg_op = 'UPDATE' then
+        delete from public.contact_addresses as a where a.contact_id = new.id;
+    end if;
+    insert into public.contact_addresses (contact_id, kind, address)
+    select new.id, l.kind, l.address
+    from public.list_contact_addresses(new.email, new.phone_number, new.email_jsonb, new.phone_jsonb) as l;
+    return null;
+end
+$$;
+comment on function public.refresh_contact_addresses() is 'Keeps contact_addresses in step with contacts.';
+revoke all on function public.refresh_contact_addresses() from public, anon, authenticated;
+
+create or replace trigger refresh_contact_addresses
+after insert or update of email, phone_number, email_jsonb, phone_jsonb on public.contacts
+for each row execute function public.refresh_contact_addresses();
+
+-- Contacts that were there before, and all of them when the rules change. Readers see the old set until the commit;
+-- writers wait, as creating the trigger locked them out of contacts, so no edit slips in between.
+delete from public.contact_addresses;
+insert into public.contact_addresses (contact_id, kind, address)
+select c.id, l.kind, l.address
+from public.contacts as c
+cross join lateral public.list_contact_addresses(c.email, c.phone_number, c.email_jsonb, c.phone_jsonb) as l;

@@ -1,0 +1,9 @@
+-- The inbox of activities no contact was found for; order by created_at and limit it, and activities_contact_id_idx serves it.
+create or replace view public.unmatched_activities with (security_invoker = true) as
+select a.id, a.type, a.direction, a.sales_id, a.processing_status, a.raw_data, a.processed_data, a.metadata,
+       a.provider_id, a.created_at
+from public.activities as a
+where a.contact_id is null;
+comment on view public.unmatched_activities is 'Activities without a contact, for a person to link.';
+revoke all on public.unmatched_activities from public, anon, authenticated;
+grant select on public.unmatched_activities to authenticated, service_role;

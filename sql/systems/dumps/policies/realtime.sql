@@ -1,0 +1,15 @@
+-- Where Supabase's realtime publication exists, changes of public.agent_processing_queue are pushed to subscribers, each row to those
+-- who may read it. Our own server reads the log by itself and needs no publication of this name.
+do $realtime$
+begin
+    if exists (select from pg_catalog.pg_publication where pubname = 'supabase_realtime' and not puballtables)
+       and not exists (
+           select from pg_catalog.pg_publication_tables
+           where pubname = 'supabase_realtime' and schemaname = 'public' and tablename = 'agent_processing_queue')
+    then
+        alter publication supabase_realtime add table public.agent_processing_queue;
+    end if;
+exception when insufficient_privilege then
+    raise notice 'public.agent_processing_queue could not be added to the publication supabase_realtime: %', sqlerrm;
+end
+$realtime$;
