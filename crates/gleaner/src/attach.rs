@@ -31,7 +31,13 @@ pub struct Report {
 }
 
 /// Attaches the table, or brings an attached one up to date. Idempotent. `say` is told each step that may take long.
-pub async fn attach(client: &mut Client, declaration: &Declaration, source: &str, options: Options, say: &(dyn Fn(&str) + Sync)) -> Result<Report> {
+pub async fn attach(
+    client: &mut Client,
+    declaration: &Declaration,
+    source: &str,
+    options: Options,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<Report> {
     let plan = Plan::make(client, declaration).await?;
     refuse_second_queue(client, &plan).await?;
     add_missing_words(client, &plan, options, say).await?;
@@ -65,7 +71,8 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
     let Some(known) = registered(client, name).await? else {
         return Err(crate::registry::unknown(client, name).await?);
     };
-    let declaration: Declaration = serde_json::from_value(known.declaration.clone()).map_err(|e| Error::Other(format!("read the stored declaration: {e}")))?;
+    let declaration: Declaration =
+        serde_json::from_value(known.declaration.clone()).map_err(|e| Error::Other(format!("read the stored declaration: {e}")))?;
     let plan = Plan::make(client, &declaration).await?;
     let status = &plan.context["status"];
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
@@ -75,11 +82,14 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
         if running > 0 {
             return Err(Error::Unsupported {
                 queue: name.into(),
-                what: format!("has {running} running rows: let their agents finish, or detach with --force (they stay as they are, held by nobody)"),
+                what: format!(
+                    "has {running} running rows: let their agents finish, or detach with --force (they stay as they are, held by nobody)"
+                ),
             });
         }
     }
-    let columns: Vec<String> = known.added["columns"].as_array().into_iter().flatten().filter_map(|c| c.as_str().map(str::to_owned)).collect();
+    let columns: Vec<String> =
+        known.added["columns"].as_array().into_iter().flatten().filter_map(|c| c.as_str().map(str::to_owned)).collect();
     let users = views_using(client, &plan.table, &columns).await?;
     if !users.is_empty() {
         return Err(Error::Unsupported {
@@ -139,7 +149,10 @@ async fn refuse_second_queue(client: &impl GenericClient, plan: &Plan) -> Result
     let (what, instead) = if name == plan.name {
         (format!("queue {name} is attached to {table}"), format!("choose another name, or run `gleaner detach {name}` first"))
     } else {
-        (format!("{table} is attached already, as queue {name}"), format!("write name = {name:?} to change it, or run `gleaner detach {name}` first"))
+        (
+            format!("{table} is attached already, as queue {name}"),
+            format!("write name = {name:?} to change it, or run `gleaner detach {name}` first"),
+        )
     };
     Err(Error::Declaration { queue: plan.name.clone(), mistakes: vec![Mistake { what, instead }] })
 }
@@ -157,7 +170,10 @@ async fn add_missing_words(client: &impl GenericClient, plan: &Plan, options: Op
             .iter()
             .map(|word| Mistake {
                 what: format!("status word {word:?}: the enum {data_type} has no such value"),
-                instead: format!("use one of {}, or run attach with --add-words (an enum value cannot be removed again)", plan.table.columns[&status.column].labels.join(", ")),
+                instead: format!(
+                    "use one of {}, or run attach with --add-words (an enum value cannot be removed again)",
+                    plan.table.columns[&status.column].labels.join(", ")
+                ),
             })
             .collect();
         return Err(Error::Declaration { queue: plan.name.clone(), mistakes });
@@ -253,7 +269,11 @@ async fn grant_engine(client: &impl GenericClient, plan: &Plan, report: &mut Rep
             return Err(Error::Declaration {
                 queue: plan.name.clone(),
                 mistakes: vec![Mistake {
-                    what: format!("{} has {}row-level security, which would hide its rows from the engine", plan.table.sql(), if forced { "forced " } else { "" }),
+                    what: format!(
+                        "{} has {}row-level security, which would hide its rows from the engine",
+                        plan.table.sql(),
+                        if forced { "forced " } else { "" }
+                    ),
                     instead: format!(
                         "alter role gleaner_engine bypassrls, or: create policy gleaner_engine on {} to gleaner_engine using (true) with check (true)",
                         plan.table.sql()
@@ -347,14 +367,17 @@ async fn fill(client: &impl GenericClient, plan: &Plan, say: &(dyn Fn(&str) + Sy
 }
 
 /// Builds what is missing without blocking writers; rebuilds what an interrupted build left invalid, or an older declaration different.
-async fn build_indexes(client: &impl GenericClient, plan: &Plan, known: Option<&Known>, report: &mut Report, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
+async fn build_indexes(
+    client: &impl GenericClient,
+    plan: &Plan,
+    known: Option<&Known>,
+    report: &mut Report,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
     for index in &plan.indexes {
         let qualified = format!("{}.{}", quote(&plan.table.schema), quote(&index.name));
         let rows = client
-            .query_typed(
-                "select i.indisvalid from pg_index i where i.indexrelid = to_regclass($1)",
-                &[(&qualified, Type::TEXT)],
-            )
+            .query_typed("select i.indisvalid from pg_index i where i.indexrelid = to_regclass($1)", &[(&qualified, Type::TEXT)])
             .await
             .map_err(Error::doing("look for the index"))?;
         let valid = rows.first().map(|r| r.get::<_, bool>(0));
@@ -362,9 +385,16 @@ async fn build_indexes(client: &impl GenericClient, plan: &Plan, known: Option<&
         match valid {
             Some(true) if same => continue,
             Some(_) => {
-                say(&format!("dropping {} {}", if valid == Some(true) { "outdated index" } else { "invalid index left by an interrupted build:" }, index.name));
+                say(&format!(
+                    "dropping {} {}",
+                    if valid == Some(true) { "outdated index" } else { "invalid index left by an interrupted build:" },
+                    index.name
+                ));
                 let concurrently = if plan.table.kind == 'p' { "" } else { "concurrently " };
-                client.batch_execute(&format!("drop index {concurrently}if exists {qualified}")).await.map_err(Error::doing("drop the index"))?;
+                client
+                    .batch_execute(&format!("drop index {concurrently}if exists {qualified}"))
+                    .await
+                    .map_err(Error::doing("drop the index"))?;
             }
             None => {}
         }
@@ -392,7 +422,11 @@ async fn build_partitioned(client: &impl GenericClient, plan: &Plan, index: &Ind
     let parent = plan.table.sql();
     let unique = if index.unique { "unique " } else { "" };
     client
-        .batch_execute(&format!("create {unique}index if not exists {} {}", quote(&index.name), index.definition.replacen("on ", "on only ", 1)))
+        .batch_execute(&format!(
+            "create {unique}index if not exists {} {}",
+            quote(&index.name),
+            index.definition.replacen("on ", "on only ", 1)
+        ))
         .await
         .map_err(act())?;
     let leaves = client
@@ -408,12 +442,15 @@ async fn build_partitioned(client: &impl GenericClient, plan: &Plan, index: &Ind
         let mut name = format!("{}_{}", table, index.name);
         name.truncate(63);
         let on_leaf = index.definition.replacen(&format!("on {parent}"), &format!("on {}.{}", quote(&schema), quote(&table)), 1);
+        client.batch_execute(&format!("create {unique}index concurrently if not exists {} {on_leaf}", quote(&name))).await.map_err(act())?;
         client
-            .batch_execute(&format!("create {unique}index concurrently if not exists {} {on_leaf}", quote(&name)))
-            .await
-            .map_err(act())?;
-        client
-            .batch_execute(&format!("alter index {}.{} attach partition {}.{}", quote(&plan.table.schema), quote(&index.name), quote(&schema), quote(&name)))
+            .batch_execute(&format!(
+                "alter index {}.{} attach partition {}.{}",
+                quote(&plan.table.schema),
+                quote(&index.name),
+                quote(&schema),
+                quote(&name)
+            ))
             .await
             .map_err(act())?;
     }
@@ -441,7 +478,11 @@ async fn look_around(client: &impl GenericClient, plan: &Plan, report: &mut Repo
     let of = |kind: &str| bystanders.iter().filter(|b: &&Bystander| b.kind == kind).map(|b| b.name.clone()).collect::<Vec<_>>();
     let triggers = of("trigger");
     if !triggers.is_empty() {
-        report.notes.push(format!("{} fire on every act that changes a row (claim, progress, complete): {}", plural(triggers.len(), "trigger"), triggers.join(", ")));
+        report.notes.push(format!(
+            "{} fire on every act that changes a row (claim, progress, complete): {}",
+            plural(triggers.len(), "trigger"),
+            triggers.join(", ")
+        ));
     }
     let readers: Vec<String> = of("view").into_iter().chain(of("function")).collect();
     if !readers.is_empty() && !report.added_columns.is_empty() {
@@ -473,7 +514,10 @@ async fn views_using(client: &impl GenericClient, table: &Table, columns: &[Stri
 }
 
 async fn server_version(client: &impl GenericClient) -> Result<i32> {
-    let rows = client.query_typed("select current_setting('server_version_num')::int", &[]).await.map_err(Error::doing("ask the server's version"))?;
+    let rows = client
+        .query_typed("select current_setting('server_version_num')::int", &[])
+        .await
+        .map_err(Error::doing("ask the server's version"))?;
     Ok(rows[0].get(0))
 }
 

@@ -17,11 +17,8 @@ pub type Pool = deadpool_postgres::Pool;
 pub fn pool(url: &str, size: usize) -> Result<Pool> {
     let config = parse(url)?;
     let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = if is_local(&config) {
-        Manager::from_config(config, NoTls, manager)
-    } else {
-        Manager::from_config(config, tls(url)?, manager)
-    };
+    let manager =
+        if is_local(&config) { Manager::from_config(config, NoTls, manager) } else { Manager::from_config(config, tls(url)?, manager) };
     Pool::builder(manager).max_size(size).build().map_err(|e| Error::Connect(e.to_string()))
 }
 
@@ -47,14 +44,15 @@ async fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error
 }
 
 /// A unix socket needs no encryption, and has no name to check.
-fn is_local(config: &Config) -> bool {
+pub(crate) fn is_local(config: &Config) -> bool {
     config.get_hosts().iter().all(|h| matches!(h, Host::Unix(_)))
 }
 
 pub(crate) fn parse(url: &str) -> Result<Config> {
     // libpq's verify-ca and verify-full are not known to the driver; the certificate check is ours, see `tls`.
     let url = url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
-    let mut config: Config = url.parse().map_err(|e| Error::Connect(format!("{e}; a URL looks like postgresql://user:password@host:5432/database")))?;
+    let mut config: Config =
+        url.parse().map_err(|e| Error::Connect(format!("{e}; a URL looks like postgresql://user:password@host:5432/database")))?;
     if config.get_application_name().is_none() {
         config.application_name("gleaner");
     }
@@ -105,11 +103,21 @@ mod anyone {
             Ok(ServerCertVerified::assertion())
         }
 
-        fn verify_tls12_signature(&self, message: &[u8], cert: &CertificateDer<'_>, dss: &DigitallySignedStruct) -> Result<HandshakeSignatureValid, Error> {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
             verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
         }
 
-        fn verify_tls13_signature(&self, message: &[u8], cert: &CertificateDer<'_>, dss: &DigitallySignedStruct) -> Result<HandshakeSignatureValid, Error> {
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
             verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
         }
 

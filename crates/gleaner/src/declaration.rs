@@ -179,13 +179,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self {
-            attempts: 3,
-            backoff: ["30 seconds".into(), "1 hour".into()],
-            lost_leases: 3,
-            lost: Lost::Retry,
-            within: None,
-        }
+        Self { attempts: 3, backoff: ["30 seconds".into(), "1 hour".into()], lost_leases: 3, lost: Lost::Retry, within: None }
     }
 }
 
@@ -209,10 +203,7 @@ pub struct Grant {
 
 impl Default for Grant {
     fn default() -> Self {
-        Self {
-            work: vec!["authenticated".into(), "service_role".into()],
-            operate: vec!["service_role".into()],
-        }
+        Self { work: vec!["authenticated".into(), "service_role".into()], operate: vec!["service_role".into()] }
     }
 }
 
@@ -260,11 +251,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_named() {
-        let error = Declaration::parse(
-            "table = 't'\nownr = 'x'\nstatus = {column='s', ready='a', running='b', done='c', failed='d'}",
-            "t",
-        )
-        .unwrap_err();
+        let error = Declaration::parse("table = 't'\nownr = 'x'\nstatus = {column='s', ready='a', running='b', done='c', failed='d'}", "t")
+            .unwrap_err();
         assert!(error.to_string().contains("ownr"), "{error}");
     }
 }

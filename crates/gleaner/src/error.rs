@@ -74,9 +74,7 @@ pub fn is_transient(error: &tokio_postgres::Error) -> bool {
         // Without a code the error came from the connection, or from our own types.
         return error.is_closed() || std::error::Error::source(error).is_some_and(|s| s.is::<std::io::Error>());
     };
-    matches!(&code.code()[..2], "08" | "40" | "53" | "57")
-        || *code == SqlState::LOCK_NOT_AVAILABLE
-        || *code == SqlState::OBJECT_IN_USE
+    matches!(&code.code()[..2], "08" | "40" | "53" | "57") || *code == SqlState::LOCK_NOT_AVAILABLE || *code == SqlState::OBJECT_IN_USE
 }
 
 /// The server's own words and hint; the driver's `db error` says nothing.

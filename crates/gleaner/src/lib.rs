@@ -8,6 +8,7 @@
 //! - [`worker`] is a small runtime around the acts.
 
 pub mod attach;
+pub mod bell;
 pub mod connect;
 pub mod declaration;
 pub mod error;
@@ -15,9 +16,13 @@ mod files;
 pub mod introspect;
 pub mod migrate;
 pub mod plan;
+pub mod queue;
 pub mod registry;
 pub mod render;
+pub mod worker;
 
 pub use connect::{Pool, connect, pool};
 pub use declaration::Declaration;
 pub use error::{Error, Result};
+pub use queue::{Acts, Claim, Failure, Item, Outcome, Queue};
+pub use worker::{Context, Worker};

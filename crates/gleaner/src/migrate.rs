@@ -105,11 +105,19 @@ pub async fn dry_run(client: &impl GenericClient) -> Result<String> {
                     }
                     out += &crate::render::render(&plan)?;
                     for index in &plan.indexes {
-                        out += &format!("create {}index concurrently if not exists {} {};\n", if index.unique { "unique " } else { "" }, index.name, index.definition);
+                        out += &format!(
+                            "create {}index concurrently if not exists {} {};\n",
+                            if index.unique { "unique " } else { "" },
+                            index.name,
+                            index.definition
+                        );
                     }
                 }
                 Err(_) => {
-                    out += &format!("-- attach {}: columns, acts and indexes are rendered once the table above exists. The declaration:\n", declaration.table);
+                    out += &format!(
+                        "-- attach {}: columns, acts and indexes are rendered once the table above exists. The declaration:\n",
+                        declaration.table
+                    );
                     for line in step.text.lines() {
                         out += &format!("--   {line}\n");
                     }
@@ -161,7 +169,9 @@ async fn apply(client: &mut Client, lock: &Lock, say: &(dyn Fn(&str) + Sync)) ->
             client.batch_execute(&record(begun.elapsed())).await.map_err(failed)?;
         } else {
             let tx = client.transaction().await.map_err(Error::doing("begin"))?;
-            tx.batch_execute("set local check_function_bodies = off; set local client_min_messages = warning").await.map_err(Error::doing("begin"))?;
+            tx.batch_execute("set local check_function_bodies = off; set local client_min_messages = warning")
+                .await
+                .map_err(Error::doing("begin"))?;
             tx.batch_execute(step.text).await.map_err(failed)?;
             tx.batch_execute(&record(begun.elapsed())).await.map_err(Error::doing("record the migration"))?;
             tx.commit().await.map_err(Error::doing(format!("commit {}", step.name)))?;
@@ -197,7 +207,13 @@ async fn bootstrap(client: &impl GenericClient) -> Result<()> {
             Err(e)
                 if matches!(
                     e.code(),
-                    Some(&SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_SCHEMA | &SqlState::DUPLICATE_TABLE | &SqlState::DUPLICATE_OBJECT | &SqlState::T_R_DEADLOCK_DETECTED)
+                    Some(
+                        &SqlState::UNIQUE_VIOLATION
+                            | &SqlState::DUPLICATE_SCHEMA
+                            | &SqlState::DUPLICATE_TABLE
+                            | &SqlState::DUPLICATE_OBJECT
+                            | &SqlState::T_R_DEADLOCK_DETECTED
+                    )
                 ) =>
             {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -237,7 +253,8 @@ impl Lock {
                 let fence = row.get(0);
                 return Ok(Self { fence, renewal: tokio::spawn(renew(url.to_owned(), fence)) });
             }
-            let other = client.query_typed("select holder from gleaner.migration_lock", &[]).await.map_err(Error::doing("ask who migrates"))?;
+            let other =
+                client.query_typed("select holder from gleaner.migration_lock", &[]).await.map_err(Error::doing("ask who migrates"))?;
             let other: String = other.first().map(|r| r.get(0)).unwrap_or_default();
             if begun.elapsed() > Duration::from_secs(600) {
                 return Err(Error::MigrationBusy { holder: other, age: format!("{} s", begun.elapsed().as_secs()) });
@@ -253,7 +270,10 @@ impl Lock {
     /// Nobody else may have taken over: a step must not run twice at once.
     async fn check(&self, client: &impl GenericClient) -> Result<()> {
         let rows = client
-            .query_typed("select 1 from gleaner.migration_lock where fence = $1 and until > clock_timestamp()", &[(&self.fence, Type::INT8)])
+            .query_typed(
+                "select 1 from gleaner.migration_lock where fence = $1 and until > clock_timestamp()",
+                &[(&self.fence, Type::INT8)],
+            )
             .await
             .map_err(Error::doing("check the migration lock"))?;
         if rows.is_empty() {

@@ -95,7 +95,9 @@ impl Check<'_> {
                 );
                 None
             }
-            Some(column) if !types.is_empty() && !types.iter().any(|t| column.data_type == *t || column.data_type.starts_with(&format!("{t}("))) => {
+            Some(column)
+                if !types.is_empty() && !types.iter().any(|t| column.data_type == *t || column.data_type.starts_with(&format!("{t}("))) =>
+            {
                 self.mistake(
                     format!("{key} = {name:?}: the column is {}", column.data_type),
                     format!("name a column of type {}", types.join(" or ")),
@@ -108,7 +110,10 @@ impl Check<'_> {
 
     fn duration(&mut self, key: &str, text: &str) -> String {
         if !is_duration(text) {
-            self.mistake(format!("{key} = {text:?} is not a duration"), "write a number and a unit, such as \"5 minutes\" or \"1 hour 30 minutes\"");
+            self.mistake(
+                format!("{key} = {text:?} is not a duration"),
+                "write a number and a unit, such as \"5 minutes\" or \"1 hour 30 minutes\"",
+            );
         }
         format!("interval {}", literal(text))
     }
@@ -145,11 +150,7 @@ impl Plan {
 
         let mut check = Check { table: &table, mistakes: Vec::new() };
         let plan = plan(&mut check, declaration, &table, owner_table, dead_table, dead_reference, &search_path);
-        if check.mistakes.is_empty() {
-            Ok(plan.expect("a declaration without mistakes has a plan"))
-        } else {
-            Err(fail(check.mistakes))
-        }
+        if check.mistakes.is_empty() { Ok(plan.expect("a declaration without mistakes has a plan")) } else { Err(fail(check.mistakes)) }
     }
 }
 
@@ -170,12 +171,24 @@ fn plan(
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
         && name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
     if !plain {
-        check.mistake(format!("name = {name:?}"), "use a short name of lower-case letters, digits and underscores: it becomes part of function names");
+        check.mistake(
+            format!("name = {name:?}"),
+            "use a short name of lower-case letters, digits and underscores: it becomes part of function names",
+        );
     }
     match table.kind {
         'r' | 'p' => {}
         other => check.mistake(
-            format!("table = {:?} is a {}", d.table, match other { 'v' => "view", 'm' => "materialised view", 'f' => "foreign table", _ => "relation of another kind" }),
+            format!(
+                "table = {:?} is a {}",
+                d.table,
+                match other {
+                    'v' => "view",
+                    'm' => "materialised view",
+                    'f' => "foreign table",
+                    _ => "relation of another kind",
+                }
+            ),
             "attach the table it reads from",
         ),
     }
@@ -185,7 +198,10 @@ fn plan(
     let rest_of_key: Vec<&String> = table.primary_key.iter().filter(|c| Some(c.as_str()) != d.tenant.as_deref()).collect();
     let key = match (&d.key, rest_of_key.as_slice()) {
         (_, []) => {
-            check.mistake(format!("{} has no primary key", table.sql()), "add one: without it rows cannot be told apart, nor published to subscribers");
+            check.mistake(
+                format!("{} has no primary key", table.sql()),
+                "add one: without it rows cannot be told apart, nor published to subscribers",
+            );
             None
         }
         (Some(key), [only]) if key == *only => Some(key.clone()),
@@ -242,23 +258,27 @@ fn plan(
         let lit = |word: &str| if is_enum { format!("{}::{}", literal(word), column.data_type) } else { literal(word) };
         let taken = status.claimed.as_deref().unwrap_or(&status.running);
         let cancelled = status.cancelled.as_deref().unwrap_or(&status.failed);
-        let held = if let Some(claimed) = &status.claimed { format!("{}, {}", lit(claimed), lit(&status.running)) } else { lit(&status.running) };
+        let held =
+            if let Some(claimed) = &status.claimed { format!("{}, {}", lit(claimed), lit(&status.running)) } else { lit(&status.running) };
         let waiting = format!("{}, {}", lit(&status.ready), lit(&status.failed));
-        context.insert("status", json!({
-            "column": quote(&status.column),
-            "type": if is_enum { column.data_type.clone() } else { "text".to_owned() },
-            "ready": lit(&status.ready),
-            "claimed": status.claimed.as_deref().map(lit),
-            "running": lit(&status.running),
-            "taken": lit(taken),
-            "done": lit(&status.done),
-            "failed": lit(&status.failed),
-            "cancelled": lit(cancelled),
-            "held": held,
-            "waiting": waiting,
-            "claimable": format!("{}, {held}, {}", lit(&status.ready), lit(&status.failed)),
-            "final": if status.cancelled.is_some() { format!("{}, {}", lit(&status.done), lit(cancelled)) } else { lit(&status.done) },
-        }));
+        context.insert(
+            "status",
+            json!({
+                "column": quote(&status.column),
+                "type": if is_enum { column.data_type.clone() } else { "text".to_owned() },
+                "ready": lit(&status.ready),
+                "claimed": status.claimed.as_deref().map(lit),
+                "running": lit(&status.running),
+                "taken": lit(taken),
+                "done": lit(&status.done),
+                "failed": lit(&status.failed),
+                "cancelled": lit(cancelled),
+                "held": held,
+                "waiting": waiting,
+                "claimable": format!("{}, {held}, {}", lit(&status.ready), lit(&status.failed)),
+                "final": if status.cancelled.is_some() { format!("{}, {}", lit(&status.done), lit(cancelled)) } else { lit(&status.done) },
+            }),
+        );
     }
     for column in &table.partition_key {
         if *column == status.column || d.owner.as_ref().is_some_and(|o| o.column == *column) || COLUMNS.iter().any(|c| c.1 == column) {
@@ -287,11 +307,19 @@ fn plan(
         }
         let column = d.rename.get(*default_name).cloned().unwrap_or_else(|| (*default_name).to_owned());
         if let Some(found) = table.columns.get(&column) {
-            let wanted = match *definition { "timestamptz" => "timestamp with time zone", other => other };
-            let fits = found.data_type == wanted || (*role == "attempts" || *role == "lost") && INTEGERS.contains(&found.data_type.as_str());
+            let wanted = match *definition {
+                "timestamptz" => "timestamp with time zone",
+                other => other,
+            };
+            let fits =
+                found.data_type == wanted || (*role == "attempts" || *role == "lost") && INTEGERS.contains(&found.data_type.as_str());
             if !fits {
                 check.mistake(
-                    format!("the engine needs a column {column:?} of type {definition}, and {} has one of type {}", table.sql(), found.data_type),
+                    format!(
+                        "the engine needs a column {column:?} of type {definition}, and {} has one of type {}",
+                        table.sql(),
+                        found.data_type
+                    ),
                     format!("write rename = {{ {default_name} = \"queue_{default_name}\" }}"),
                 );
             }
@@ -318,13 +346,19 @@ fn plan(
     };
     let created = match &d.created {
         Some(column) => time(check, "created", column),
-        None => table.columns.get("created_at").filter(|c| TIMES.contains(&c.data_type.as_str()))
+        None => table
+            .columns
+            .get("created_at")
+            .filter(|c| TIMES.contains(&c.data_type.as_str()))
             .map(|c| json!({"name": "created_at", "column": "created_at", "type": c.data_type})),
     };
     let due = d.due.as_ref().and_then(|c| time(check, "due", c));
     let finished = d.finished.as_ref().and_then(|c| time(check, "finished", c));
     if d.due.as_deref() == col_names.get("due").and_then(Value::as_str) {
-        check.mistake(format!("due = {:?} is the engine's own column", d.due.as_deref().unwrap_or_default()), "leave `due` out, or rename the engine's: rename = { due_at = \"queue_due_at\" }");
+        check.mistake(
+            format!("due = {:?} is the engine's own column", d.due.as_deref().unwrap_or_default()),
+            "leave `due` out, or rename the engine's: rename = { due_at = \"queue_due_at\" }",
+        );
     }
 
     // Kind and priority.
@@ -334,10 +368,15 @@ fn plan(
         if !is_text && column.labels.is_empty() {
             check.mistake(format!("kind = {k:?}: the column is {}", column.data_type), "name a text or enum column");
         } else if !is_text && !column.not_null {
-            check.mistake(format!("kind = {k:?}: an enum that may be null cannot lead an index of kinds"), format!("alter table {} alter column {} set not null", table.sql(), quote(k)));
+            check.mistake(
+                format!("kind = {k:?}: an enum that may be null cannot lead an index of kinds"),
+                format!("alter table {} alter column {} set not null", table.sql(), quote(k)),
+            );
         }
         // Rows without a kind are of the empty kind: claimed by agents that take anything.
-        let wrap = |prefix: &str| if is_text && !column.not_null { format!("coalesce({prefix}{}, '')", quote(k)) } else { format!("{prefix}{}", quote(k)) };
+        let wrap = |prefix: &str| {
+            if is_text && !column.not_null { format!("coalesce({prefix}{}, '')", quote(k)) } else { format!("{prefix}{}", quote(k)) }
+        };
         Some(json!({"name": k, "column": quote(k), "type": if is_text { "text".to_owned() } else { column.data_type.clone() },
                     "of": wrap("q."), "bare": wrap(""), "of_row": wrap("v_row."), "of_new": wrap("new.")}))
     });
@@ -378,7 +417,8 @@ fn plan(
         if created.is_none() && due.is_none() {
             check.mistake("an owned queue must know since when a row waits", "declare `created`, the column with the row's creation time");
         }
-        let mut out = json!({"name": o.column, "column": quote(&o.column), "type": column.data_type, "table": null, "key": null, "user": null});
+        let mut out =
+            json!({"name": o.column, "column": quote(&o.column), "type": column.data_type, "table": null, "key": null, "user": null});
         if let Some((table_name, found)) = &owner_table {
             let Some(found) = found else {
                 check.mistake(format!("owner.table = {table_name:?}: there is no such table"), "write schema.table as in psql");
@@ -389,8 +429,16 @@ fn plan(
             match &key {
                 Some(key) => {
                     if let Some(k) = owner_check.column("owner.key", key, &[]) {
-                        if k.data_type != column.data_type && !(INTEGERS.contains(&k.data_type.as_str()) && INTEGERS.contains(&column.data_type.as_str())) {
-                            owner_check.mistake(format!("owner.column = {:?} is {}, the key of {table_name} is {}", o.column, column.data_type, k.data_type), "declare owner.key, the column it refers to");
+                        if k.data_type != column.data_type
+                            && !(INTEGERS.contains(&k.data_type.as_str()) && INTEGERS.contains(&column.data_type.as_str()))
+                        {
+                            owner_check.mistake(
+                                format!(
+                                    "owner.column = {:?} is {}, the key of {table_name} is {}",
+                                    o.column, column.data_type, k.data_type
+                                ),
+                                "declare owner.key, the column it refers to",
+                            );
                         }
                     }
                 }
@@ -410,7 +458,11 @@ fn plan(
             let open_after = match &o.open_after {
                 Some(text) if is_duration(text) => format!("interval {}", literal(text)),
                 Some(threshold) => {
-                    let info = owner_check.column("owner.open_after", threshold, &["interval", "smallint", "integer", "bigint", "numeric", "double precision"]);
+                    let info = owner_check.column(
+                        "owner.open_after",
+                        threshold,
+                        &["interval", "smallint", "integer", "bigint", "numeric", "double precision"],
+                    );
                     let column = format!("o.{}", quote(threshold));
                     let unit = ["second", "minute", "hour", "day"].into_iter().find(|u| threshold.contains(u)).unwrap_or("minute");
                     match info {
@@ -434,20 +486,34 @@ fn plan(
                 }
             }
             out["shared"] = "true".into();
-            out["open_after"] = match &o.open_after { Some(text) => check.duration("owner.open_after", text), None => "interval '5 minutes'".into() }.into();
+            out["open_after"] = match &o.open_after {
+                Some(text) => check.duration("owner.open_after", text),
+                None => "interval '5 minutes'".into(),
+            }
+            .into();
         }
         Some(out)
     });
 
     // Columns for what happens to the work.
     let simple = |check: &mut Check<'_>, key: &str, column: &Option<String>, types: &[&str]| {
-        column.as_ref().and_then(|c| check.column(key, c, types).map(|i| {
-            let numeric = INTEGERS.contains(&i.data_type.as_str()) || i.data_type.starts_with("numeric") || i.data_type == "double precision" || i.data_type == "real";
-            json!({"name": c, "column": quote(c), "type": i.data_type, "numeric": numeric})
-        }))
+        column.as_ref().and_then(|c| {
+            check.column(key, c, types).map(|i| {
+                let numeric = INTEGERS.contains(&i.data_type.as_str())
+                    || i.data_type.starts_with("numeric")
+                    || i.data_type == "double precision"
+                    || i.data_type == "real";
+                json!({"name": c, "column": quote(c), "type": i.data_type, "numeric": numeric})
+            })
+        })
     };
     let result = simple(check, "result", &d.result, &["jsonb", "text", "character varying"]);
-    let progress = simple(check, "progress", &d.progress, &["jsonb", "text", "character varying", "integer", "smallint", "numeric", "double precision", "real"]);
+    let progress = simple(
+        check,
+        "progress",
+        &d.progress,
+        &["jsonb", "text", "character varying", "integer", "smallint", "numeric", "double precision", "real"],
+    );
     let _payload = simple(check, "payload", &d.payload, &[]);
     let unique_column = simple(check, "unique", &d.unique, &[]);
     let path = |check: &mut Check<'_>, key: &str, place: &Option<String>, bare: &[&str]| {
@@ -482,16 +548,26 @@ fn plan(
             Some(PerKind::All(text)) => check.duration(key, text),
             Some(PerKind::ByKind(by_kind)) => {
                 let Some(kind) = &kind else {
-                    check.mistake(format!("{key} has a duration per kind, and no kind is declared"), "declare `kind`, or write a single duration");
+                    check.mistake(
+                        format!("{key} has a duration per kind, and no kind is declared"),
+                        "declare `kind`, or write a single duration",
+                    );
                     return String::new();
                 };
-                let otherwise = match by_kind.get("default") { Some(text) => check.duration(key, text), None => format!("interval '{default}'") };
+                let otherwise = match by_kind.get("default") {
+                    Some(text) => check.duration(key, text),
+                    None => format!("interval '{default}'"),
+                };
                 let mut sql = format!("(case {}", kind[row].as_str().unwrap_or_default());
                 for (k, text) in by_kind.iter().filter(|(k, _)| *k != "default") {
                     let duration = check.duration(&format!("{key}.{k}"), text);
                     sql += &format!(" when {} then {duration}", literal(k));
                 }
-                if by_kind.len() == usize::from(by_kind.contains_key("default")) { otherwise } else { sql + &format!(" else {otherwise} end)") }
+                if by_kind.len() == usize::from(by_kind.contains_key("default")) {
+                    otherwise
+                } else {
+                    sql + &format!(" else {otherwise} end)")
+                }
             }
         }
     };
@@ -503,8 +579,22 @@ fn plan(
             // The same text three times over; its mistakes are told once.
             check.mistakes.truncate(before);
         }
-        context.insert(match suffix { "" => "hold", "_of_row" => "hold_of_row", _ => "hold_new" }, hold.into());
-        context.insert(match suffix { "" => "deadline", "_of_row" => "deadline_of_row", _ => "deadline_new" }, deadline.into());
+        context.insert(
+            match suffix {
+                "" => "hold",
+                "_of_row" => "hold_of_row",
+                _ => "hold_new",
+            },
+            hold.into(),
+        );
+        context.insert(
+            match suffix {
+                "" => "deadline",
+                "_of_row" => "deadline_of_row",
+                _ => "deadline_new",
+            },
+            deadline.into(),
+        );
     }
     let retry = &d.retry;
     let first = check.duration("retry.backoff", &retry.backoff[0]);
@@ -518,7 +608,11 @@ fn plan(
         let mut sql = format!("v_attempts < {}", retry.attempts);
         if let (Some(within), Some(created)) = (&within, &created) {
             let column = format!("{row}.{}", created["column"].as_str().unwrap_or_default());
-            let at = if created["type"] == "timestamp without time zone" { format!("({column} at time zone {})", literal(&zone)) } else { column };
+            let at = if created["type"] == "timestamp without time zone" {
+                format!("({column} at time zone {})", literal(&zone))
+            } else {
+                column
+            };
             sql += &format!(" and coalesce({at}, v_now) + {within} > v_now");
         }
         format!("({sql})")
@@ -538,13 +632,20 @@ fn plan(
         };
         let reference = dead_reference.or_else(|| found.columns.keys().find(|c| c.starts_with("original_")).cloned());
         let Some(reference) = reference else {
-            check.mistake(format!("dead = {dead_name:?}: no column refers to {}", table.sql()), "add one: a foreign key, or a column named original_…_id");
+            check.mistake(
+                format!("dead = {dead_name:?}: no column refers to {}", table.sql()),
+                "add one: a foreign key, or a column named original_…_id",
+            );
             return None;
         };
         let mut names = vec![quote(&reference)];
         let mut values = vec![format!("p_row.{}", quote(key.as_deref().unwrap_or("id")))];
         for (column, info) in &found.columns {
-            if *column == reference || found.primary_key.contains(column) || Some(column.as_str()) == key.as_deref() || column.starts_with("created") {
+            if *column == reference
+                || found.primary_key.contains(column)
+                || Some(column.as_str()) == key.as_deref()
+                || column.starts_with("created")
+            {
                 continue;
             }
             if column == "reason" || column.ends_with("_reason") {
@@ -574,9 +675,16 @@ fn plan(
     let claimable = |a: &str| format!("{a}{} in ({}) and {a}{} is not null", s("column"), s("claimable"), c("due"));
     context.insert("claimable", claimable("q.").into());
     context.insert("claimable_in_text", claimable("q.").replace('\'', "''").replace('%', "%%").into());
-    context.insert("lost_now", format!("(case when q.{} in ({}) and q.{} >= 1 then 1 else 0 end)", s("column"), s("held"), c("started")).into());
+    context.insert(
+        "lost_now",
+        format!("(case when q.{} in ({}) and q.{} >= 1 then 1 else 0 end)", s("column"), s("held"), c("started")).into(),
+    );
     if let Some(r) = &recovered {
-        context.insert("recovered_value", format!("jsonb_set(coalesce(q.{0}, '{{}}'), {1}, to_jsonb(q.{2} + 1))", r["column"].as_str()?, r["path"].as_str()?, c("lost")).into());
+        context.insert(
+            "recovered_value",
+            format!("jsonb_set(coalesce(q.{0}, '{{}}'), {1}, to_jsonb(q.{2} + 1))", r["column"].as_str()?, r["path"].as_str()?, c("lost"))
+                .into(),
+        );
     }
     let ask = retry.lost == Lost::Ask;
     let poisoned = format!("when v_lost >= {} then format('lost %s leases', v_lost)", retry.lost_leases);
@@ -585,16 +693,30 @@ fn plan(
     } else {
         format!("case {poisoned} end")
     }.into());
-    context.insert("poison_category", if ask { "case when v_row.{st} = 2 then 'OutcomeUnknown' else 'Poison' end".replace("{st}", &c("started")) } else { "'Poison'".into() }.into());
+    context.insert(
+        "poison_category",
+        if ask {
+            "case when v_row.{st} = 2 then 'OutcomeUnknown' else 'Poison' end".replace("{st}", &c("started"))
+        } else {
+            "'Poison'".into()
+        }
+        .into(),
+    );
 
     // Unique keys cover waiting rows only: a running row does not block its successor.
     if let Some(u) = &unique_column {
         let column = u["column"].as_str()?;
         let predicate = format!("{} in ({}) and {} is not null and {column} is not null", s("column"), s("waiting"), c("due"));
-        let target = match &tenant { Some((t, _)) => format!("{}, {column}", quote(t)), None => column.to_owned() };
+        let target = match &tenant {
+            Some((t, _)) => format!("{}, {column}", quote(t)),
+            None => column.to_owned(),
+        };
         let info = &table.columns[u["name"].as_str()?];
-        context.insert("unique", json!({"name": u["name"], "column": column, "type": info.data_type, "target": target,
-            "predicate": predicate, "predicate_in_text": predicate.replace('\'', "''")}));
+        context.insert(
+            "unique",
+            json!({"name": u["name"], "column": column, "type": info.data_type, "target": target,
+            "predicate": predicate, "predicate_in_text": predicate.replace('\'', "''")}),
+        );
     } else {
         context.insert("unique", Value::Null);
     }
@@ -610,7 +732,14 @@ fn plan(
     }
     context.insert("guarded", json!(guarded));
 
-    let own_columns: Vec<String> = columns.iter().map(|c| c.name.clone()).filter(|n| Some(n.as_str()) != col_names.get("due").and_then(Value::as_str) && Some(n.as_str()) != col_names.get("open").and_then(Value::as_str)).collect();
+    let own_columns: Vec<String> = columns
+        .iter()
+        .map(|c| c.name.clone())
+        .filter(|n| {
+            Some(n.as_str()) != col_names.get("due").and_then(Value::as_str)
+                && Some(n.as_str()) != col_names.get("open").and_then(Value::as_str)
+        })
+        .collect();
     context.insert("engine_names", own_columns.iter().map(|n| literal(n)).collect::<Vec<_>>().join(", ").into());
     let mut unique_names = vec![literal(&key)];
     unique_names.extend(d.unique.iter().map(|u| literal(u)));
@@ -618,19 +747,36 @@ fn plan(
     context.insert("unique_names", unique_names.join(", ").into());
 
     // Insert triggers are spared where a plain insert needs nothing: no owner to ask, and the defaults already right.
-    let spare = if d.owner.is_none() && d.due.is_none() && created.as_ref().is_none_or(|c| c["name"] == "created_at" && table.schema == "gleaner") {
-        format!(" and (new.{} is distinct from {} or new.{} is null or new.{} is distinct from 0 or new.{} is distinct from 0 or new.{} is distinct from 0 or new.{} is distinct from 0)",
-            s("column"), s("ready"), c("due"), c("lease"), c("attempts"), c("lost"), c("started"))
+    let spare = if d.owner.is_none()
+        && d.due.is_none()
+        && created.as_ref().is_none_or(|c| c["name"] == "created_at" && table.schema == "gleaner")
+    {
+        format!(
+            " and (new.{} is distinct from {} or new.{} is null or new.{} is distinct from 0 or new.{} is distinct from 0 or new.{} is distinct from 0 or new.{} is distinct from 0)",
+            s("column"),
+            s("ready"),
+            c("due"),
+            c("lease"),
+            c("attempts"),
+            c("lost"),
+            c("started")
+        )
     } else {
         String::new()
     };
     context.insert("insert_needs_adapter", spare.into());
-    context.insert("dead_reason_new", match &error {
-        Some(e) if !e["path"].is_null() => format!("new.{} #>> ({}::text[] || '{{message}}'::text[])", e["column"].as_str()?, e["path"].as_str()?),
-        Some(e) if e["type"] == "jsonb" => format!("new.{} ->> 'message'", e["column"].as_str()?),
-        Some(e) => format!("new.{}", e["column"].as_str()?),
-        None => "format('failed %s times', v_attempts)".into(),
-    }.into());
+    context.insert(
+        "dead_reason_new",
+        match &error {
+            Some(e) if !e["path"].is_null() => {
+                format!("new.{} #>> ({}::text[] || '{{message}}'::text[])", e["column"].as_str()?, e["path"].as_str()?)
+            }
+            Some(e) if e["type"] == "jsonb" => format!("new.{} ->> 'message'", e["column"].as_str()?),
+            Some(e) => format!("new.{}", e["column"].as_str()?),
+            None => "format('failed %s times', v_attempts)".into(),
+        }
+        .into(),
+    );
 
     let table_sql = table.sql();
     context.insert("table_literal", literal(&table_sql).into());
@@ -641,23 +787,35 @@ fn plan(
     context.insert("notify", d.notify.into());
     context.insert("retain", retain.map_or(Value::Null, Value::from));
     for trigger in ["insert", "update", "notify"] {
-        context.insert(match trigger { "insert" => "trigger_insert", "update" => "trigger_update", _ => "trigger_notify" },
+        context.insert(
+            match trigger {
+                "insert" => "trigger_insert",
+                "update" => "trigger_update",
+                _ => "trigger_notify",
+            },
             // Named to come after the table's own triggers: those may still set a status for the adapter to see.
-            format!("zz_gleaner_{trigger}_{name}").into());
+            format!("zz_gleaner_{trigger}_{name}").into(),
+        );
     }
 
-    let indexes = indexes(&name, table, &IndexParts {
-        tenant: tenant.as_ref().map(|(t, _)| quote(t)),
-        key: quote(&key),
-        kind: kind.as_ref().and_then(|k| k["bare"].as_str()).map(str::to_owned),
-        priority: priority.as_ref().filter(|p| p["last"].as_u64() > Some(0)).and_then(|p| p["bare"].as_str()).map(str::to_owned),
-        owner: owner.as_ref().and_then(|o| o["column"].as_str()).map(str::to_owned),
-        due: c("due"),
-        open: c("open"),
-        claimable: claimable(""),
-        unique: context["unique"]["target"].as_str().map(|t| (t.to_owned(), context["unique"]["predicate"].as_str().unwrap_or_default().to_owned())),
-        finished: finished.as_ref().filter(|_| d.retain.is_some()).and_then(|f| f["column"].as_str()).map(str::to_owned),
-    });
+    let indexes = indexes(
+        &name,
+        table,
+        &IndexParts {
+            tenant: tenant.as_ref().map(|(t, _)| quote(t)),
+            key: quote(&key),
+            kind: kind.as_ref().and_then(|k| k["bare"].as_str()).map(str::to_owned),
+            priority: priority.as_ref().filter(|p| p["last"].as_u64() > Some(0)).and_then(|p| p["bare"].as_str()).map(str::to_owned),
+            owner: owner.as_ref().and_then(|o| o["column"].as_str()).map(str::to_owned),
+            due: c("due"),
+            open: c("open"),
+            claimable: claimable(""),
+            unique: context["unique"]["target"]
+                .as_str()
+                .map(|t| (t.to_owned(), context["unique"]["predicate"].as_str().unwrap_or_default().to_owned())),
+            finished: finished.as_ref().filter(|_| d.retain.is_some()).and_then(|f| f["column"].as_str()).map(str::to_owned),
+        },
+    );
 
     context.insert("col", Value::Object(col));
     context.insert("col_names", Value::Object(col_names));
@@ -707,9 +865,21 @@ fn indexes(queue: &str, table: &Table, p: &IndexParts) -> Vec<Index> {
     };
     let mut out = Vec::new();
     if let Some(owner) = p.owner.as_deref() {
-        out.push(plain("own", list(&[tenant, Some(owner), kind, priority, Some(&p.due), Some(&p.key)]), &format!("{} and {owner} is not null", p.claimable)));
-        out.push(plain("global", list(&[tenant, kind, priority, Some(&p.due), Some(&p.key)]), &format!("{} and {owner} is null", p.claimable)));
-        out.push(plain("stale", list(&[tenant, kind, priority, Some(&p.open), Some(&p.key)]), &format!("{} and {owner} is not null and {} is not null", p.claimable, p.open)));
+        out.push(plain(
+            "own",
+            list(&[tenant, Some(owner), kind, priority, Some(&p.due), Some(&p.key)]),
+            &format!("{} and {owner} is not null", p.claimable),
+        ));
+        out.push(plain(
+            "global",
+            list(&[tenant, kind, priority, Some(&p.due), Some(&p.key)]),
+            &format!("{} and {owner} is null", p.claimable),
+        ));
+        out.push(plain(
+            "stale",
+            list(&[tenant, kind, priority, Some(&p.open), Some(&p.key)]),
+            &format!("{} and {owner} is not null and {} is not null", p.claimable, p.open),
+        ));
     } else {
         out.push(plain("global", list(&[tenant, kind, priority, Some(&p.due), Some(&p.key)]), &p.claimable));
     }
@@ -718,7 +888,11 @@ fn indexes(queue: &str, table: &Table, p: &IndexParts) -> Vec<Index> {
     }
     if let Some(finished) = &p.finished {
         // Finished rows lie in the order they ended in: a summary per block range is enough to find the old ones.
-        out.push(Index { name: named("finished"), definition: format!("on {on} using brin ({finished}) with (autosummarize = on)"), unique: false });
+        out.push(Index {
+            name: named("finished"),
+            definition: format!("on {on} using brin ({finished}) with (autosummarize = on)"),
+            unique: false,
+        });
     }
     out
 }
@@ -751,11 +925,7 @@ fn search_path(table: &Table) -> String {
 
 /// The known name nearest to `name`, if any is near.
 fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|k| (distance(name, k), k))
-        .min()
-        .filter(|(d, k)| *d <= 1 + name.len().max(k.len()) / 4)
-        .map(|(_, k)| k)
+    known.map(|k| (distance(name, k), k)).min().filter(|(d, k)| *d <= 1 + name.len().max(k.len()) / 4).map(|(_, k)| k)
 }
 
 fn distance(a: &str, b: &str) -> usize {

@@ -23,7 +23,8 @@ pub async fn list(client: &impl GenericClient) -> Result<Vec<Entry>> {
     rows.iter()
         .map(|row| {
             let name: String = row.get(0);
-            let declaration = serde_json::from_value(row.get(2)).map_err(|e| Error::Other(format!("the stored declaration of {name} is unreadable: {e}")))?;
+            let declaration = serde_json::from_value(row.get(2))
+                .map_err(|e| Error::Other(format!("the stored declaration of {name} is unreadable: {e}")))?;
             Ok(Entry { name, table: row.get(1), declaration })
         })
         .collect()
@@ -36,7 +37,8 @@ pub async fn find(client: &impl GenericClient, name: &str) -> Result<Entry> {
         .await
         .map_err(Error::doing("read the registry (is the database migrated? `gleaner migrate`)"))?;
     let Some(row) = rows.first() else { return Err(unknown(client, name).await?) };
-    let declaration = serde_json::from_value(row.get(2)).map_err(|e| Error::Other(format!("the stored declaration of {name} is unreadable: {e}")))?;
+    let declaration =
+        serde_json::from_value(row.get(2)).map_err(|e| Error::Other(format!("the stored declaration of {name} is unreadable: {e}")))?;
     Ok(Entry { name: row.get(0), table: row.get(1), declaration })
 }
 

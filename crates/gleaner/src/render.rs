@@ -40,12 +40,8 @@ pub fn render(plan: &Plan) -> Result<String> {
     for (name, value) in &plan.context {
         env.add_global(*name, Value::from_serialize(value));
     }
-    let mut script = format!(
-        "-- Queue {} on {}. Rendered by `gleaner attach`; printed by `gleaner sql {}`.\n",
-        plan.name,
-        plan.table.sql(),
-        plan.name
-    );
+    let mut script =
+        format!("-- Queue {} on {}. Rendered by `gleaner attach`; printed by `gleaner sql {}`.\n", plan.name, plan.table.sql(), plan.name);
     for act in ACTS {
         let template = env.get_template(&format!("{act}.sql")).map_err(|e| Error::Other(format!("template {act}: {e:#}")))?;
         let text = template.render(()).map_err(|e| Error::Other(format!("render {act}: {e:#}")))?;
@@ -58,7 +54,9 @@ pub fn render(plan: &Plan) -> Result<String> {
     script.push_str("\n-- Functions are executable by everyone from the moment they exist; not these.\n");
     for f in functions(plan) {
         let signature = format!("gleaner.{}({})", f.name, f.arguments);
-        script += &format!("alter function {signature} owner to gleaner_engine;\nrevoke all on function {signature} from public, anon, authenticated, service_role;\n");
+        script += &format!(
+            "alter function {signature} owner to gleaner_engine;\nrevoke all on function {signature} from public, anon, authenticated, service_role;\n"
+        );
         let roles = match f.audience {
             Audience::Work => &plan.declaration.grant.work,
             Audience::Operate => &plan.declaration.grant.operate,
@@ -108,10 +106,20 @@ pub(crate) fn functions(plan: &Plan) -> Vec<Function> {
         add(&format!("dead_letter_{name}"), false, &[&table, "text"], Audience::Nobody);
     }
     add(&format!("rest_{name}"), false, &[&table, "text", "text", "integer", "integer"], Audience::Nobody);
-    add(&format!("put_back_{name}"), false, &[&table, &status, "timestamptz", "boolean", "integer", "integer", "text", "text"], Audience::Nobody);
+    add(
+        &format!("put_back_{name}"),
+        false,
+        &[&table, &status, "timestamptz", "boolean", "integer", "integer", "text", "text"],
+        Audience::Nobody,
+    );
     let (own, classes) = if owned { (owner.as_str(), "text[]") } else { ("", "") };
     let holder = if plan.context["holder"]["by"].is_null() { "" } else { "text" };
-    add(&format!("claim_{name}"), true, &["text", "integer", own, classes, kinds, "uuid", "boolean", "interval", "interval", holder], Audience::Work);
+    add(
+        &format!("claim_{name}"),
+        true,
+        &["text", "integer", own, classes, kinds, "uuid", "boolean", "interval", "interval", holder],
+        Audience::Work,
+    );
     add(&format!("next_due_{name}"), true, &[own, kinds], Audience::Work);
     add(&format!("start_{name}"), true, &[&keys, "bigint[]"], Audience::Work);
     add(&format!("progress_{name}"), true, &[&key, "bigint", "text", "numeric", "jsonb"], Audience::Work);

@@ -25,43 +25,18 @@ impl Account {
     pub(crate) fn for_data(data: &Path) -> Result<Self> {
         if !geteuid().is_root() {
             let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
-            return Ok(Self {
-                name: uid.to_string(),
-                uid,
-                gid,
-                other: false,
-            });
+            return Ok(Self { name: uid.to_string(), uid, gid, other: false });
         }
         // Data made by an ordinary user stays that user's, also when root starts it.
         let owner = fs::metadata(data).ok().filter(|owner| owner.uid() != 0);
         if let Some(owner) = owner {
-            let name = User::from_uid(Uid::from_raw(owner.uid()))
-                .ok()
-                .flatten()
-                .map(|user| user.name);
+            let name = User::from_uid(Uid::from_raw(owner.uid())).ok().flatten().map(|user| user.name);
             let name = name.unwrap_or_else(|| owner.uid().to_string());
-            return Ok(Self {
-                name,
-                uid: owner.uid(),
-                gid: owner.gid(),
-                other: true,
-            });
+            return Ok(Self { name, uid: owner.uid(), gid: owner.gid(), other: true });
         }
-        let exists = |name| {
-            User::from_name(name)
-                .ok()
-                .flatten()
-                .filter(|user| !user.uid.is_root())
-        };
-        let user = exists("postgres")
-            .or_else(|| exists("nobody"))
-            .ok_or(Error::NoAccount)?;
-        Ok(Self {
-            name: user.name,
-            uid: user.uid.as_raw(),
-            gid: user.gid.as_raw(),
-            other: true,
-        })
+        let exists = |name| User::from_name(name).ok().flatten().filter(|user| !user.uid.is_root());
+        let user = exists("postgres").or_else(|| exists("nobody")).ok_or(Error::NoAccount)?;
+        Ok(Self { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw(), other: true })
     }
 
     /// Whether the server runs as somebody else than we do.
@@ -104,12 +79,7 @@ impl Account {
     pub(crate) fn must_reach(&self, wanted: &Path, remedy: impl FnOnce() -> String) -> Result<()> {
         match self.barrier(wanted) {
             None => Ok(()),
-            Some(barrier) => Err(Error::OutOfReach {
-                account: self.name.clone(),
-                barrier,
-                wanted: wanted.to_owned(),
-                remedy: remedy(),
-            }),
+            Some(barrier) => Err(Error::OutOfReach { account: self.name.clone(), barrier, wanted: wanted.to_owned(), remedy: remedy() }),
         }
     }
 
@@ -119,11 +89,7 @@ impl Account {
             return None;
         }
         let way: Vec<&Path> = wanted.ancestors().collect();
-        way.into_iter()
-            .rev()
-            .filter(|path| path.is_dir())
-            .find(|path| !self.may_enter(path))
-            .map(Path::to_owned)
+        way.into_iter().rev().filter(|path| path.is_dir()).find(|path| !self.may_enter(path)).map(Path::to_owned)
     }
 
     fn may_enter(&self, directory: &Path) -> bool {
@@ -136,10 +102,6 @@ impl Account {
             (false, false) => 0o001,
         };
         // The mode settles nearly every case; an access list may still allow what the mode does not, so ask the kernel.
-        metadata.mode() & bit != 0
-            || self
-                .command("/bin/true", directory)
-                .status()
-                .is_ok_and(|status| status.success())
+        metadata.mode() & bit != 0 || self.command("/bin/true", directory).status().is_ok_and(|status| status.success())
     }
 }

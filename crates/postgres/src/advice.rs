@@ -29,9 +29,7 @@ impl System {
             .or_else(|_| fs::read_to_string(root.join("usr/lib/os-release")))
             .unwrap_or_default();
         let value = |key: &str| {
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
             line.unwrap_or_default().trim_matches(['"', '\'']).to_owned()
         };
         let mut ids = vec![value("ID")];
@@ -56,15 +54,11 @@ impl System {
         let is = |name: &str| self.ids.first().is_some_and(|first| first == name);
         let command = match id {
             // Distributions whose own package is older than 15 get postgresql.org's.
-            "debian" | "ubuntu"
-                if (is("debian") && self.version < 12.0) || (is("ubuntu") && self.version < 23.04) =>
-            {
+            "debian" | "ubuntu" if (is("debian") && self.version < 12.0) || (is("ubuntu") && self.version < 23.04) => {
                 "apt-get install -y postgresql-common && /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y && \
                  apt-get install -y postgresql-17"
             }
-            "debian" | "ubuntu" if has_no_package_lists(root) => {
-                "apt-get update && apt-get install -y postgresql"
-            }
+            "debian" | "ubuntu" if has_no_package_lists(root) => "apt-get update && apt-get install -y postgresql",
             "debian" | "ubuntu" => "apt-get install -y postgresql",
             "rhel" | "centos" if self.version < 10.0 => "dnf module install -y postgresql:15/server",
             "fedora" if !is("fedora") && self.version < 10.0 => "dnf module install -y postgresql:15/server",
@@ -87,19 +81,11 @@ impl System {
 /// A fresh container has none, and apt-get finds no package without them.
 fn has_no_package_lists(root: &Path) -> bool {
     let lists = root.join("var/lib/apt/lists");
-    !fs::read_dir(lists).is_ok_and(|entries| {
-        entries
-            .flatten()
-            .any(|entry| entry.path().is_file() && entry.file_name() != "lock")
-    })
+    !fs::read_dir(lists).is_ok_and(|entries| entries.flatten().any(|entry| entry.path().is_file() && entry.file_name() != "lock"))
 }
 
 fn with_sudo(command: &str) -> String {
-    command
-        .split(" && ")
-        .map(|part| format!("sudo {part}"))
-        .collect::<Vec<_>>()
-        .join(" && ")
+    command.split(" && ").map(|part| format!("sudo {part}")).collect::<Vec<_>>().join(" && ")
 }
 
 #[cfg(test)]
@@ -108,25 +94,16 @@ mod tests {
     use std::path::Path;
 
     fn command(ids: &[&str], version: f32) -> String {
-        let system = System {
-            ids: ids.iter().map(|id| (*id).to_owned()).collect(),
-            version,
-        };
+        let system = System { ids: ids.iter().map(|id| (*id).to_owned()).collect(), version };
         system.command(Path::new("/")).expect("a command")
     }
 
     #[test]
     fn each_distribution_has_its_own_command() {
         assert_eq!(command(&["fedora"], 42.0), "dnf install -y postgresql-server");
-        assert_eq!(
-            command(&["rocky", "rhel", "centos", "fedora"], 9.4),
-            "dnf module install -y postgresql:15/server"
-        );
+        assert_eq!(command(&["rocky", "rhel", "centos", "fedora"], 9.4), "dnf module install -y postgresql:15/server");
         assert_eq!(command(&["alpine"], 3.2), "apk add postgresql");
-        assert_eq!(
-            command(&["manjaro", "arch"], f32::MAX),
-            "pacman -S --noconfirm postgresql"
-        );
+        assert_eq!(command(&["manjaro", "arch"], f32::MAX), "pacman -S --noconfirm postgresql");
         assert!(command(&["linuxmint", "ubuntu", "debian"], 22.0).ends_with("apt-get install -y postgresql"));
         assert!(command(&["ubuntu", "debian"], 22.04).ends_with("apt-get install -y postgresql-17"));
     }

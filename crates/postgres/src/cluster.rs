@@ -1,10 +1,6 @@
 //! A private PostgreSQL from start to stop.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -12,17 +8,15 @@ use tokio::time::{sleep, timeout};
 
 use crate::account::Account;
 use crate::connect::{self, PORT};
-use crate::keeper::{Keeper, Server, wait_blocking};
+use crate::keeper::{Server, wait_blocking};
+use crate::launch::launch;
 use crate::lock::Lock;
+use crate::password::password;
 use crate::pid::{self, LOOK_AGAIN, PidFile};
+use crate::socket::SocketDirectory;
 use crate::state::State;
-use crate::{Error, Home, Installation, NAME, Options, Result, Search, init, settings, socket};
-
-/// How long processes that a dead parent left may take to end before a start gives up.
-const PATIENCE_WITH_SURVIVORS: Duration = Duration::from_secs(30);
-
-/// A log longer than this is put aside at a start; one older log is kept.
-const LONGEST_LOG: u64 = 32 * 1024 * 1024;
+use crate::survivor::survivor;
+use crate::{Error, Home, NAME, Options, Result, log, socket};
 
 /// A running private PostgreSQL, held by this process. [`Cluster::stop`] ends it; dropping it does so too, as well as a
 /// destructor can; and when this process dies, the kernel tells the server to shut down (Linux).
@@ -31,7 +25,7 @@ pub struct Cluster {
     options: Options,
     account: Account,
     server: Server,
-    socket_directory: PathBuf,
+    socket_directory: SocketDirectory,
     port: u16,
     url: String,
     tcp_url: Option<String>,
@@ -60,50 +54,30 @@ impl Cluster {
         }
         let started = {
             let (options, account) = (options.clone(), account.clone());
+            // The lock goes along: this work runs to its end even when nobody waits for it any more.
             blocking(move || {
-                let socket_directory = socket::create(&account)?;
-                let server = launch(&options, &account, &socket_directory);
-                if server.is_err() {
-                    socket::remove(&socket_directory);
-                }
-                Ok((server?, socket_directory))
+                let socket_directory = SocketDirectory::create(&account, options.socket_parent.as_deref())?;
+                let server = launch(&options, &account, socket_directory.path())?;
+                Ok((server, socket_directory, lock))
             })
         };
-        let ((server, log_start), socket_directory) = started.await?;
+        let ((server, log_start), socket_directory, lock) = started.await?;
         let port = options.port.unwrap_or(PORT);
-        let url = connect::socket_url(&socket_directory, port, NAME);
+        let url = connect::socket_url(socket_directory.path(), port, NAME);
         // From here on an early return drops the cluster, which stops the server and cleans up.
-        let mut cluster = Self {
-            options,
-            account,
-            server,
-            socket_directory,
-            port,
-            url,
-            tcp_url: None,
-            version: String::new(),
-            _lock: lock,
-        };
+        let mut cluster =
+            Self { options, account, server, socket_directory, port, url, tcp_url: None, version: String::new(), _lock: lock };
         cluster.become_ready(log_start).await?;
         tracing::info!(pid = cluster.pid(), version = cluster.version, home = %cluster.home().path().display(), "PostgreSQL is ready");
         Ok(cluster)
     }
 
     async fn adopt(options: Options, account: Account, lock: Lock, survivor: PidFile) -> Result<Self> {
-        let PidFile {
-            pid,
-            port,
-            socket_directory,
-            ..
-        } = survivor;
+        let PidFile { pid, port, socket_directory, .. } = survivor;
         if options.port.is_some_and(|asked| asked != port) {
             tracing::warn!(port, "the adopted server keeps its port until it is stopped");
         }
-        let server = Server::Adopted {
-            pid,
-            data: options.home.data(),
-            account: account.clone(),
-        };
+        let server = Server::Adopted { pid, data: options.home.data(), account: account.clone() };
         let url = connect::socket_url(&socket_directory, port, NAME);
         let tcp_url = State::read(&options.home).and_then(|state| state.tcp_url);
         connect::ensure_database(&connect::socket_url(&socket_directory, port, "postgres")).await?;
@@ -112,7 +86,7 @@ impl Cluster {
             options,
             account,
             server,
-            socket_directory,
+            socket_directory: SocketDirectory::of(socket_directory),
             port,
             url,
             tcp_url,
@@ -136,7 +110,7 @@ impl Cluster {
 
     /// The address of another database of this cluster.
     pub fn url_of(&self, database: &str) -> String {
-        connect::socket_url(&self.socket_directory, self.port, database)
+        connect::socket_url(self.socket_directory.path(), self.port, database)
     }
 
     /// Where it keeps everything.
@@ -151,7 +125,7 @@ impl Cluster {
 
     /// The directory of its unix socket.
     pub fn socket_directory(&self) -> &Path {
-        &self.socket_directory
+        self.socket_directory.path()
     }
 
     /// The server's version, for people: `15.4`.
@@ -171,9 +145,8 @@ impl Cluster {
 
     /// Stops it: a fast shutdown, an immediate one when that takes longer than `stop_timeout`. The data stays.
     pub async fn stop(self) -> Result<()> {
-        self.end().await?;
-        self.clean_up();
-        Ok(())
+        // Dropping what is left cleans up.
+        self.end().await
     }
 
     /// Kills the server and all its sessions at once, as a power cut would, and waits until they are gone.
@@ -198,18 +171,11 @@ impl Cluster {
         self.end().await?;
         let left = pid::servers_in(&self.home().data(), &self.account)?;
         if !left.is_empty() {
-            return Err(Error::ServerLeft {
-                data: self.home().data(),
-                pids: left,
-            });
+            return Err(Error::ServerLeft { data: self.home().data(), pids: left });
         }
         pid::remove_stale(&self.home().data())?;
-        socket::clear(&self.socket_directory);
-        let (options, account, sockets) = (
-            self.options.clone(),
-            self.account.clone(),
-            self.socket_directory.clone(),
-        );
+        socket::clear(self.socket_directory());
+        let (options, account, sockets) = (self.options.clone(), self.account.clone(), self.socket_directory().to_owned());
         let (server, log_start) = blocking(move || launch(&options, &account, &sockets)).await?;
         self.server = server;
         self.become_ready(log_start).await
@@ -218,31 +184,16 @@ impl Cluster {
     async fn end(&self) -> Result<()> {
         let patience = self.options.stop_timeout;
         // After SIGQUIT nothing is written any more, and SIGKILL is for a process that no longer listens.
-        for (signal, patience) in [
-            (Signal::SIGINT, patience),
-            (Signal::SIGQUIT, Duration::from_secs(10)),
-            (Signal::SIGKILL, Duration::from_secs(5)),
-        ] {
+        for (signal, patience) in
+            [(Signal::SIGINT, patience), (Signal::SIGQUIT, Duration::from_secs(10)), (Signal::SIGKILL, Duration::from_secs(5))]
+        {
             self.server.signal(signal)?;
             if timeout(patience, self.server.exited()).await.is_ok() {
                 return Ok(());
             }
-            tracing::warn!(
-                pid = self.pid(),
-                ?signal,
-                seconds = patience.as_secs(),
-                "PostgreSQL has not stopped yet"
-            );
+            tracing::warn!(pid = self.pid(), ?signal, seconds = patience.as_secs(), "PostgreSQL has not stopped yet");
         }
-        Err(Error::NotStopped {
-            pid: self.pid(),
-            seconds: patience.as_secs(),
-        })
-    }
-
-    fn clean_up(&self) {
-        socket::remove(&self.socket_directory);
-        State::remove(self.home());
+        Err(Error::NotStopped { pid: self.pid(), seconds: patience.as_secs() })
     }
 
     fn note_state(&self) -> Result<()> {
@@ -251,7 +202,7 @@ impl Cluster {
             pid: self.pid(),
             url: self.url.clone(),
             tcp_url: self.tcp_url.clone(),
-            socket_directory: self.socket_directory.clone(),
+            socket_directory: self.socket_directory().to_owned(),
         }
         .write(self.home())
     }
@@ -269,43 +220,29 @@ impl Cluster {
                 return Err(self.died(log_start));
             }
             if began.elapsed() > self.options.start_timeout {
-                let (log, tail) = (self.home().log(), log_tail(self.home(), log_start));
-                return Err(Error::NotReady {
-                    seconds: self.options.start_timeout.as_secs(),
-                    log,
-                    tail,
-                });
+                let (log, tail) = (self.home().log(), log::tail(self.home(), log_start));
+                return Err(Error::NotReady { seconds: self.options.start_timeout.as_secs(), log, tail });
             }
             if told.elapsed() > Duration::from_secs(5) {
                 told = Instant::now();
-                tracing::info!(
-                    seconds = began.elapsed().as_secs(),
-                    "PostgreSQL is recovering; waiting"
-                );
+                tracing::info!(seconds = began.elapsed().as_secs(), "PostgreSQL is recovering; waiting");
             }
             sleep(LOOK_AGAIN / 4).await;
         }
         connect::ensure_database(&self.url_of("postgres")).await?;
         self.version = connect::server_version(&self.url).await?;
         if let Some(port) = self.options.port {
-            let password = secret(self.home())?;
-            connect::set_password(&self.url, &password).await?;
-            self.tcp_url = Some(connect::tcp_url(port, &password, NAME));
+            let secret = password(self.home())?;
+            connect::set_password(&self.url, &secret).await?;
+            self.tcp_url = Some(connect::tcp_url(port, &secret, NAME));
             self.note_state()?;
         }
         Ok(())
     }
 
     fn died(&self, log_start: u64) -> Error {
-        let status = self
-            .server
-            .exit()
-            .map_or_else(|| "unknown status".to_owned(), |status| status.to_string());
-        Error::Died {
-            status,
-            log: self.home().log(),
-            tail: log_tail(self.home(), log_start),
-        }
+        let status = self.server.exit().map_or_else(|| "unknown status".to_owned(), |status| status.to_string());
+        Error::Died { status, log: self.home().log(), tail: log::tail(self.home(), log_start) }
     }
 }
 
@@ -319,158 +256,11 @@ impl Drop for Cluster {
             }
         }
         if self.server.has_exited() {
-            self.clean_up();
+            State::remove(self.home());
+        } else {
+            self.socket_directory.keep();
         }
     }
-}
-
-/// A server that outlived its parent and is there to stay, once it is certain that it is; none once none is left.
-async fn survivor(data: &Path, account: &Account) -> Result<Option<PidFile>> {
-    let began = Instant::now();
-    loop {
-        let left = pid::servers_in(data, account)?;
-        if left.is_empty() {
-            pid::remove_stale(data)?;
-            return Ok(None);
-        }
-        let file = PidFile::read(data).filter(|file| left.contains(&file.pid));
-        if let Some(file) = file
-            && file.phase == "ready"
-            && stays(&file).await
-            && PidFile::read(data).as_ref() == Some(&file)
-        {
-            return Ok(Some(file));
-        }
-        if began.elapsed() > PATIENCE_WITH_SURVIVORS {
-            return Err(Error::ServerLeft {
-                data: data.to_owned(),
-                pids: left,
-            });
-        }
-        sleep(LOOK_AGAIN).await;
-    }
-}
-
-/// Whether a server keeps a session for a moment. Its parent may have died this very instant, and the signal that makes
-/// it shut down may still be on its way: the kernel releases our lock slightly before it sends that signal.
-async fn stays(file: &PidFile) -> bool {
-    let url = connect::socket_url(&file.socket_directory, file.port, "postgres");
-    let Ok(Ok(client)) = timeout(Duration::from_secs(5), connect::connect(&url)).await else {
-        return false;
-    };
-    sleep(Duration::from_millis(200)).await;
-    client.batch_execute("select 1").await.is_ok()
-}
-
-/// Starts the server process. Gives it and the length its log had before.
-fn launch(options: &Options, account: &Account, socket_directory: &Path) -> Result<(Server, u64)> {
-    let home = &options.home;
-    let data = home.data();
-    let installation = match &options.installation {
-        Some(installation) => installation.clone(),
-        None => Search::from_env().for_data(&data)?,
-    };
-    let remedy =
-        || "Install PostgreSQL where every account can reach it, or start as an ordinary user".to_owned();
-    account.must_reach(installation.bin(), remedy)?;
-    if init::initialise(home, account, &installation, options.durable)? {
-        tracing::info!(data = %data.display(), version = %installation.version(), "made a new cluster");
-    }
-    check_version(&data, &installation)?;
-    settings::write_generated(&data, account, &installation, options)?;
-
-    let (log, log_start) = open_log(home)?;
-    let mut command = account.command(installation.program("postgres"), &data);
-    // Where it listens is given here and not in a file: the addresses we hand out must be true.
-    command
-        .arg("-D")
-        .arg(&data)
-        .arg("-k")
-        .arg(socket_directory)
-        .arg("-p")
-        .arg(options.port.unwrap_or(PORT).to_string())
-        .arg("-c")
-        .arg(format!(
-            "listen_addresses={}",
-            if options.port.is_some() { "127.0.0.1" } else { "" }
-        ));
-    for (name, value) in &options.settings {
-        command.arg("-c").arg(format!("{name}={value}"));
-    }
-    let errors = log.try_clone().map_err(Error::io("open", home.log()))?;
-    command.stdout(Stdio::from(log)).stderr(Stdio::from(errors));
-    let keeper = Keeper::spawn(command, options.parent_death)
-        .map_err(Error::io("run", installation.program("postgres")))?;
-    Ok((Server::Child(keeper), log_start))
-}
-
-fn check_version(data: &Path, installation: &Installation) -> Result<()> {
-    match crate::find::data_version(data)? {
-        Some(wanted) if wanted != installation.version().major => Err(Error::OtherVersion {
-            data: data.to_owned(),
-            wanted,
-            found: vec![installation.clone()],
-        }),
-        _ => Ok(()),
-    }
-}
-
-fn open_log(home: &Home) -> Result<(File, u64)> {
-    let path = home.log();
-    let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-    if length > LONGEST_LOG {
-        fs::rename(&path, path.with_extension("log.1")).map_err(Error::io("rename", &path))?;
-    }
-    let mut log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o640)
-        .open(&path)
-        .map_err(Error::io("open", &path))?;
-    home.give_to_owner(&path)?;
-    let length = log.seek(SeekFrom::End(0)).map_err(Error::io("read", &path))?;
-    Ok((log, length))
-}
-
-/// The last lines that this start wrote.
-fn log_tail(home: &Home, start: u64) -> String {
-    let mut text = Vec::new();
-    let read = File::open(home.log()).and_then(|mut log| {
-        log.seek(SeekFrom::Start(start))?;
-        log.read_to_end(&mut text)
-    });
-    if let Err(error) = read {
-        return format!("(unreadable: {error})");
-    }
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(15)..].join("\n")
-}
-
-/// The password for TCP: made once, kept where only we read it.
-fn secret(home: &Home) -> Result<String> {
-    let path = home.password();
-    if let Ok(text) = fs::read_to_string(&path) {
-        let text = text.trim();
-        if text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Ok(text.to_owned());
-        }
-    }
-    let mut bytes = [0; 24];
-    File::open("/dev/urandom")
-        .and_then(|mut random| random.read_exact(&mut bytes))
-        .map_err(Error::io("read", "/dev/urandom"))?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let _ = fs::remove_file(&path);
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)
-        .and_then(|mut file| writeln!(file, "{text}"))
-        .map_err(Error::io("write", &path))?;
-    home.give_to_owner(&path)?;
-    Ok(text)
 }
 
 /// Runs work that blocks on the threads made for it.

@@ -12,11 +12,7 @@ pub(crate) const PORT: u16 = 5432;
 /// The address of a database behind a unix socket, in the form that libpq and tokio-postgres both read.
 pub(crate) fn socket_url(directory: &Path, port: u16, database: &str) -> String {
     let host = directory.display();
-    let port = if port == PORT {
-        String::new()
-    } else {
-        format!("&port={port}")
-    };
+    let port = if port == PORT { String::new() } else { format!("&port={port}") };
     format!("postgresql://{NAME}@/{database}?host={host}{port}")
 }
 
@@ -37,9 +33,7 @@ pub(crate) async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> 
 
 /// The version of the server that answers at this address, for people: `15.4`.
 pub(crate) async fn server_version(url: &str) -> Result<String> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls)
-        .await
-        .map_err(Error::database("connect"))?;
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(Error::database("connect"))?;
     let version = connection.parameter("server_version").unwrap_or_default();
     let version = version.split_whitespace().next().unwrap_or_default().to_owned();
     drop(client);
@@ -50,21 +44,13 @@ pub(crate) async fn server_version(url: &str) -> Result<String> {
 
 /// Makes our database unless it is there.
 pub(crate) async fn ensure_database(maintenance_url: &str) -> Result<()> {
-    let client = connect(maintenance_url)
-        .await
-        .map_err(Error::database("connect"))?;
+    let client = connect(maintenance_url).await.map_err(Error::database("connect"))?;
     let there = client
-        .query_one(
-            "select exists (select from pg_database where datname = $1)",
-            &[&NAME],
-        )
+        .query_one("select exists (select from pg_database where datname = $1)", &[&NAME])
         .await
         .map_err(Error::database("look for the database"))?;
     if !there.get::<_, bool>(0) {
-        client
-            .batch_execute(&format!("create database {NAME}"))
-            .await
-            .map_err(Error::database("create the database"))?;
+        client.batch_execute(&format!("create database {NAME}")).await.map_err(Error::database("create the database"))?;
     }
     Ok(())
 }
@@ -72,12 +58,9 @@ pub(crate) async fn ensure_database(maintenance_url: &str) -> Result<()> {
 /// Gives our role this password, unless it has it; only TCP asks for it.
 pub(crate) async fn set_password(url: &str, password: &str) -> Result<()> {
     let client = connect(url).await.map_err(Error::database("connect"))?;
-    // Hexadecimal digits only, see `secret`: nothing to quote.
+    // Hexadecimal digits only, see `password`: nothing to quote.
     let statement = format!("set log_statement = none; alter role {NAME} password '{password}'");
-    client
-        .batch_execute(&statement)
-        .await
-        .map_err(Error::database("set the password"))
+    client.batch_execute(&statement).await.map_err(Error::database("set the password"))
 }
 
 #[cfg(test)]
@@ -93,10 +76,7 @@ mod tests {
             let config: tokio_postgres::Config = url.parse().expect("a URL");
             assert_eq!(config.get_hosts(), [Host::Unix("/tmp/gleaner-1".into())]);
             assert_eq!(config.get_ports().first().copied().unwrap_or(5432), expected);
-            assert_eq!(
-                (config.get_user(), config.get_dbname()),
-                (Some("gleaner"), Some("gleaner"))
-            );
+            assert_eq!((config.get_user(), config.get_dbname()), (Some("gleaner"), Some("gleaner")));
         }
     }
 }

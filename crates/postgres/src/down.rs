@@ -29,10 +29,7 @@ pub async fn down(home: &Home, patience: Duration) -> Result<Stopped> {
     if let Some(parent) = lock::holder(home)? {
         // Zero is a holder that has not said who it is, and would signal our whole group; ourselves we do not end either.
         if parent == 0 || parent == std::process::id() {
-            return Err(Error::AlreadyRunning {
-                home: home.path().to_owned(),
-                pid: Some(parent),
-            });
+            return Err(Error::AlreadyRunning { home: home.path().to_owned(), pid: Some(parent) });
         }
         pid::signal(parent, Signal::SIGTERM)?;
         stopped = Stopped::Parent(parent);
@@ -46,9 +43,7 @@ pub async fn down(home: &Home, patience: Duration) -> Result<Stopped> {
     loop {
         let left = pid::servers_in(&data, &account)?;
         let Some(first) = left.first().copied() else { break };
-        let server = PidFile::read(&data)
-            .map(|file| file.pid)
-            .filter(|pid| left.contains(pid));
+        let server = PidFile::read(&data).map(|file| file.pid).filter(|pid| left.contains(pid));
         // Once is enough. Sessions without a server end by themselves.
         if let Some(server) = server.filter(|server| asked != Some(*server)) {
             pid::signal(server, Signal::SIGINT)?;
@@ -70,10 +65,7 @@ pub async fn down(home: &Home, patience: Duration) -> Result<Stopped> {
 
 async fn wait_once(end: Instant, pid: u32, patience: Duration) -> Result<()> {
     if Instant::now() > end {
-        return Err(Error::NotStopped {
-            pid,
-            seconds: patience.as_secs(),
-        });
+        return Err(Error::NotStopped { pid, seconds: patience.as_secs() });
     }
     sleep(LOOK_AGAIN).await;
     Ok(())

@@ -20,10 +20,7 @@ pub enum Error {
 
     /// PostgreSQL is here, but older than 15.
     #[error("PostgreSQL 15 or newer is needed; found only {}. {command}", listed(.found))]
-    TooOld {
-        found: Vec<Installation>,
-        command: String,
-    },
+    TooOld { found: Vec<Installation>, command: String },
 
     /// GLEANER_PG_BIN, or a directory given by the program, does not hold a usable PostgreSQL.
     #[error("{} is not a directory of PostgreSQL 15 or newer: {reason}. Correct GLEANER_PG_BIN, or unset it", .bin.display())]
@@ -35,11 +32,7 @@ pub enum Error {
          point GLEANER_PG_BIN at it; to move to a newer version, run pg_dump with the old one and restore into a new GLEANER_HOME",
         .data.display(), listed(.found)
     )]
-    OtherVersion {
-        data: PathBuf,
-        wanted: u32,
-        found: Vec<Installation>,
-    },
+    OtherVersion { data: PathBuf, wanted: u32, found: Vec<Installation> },
 
     /// Neither GLEANER_HOME nor HOME says where to keep data.
     #[error("nowhere to keep data: HOME is not set. Set GLEANER_HOME to a directory")]
@@ -64,12 +57,7 @@ pub enum Error {
         "PostgreSQL refuses to run as root, so it runs as account `{account}`, and that account may not enter {}, which is on the way to {}. {remedy}",
         .barrier.display(), .wanted.display()
     )]
-    OutOfReach {
-        account: String,
-        barrier: PathBuf,
-        wanted: PathBuf,
-        remedy: String,
-    },
+    OutOfReach { account: String, barrier: PathBuf, wanted: PathBuf, remedy: String },
 
     /// The place for the data holds something else.
     #[error("{} holds files but is not a PostgreSQL data directory. Move them away, or set GLEANER_HOME to another place", .data.display())]
@@ -81,27 +69,15 @@ pub enum Error {
 
     /// initdb said no.
     #[error("initdb failed ({status}) in {}:\n{output}", .data.display())]
-    Initdb {
-        data: PathBuf,
-        status: ExitStatus,
-        output: String,
-    },
+    Initdb { data: PathBuf, status: ExitStatus, output: String },
 
     /// The server ended instead of becoming ready. The last lines of its log usually say why.
     #[error("PostgreSQL ended while starting ({status}). Its log, {}, ends:\n{tail}", .log.display())]
-    Died {
-        status: String,
-        log: PathBuf,
-        tail: String,
-    },
+    Died { status: String, log: PathBuf, tail: String },
 
     /// The server did not become ready in time and was stopped again.
     #[error("PostgreSQL was not ready after {seconds} s. Its log, {}, ends:\n{tail}", .log.display())]
-    NotReady {
-        seconds: u64,
-        log: PathBuf,
-        tail: String,
-    },
+    NotReady { seconds: u64, log: PathBuf, tail: String },
 
     /// The server, or the process that runs it, did not end in time.
     #[error(
@@ -111,25 +87,15 @@ pub enum Error {
 
     /// The server answered a connection or statement with an error.
     #[error("{act}: {}", .source.as_db_error().map_or_else(|| source.to_string(), |error| error.message().to_owned()))]
-    Database {
-        act: &'static str,
-        source: tokio_postgres::Error,
-    },
+    Database { act: &'static str, source: tokio_postgres::Error },
 
     /// The operating system refused.
     #[error("{act} {}: {source}{}", .path.display(), hint(.source))]
-    Io {
-        act: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { act: &'static str, path: PathBuf, source: io::Error },
 
     /// The function a test gave to prepare its template failed.
     #[error("prepare template {template}: {source}")]
-    Prepare {
-        template: String,
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Prepare { template: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl Error {
@@ -164,9 +130,7 @@ fn known(pid: &Option<u32>) -> String {
 
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::PermissionDenied => {
-            ". Run as the user who started it, or set GLEANER_HOME to a directory of your own"
-        }
+        io::ErrorKind::PermissionDenied => ". Run as the user who started it, or set GLEANER_HOME to a directory of your own",
         io::ErrorKind::StorageFull => ". The disk is full",
         _ => "",
     }

@@ -26,20 +26,11 @@ pub struct Version {
 impl Version {
     /// Reads `postgres (PostgreSQL) 15.4 (Debian 15.4-1)`, or the number alone.
     pub fn parse(text: &str) -> Option<Self> {
-        let number = text
-            .split_whitespace()
-            .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+        let number = text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
         let mut parts = number.split(|c: char| !c.is_ascii_digit());
         let major = parts.next()?.parse().ok()?;
-        let minor = if number.contains('.') {
-            parts.next().and_then(|minor| minor.parse().ok())
-        } else {
-            None
-        };
-        Some(Self {
-            major,
-            minor: minor.unwrap_or(0),
-        })
+        let minor = if number.contains('.') { parts.next().and_then(|minor| minor.parse().ok()) } else { None };
+        Some(Self { major, minor: minor.unwrap_or(0) })
     }
 }
 
@@ -65,10 +56,7 @@ impl Installation {
     /// The programs in this directory, whatever their version.
     pub fn at(bin: impl Into<PathBuf>) -> Result<Self> {
         let bin = bin.into();
-        let fault = |reason: String| Error::NotPostgres {
-            bin: bin.clone(),
-            reason,
-        };
+        let fault = |reason: String| Error::NotPostgres { bin: bin.clone(), reason };
         for program in ["postgres", "initdb"] {
             if !bin.join(program).is_file() {
                 return Err(fault(format!("there is no `{program}` in it")));
@@ -80,11 +68,7 @@ impl Installation {
             .map_err(|error| fault(format!("`postgres --version` does not run: {error}")))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let version = Version::parse(&text).ok_or_else(|| {
-            fault(format!(
-                "`postgres --version` says {:?}{}",
-                text.trim(),
-                String::from_utf8_lossy(&output.stderr).trim()
-            ))
+            fault(format!("`postgres --version` says {:?}{}", text.trim(), String::from_utf8_lossy(&output.stderr).trim()))
         })?;
         Ok(Self { bin, version })
     }
@@ -120,9 +104,7 @@ impl Search {
     /// As the environment says.
     pub fn from_env() -> Self {
         Self {
-            only: env::var_os("GLEANER_PG_BIN")
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from),
+            only: env::var_os("GLEANER_PG_BIN").filter(|value| !value.is_empty()).map(PathBuf::from),
             path: env::var_os("PATH").unwrap_or_default(),
             root: PathBuf::from("/"),
         }
@@ -133,20 +115,15 @@ impl Search {
         if let Some(only) = &self.only {
             return Ok(vec![Installation::at(only)?]);
         }
-        let mut seen = HashSet::new();
-        let mut found = Vec::new();
-        for bin in self.candidates() {
-            // A distribution links one directory into several places.
-            let Ok(directory) = fs::canonicalize(&bin) else {
-                continue;
-            };
-            if seen.insert(directory) && bin.join("postgres").exists() {
-                // A broken installation is no reason to overlook a good one.
-                found.extend(Installation::at(bin));
-            }
+        let known = WELL_KNOWN.iter().flat_map(|pattern| expand(&self.root, pattern));
+        let mut found = Found::default();
+        found.look_in(known.chain(self.path()));
+        if found.installations.iter().all(|one| one.version.major < OLDEST) {
+            // A development package may know a server that is in none of these places. Asking it takes a moment.
+            found.look_in(self.path().filter_map(|place| bindir(&place.join("pg_config"))));
         }
-        found.sort_by(|one, other| other.version.cmp(&one.version));
-        Ok(found)
+        found.installations.sort_by(|one, other| other.version.cmp(&one.version));
+        Ok(found.installations)
     }
 
     /// The newest that is 15 or newer.
@@ -154,17 +131,11 @@ impl Search {
         let found = self.all()?;
         match found.first() {
             Some(newest) if newest.version.major >= OLDEST => Ok(newest.clone()),
-            Some(newest) if self.only.is_some() => Err(Error::NotPostgres {
-                bin: newest.bin.clone(),
-                reason: format!("its version is {}", newest.version),
-            }),
-            Some(_) => Err(Error::TooOld {
-                found,
-                command: advice(&self.root),
-            }),
-            None => Err(Error::Missing {
-                command: advice(&self.root),
-            }),
+            Some(newest) if self.only.is_some() => {
+                Err(Error::NotPostgres { bin: newest.bin.clone(), reason: format!("its version is {}", newest.version) })
+            }
+            Some(_) => Err(Error::TooOld { found, command: advice(&self.root) }),
+            None => Err(Error::Missing { command: advice(&self.root) }),
         }
     }
 
@@ -177,31 +148,41 @@ impl Search {
         if found.is_empty() {
             return self.newest();
         }
-        found
-            .iter()
-            .find(|one| one.version.major == wanted)
-            .cloned()
-            .ok_or_else(|| Error::OtherVersion {
-                data: data.to_owned(),
-                wanted,
-                found,
-            })
+        found.iter().find(|one| one.version.major == wanted).cloned().ok_or_else(|| Error::OtherVersion {
+            data: data.to_owned(),
+            wanted,
+            found,
+        })
     }
 
-    fn candidates(&self) -> Vec<PathBuf> {
-        let mut places: Vec<PathBuf> = WELL_KNOWN
-            .iter()
-            .flat_map(|pattern| expand(&self.root, pattern))
-            .collect();
-        places.extend(env::split_paths(&self.path).filter(|place| place.is_absolute()));
-        // A development package may know a server that is in none of these places.
-        let configs = env::split_paths(&self.path).map(|place| place.join("pg_config"));
-        if let Some(config) = configs.into_iter().find(|config| config.is_file())
-            && let Ok(output) = Command::new(config).arg("--bindir").output()
-        {
-            places.push(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    fn path(&self) -> impl Iterator<Item = PathBuf> {
+        env::split_paths(&self.path).filter(|place| place.is_absolute())
+    }
+}
+
+fn bindir(config: &Path) -> Option<PathBuf> {
+    let output = Command::new(config).arg("--bindir").output().ok()?;
+    Some(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
+#[derive(Default)]
+struct Found {
+    installations: Vec<Installation>,
+    /// The servers themselves: distributions link one into several places.
+    seen: HashSet<PathBuf>,
+}
+
+impl Found {
+    fn look_in(&mut self, places: impl Iterator<Item = PathBuf>) {
+        for bin in places {
+            let Ok(server) = fs::canonicalize(bin.join("postgres")) else {
+                continue;
+            };
+            if self.seen.insert(server) {
+                // A broken installation is no reason to overlook a good one.
+                self.installations.extend(Installation::at(bin));
+            }
         }
-        places
     }
 }
 
@@ -248,9 +229,7 @@ pub(crate) fn data_version(data: &Path) -> Result<Option<u32>> {
     match fs::read_to_string(&path) {
         Ok(text) => match text.trim().parse() {
             Ok(major) => Ok(Some(major)),
-            Err(_) => Err(Error::NotADataDirectory {
-                data: data.to_owned(),
-            }),
+            Err(_) => Err(Error::NotADataDirectory { data: data.to_owned() }),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io("read", &path)(error)),
@@ -264,15 +243,9 @@ mod tests {
     #[test]
     fn versions_are_read_as_distributions_print_them() {
         let read = |text| Version::parse(text).map(|version| (version.major, version.minor));
-        assert_eq!(
-            read("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"),
-            Some((15, 18))
-        );
+        assert_eq!(read("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"), Some((15, 18)));
         assert_eq!(read("postgres (PostgreSQL) 18beta1"), Some((18, 0)));
-        assert_eq!(
-            read("postgres (PostgreSQL) 17.2 - Percona Distribution"),
-            Some((17, 2))
-        );
+        assert_eq!(read("postgres (PostgreSQL) 17.2 - Percona Distribution"), Some((17, 2)));
         assert_eq!(read("postgres: command not found"), None);
     }
 }

@@ -26,11 +26,7 @@ pub struct Home {
 impl Home {
     /// `GLEANER_HOME`; else `/var/lib/gleaner` as root; else `$XDG_DATA_HOME/gleaner` or `~/.local/share/gleaner`.
     pub fn from_env() -> Result<Self> {
-        let set = |name| {
-            env::var_os(name)
-                .filter(|value: &OsString| !value.is_empty())
-                .map(PathBuf::from)
-        };
+        let set = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
         if let Some(path) = set("GLEANER_HOME") {
             return Self::at(path);
         }
@@ -91,21 +87,15 @@ impl Home {
 
     /// Creates the directories. Refuses a place the server's account cannot get to, before anything is made there.
     pub(crate) fn create(&self, account: &Account) -> Result<()> {
-        let remedy = || {
-            "Set GLEANER_HOME to a directory that account can reach, such as /var/lib/gleaner, or start as an ordinary user"
-                .to_owned()
-        };
+        let remedy =
+            || "Set GLEANER_HOME to a directory that account can reach, such as /var/lib/gleaner, or start as an ordinary user".to_owned();
         self.open_if_new(account)?;
         account.must_reach(&self.path, remedy)?;
         let mode = if account.is_other() { 0o711 } else { 0o700 };
         let logs = self.path.join("log");
         for directory in [&self.path, &logs] {
             if !directory.is_dir() {
-                fs::DirBuilder::new()
-                    .recursive(true)
-                    .mode(mode)
-                    .create(directory)
-                    .map_err(Error::io("create directory", directory))?;
+                fs::DirBuilder::new().recursive(true).mode(mode).create(directory).map_err(Error::io("create directory", directory))?;
             }
         }
         self.give_to_owner(&logs)
@@ -117,8 +107,7 @@ impl Home {
             return Ok(());
         }
         let owner = fs::metadata(&self.path).map_err(Error::io("read", &self.path))?;
-        std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid()))
-            .map_err(Error::io("change owner of", path))
+        std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid())).map_err(Error::io("change owner of", path))
     }
 
     /// `GLEANER_HOME=$(mktemp -d)` as root makes a directory only root can enter. While it is empty it holds no secret,
@@ -130,8 +119,7 @@ impl Home {
         let empty = fs::read_dir(&self.path).is_ok_and(|mut entries| entries.next().is_none());
         if account.is_other() && metadata.uid() == 0 && empty {
             let mode = metadata.permissions().mode() | 0o111;
-            fs::set_permissions(&self.path, fs::Permissions::from_mode(mode))
-                .map_err(Error::io("change mode of", &self.path))?;
+            fs::set_permissions(&self.path, fs::Permissions::from_mode(mode)).map_err(Error::io("change mode of", &self.path))?;
         }
         Ok(())
     }

@@ -8,12 +8,7 @@ use crate::account::Account;
 use crate::{Error, Home, Installation, NAME, Result, settings};
 
 /// Initialises the data directory unless it is there. Says whether it did.
-pub(crate) fn initialise(
-    home: &Home,
-    account: &Account,
-    installation: &Installation,
-    durable: bool,
-) -> Result<bool> {
+pub(crate) fn initialise(home: &Home, account: &Account, installation: &Installation, durable: bool) -> Result<bool> {
     let (data, unfinished) = (home.data(), home.unfinished());
     // What an interrupted start or reset left behind.
     for leftover in [&unfinished, &home.discarded()] {
@@ -26,10 +21,7 @@ pub(crate) fn initialise(
         return Err(Error::NotADataDirectory { data });
     }
 
-    fs::DirBuilder::new()
-        .mode(0o700)
-        .create(&unfinished)
-        .map_err(Error::io("create directory", &unfinished))?;
+    fs::DirBuilder::new().mode(0o700).create(&unfinished).map_err(Error::io("create directory", &unfinished))?;
     account.give(&unfinished)?;
     // Unicode letters for upper() and ~*, plain byte order for comparing: quick, and the same on every system.
     // Where the system does not know C.UTF-8, bytes alone.
@@ -44,9 +36,7 @@ pub(crate) fn initialise(
     }
     fs::rename(&unfinished, &data).map_err(Error::io("rename", &unfinished))?;
     if durable {
-        File::open(home.path())
-            .and_then(|directory| directory.sync_all())
-            .map_err(Error::io("flush", home.path()))?;
+        File::open(home.path()).and_then(|directory| directory.sync_all()).map_err(Error::io("flush", home.path()))?;
     }
     Ok(true)
 }
@@ -55,13 +45,7 @@ fn run_initdb(data: &Path, account: &Account, installation: &Installation, lette
     let program = installation.program("initdb");
     let output = account
         .command(&program, data)
-        .args([
-            "--no-sync",
-            "--no-instructions",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-        ])
+        .args(["--no-sync", "--no-instructions", "--auth=trust", "--encoding=UTF8", "--locale=C"])
         .arg(format!("--lc-ctype={letters}"))
         .arg(format!("--username={NAME}"))
         .arg("--pgdata")
@@ -73,11 +57,7 @@ fn run_initdb(data: &Path, account: &Account, installation: &Installation, lette
     }
     let text = [output.stdout, output.stderr].concat();
     let output_text = String::from_utf8_lossy(&text).trim().to_owned();
-    Err(Error::Initdb {
-        data: data.to_owned(),
-        status: output.status,
-        output: output_text,
-    })
+    Err(Error::Initdb { data: data.to_owned(), status: output.status, output: output_text })
 }
 
 /// One flush of the whole file system: several times quicker than initdb's own, which takes each file in turn.
@@ -102,10 +82,7 @@ pub(crate) fn remove_tree(path: &Path) -> Result<()> {
 }
 
 fn remove_contents(directory: &Path) -> Result<()> {
-    for entry in fs::read_dir(directory)
-        .map_err(Error::io("read", directory))?
-        .flatten()
-    {
+    for entry in fs::read_dir(directory).map_err(Error::io("read", directory))?.flatten() {
         let path = entry.path();
         if path.is_dir() {
             remove_tree(&path)?;

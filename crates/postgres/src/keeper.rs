@@ -45,9 +45,7 @@ impl Server {
         match self {
             Self::Child(keeper) => keeper.exit().is_some(),
             // When in doubt it is still there.
-            Self::Adopted { pid, data, account } => {
-                pid::servers_in(data, account).is_ok_and(|servers| !servers.contains(pid))
-            }
+            Self::Adopted { pid, data, account } => pid::servers_in(data, account).is_ok_and(|servers| !servers.contains(pid)),
         }
     }
 
@@ -93,23 +91,19 @@ impl Keeper {
         let (ended, exit) = watch::channel(None);
         let reaped = Arc::new(Mutex::new(false));
         let reaper = Arc::clone(&reaped);
-        std::thread::Builder::new()
-            .name("gleaner-postgres".to_owned())
-            .spawn(move || {
-                die_with_parent(&mut command, parent_death);
-                match command.spawn() {
-                    Err(error) => drop(started.send(Err(error))),
-                    Ok(mut child) => {
-                        let _ = started.send(Ok(child.id()));
-                        // Nothing else waits for this child, so waiting does not fail.
-                        let status = reap(&mut child, &reaper).unwrap_or_default();
-                        let _ = ended.send(Some(status));
-                    }
+        std::thread::Builder::new().name("gleaner-postgres".to_owned()).spawn(move || {
+            die_with_parent(&mut command, parent_death);
+            match command.spawn() {
+                Err(error) => drop(started.send(Err(error))),
+                Ok(mut child) => {
+                    let _ = started.send(Ok(child.id()));
+                    // Nothing else waits for this child, so waiting does not fail.
+                    let status = reap(&mut child, &reaper).unwrap_or_default();
+                    let _ = ended.send(Some(status));
                 }
-            })?;
-        let pid = start
-            .recv()
-            .map_err(|_| io::Error::other("the thread that starts PostgreSQL ended"))??;
+            }
+        })?;
+        let pid = start.recv().map_err(|_| io::Error::other("the thread that starts PostgreSQL ended"))??;
         Ok(Self { pid, exit, reaped })
     }
 
@@ -119,11 +113,14 @@ impl Keeper {
 
     fn signal(&self, signal: Signal) -> Result<()> {
         let reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
-        if *reaped {
-            Ok(())
-        } else {
-            pid::signal(self.pid, signal)
-        }
+        if *reaped { Ok(()) } else { pid::signal(self.pid, signal) }
+    }
+}
+
+impl Drop for Keeper {
+    /// A start that was given up half way must not leave a server. After an orderly end there is nobody to signal.
+    fn drop(&mut self) {
+        let _ = self.signal(Signal::SIGINT);
     }
 }
 
@@ -134,8 +131,7 @@ fn reap(child: &mut Child, reaped: &Mutex<bool>) -> io::Result<ExitStatus> {
 
     // First without reaping: a zombie's id is not given away, so the lock is needed for an instant only.
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a process id fits"));
-    while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(nix::errno::Errno::EINTR) {
-    }
+    while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(nix::errno::Errno::EINTR) {}
     let mut reaped = reaped.lock().unwrap_or_else(PoisonError::into_inner);
     *reaped = true;
     child.wait()
@@ -172,11 +168,7 @@ fn die_with_parent(command: &mut Command, parent_death: ParentDeath) {
         command.pre_exec(move || {
             nix::sys::prctl::set_pdeathsig(signal)?;
             // The parent may have died before we asked.
-            if nix::unistd::getppid().as_raw().unsigned_abs() == parent {
-                Ok(())
-            } else {
-                Err(io::Error::from(nix::errno::Errno::ESRCH))
-            }
+            if nix::unistd::getppid().as_raw().unsigned_abs() == parent { Ok(()) } else { Err(io::Error::from(nix::errno::Errno::ESRCH)) }
         });
     }
 }

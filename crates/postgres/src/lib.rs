@@ -15,9 +15,11 @@
 //!
 //! - [`find`]: which PostgreSQL is on this machine; `advice` names the command that installs one.
 //! - [`home`]: where everything is kept, and who holds it (`lock`).
-//! - [`cluster`]: start, adopt, restart, stop. It stands on `init` (a new data directory), `settings` (sized by
-//!   `machine`), `account` (root may not run PostgreSQL), `socket` (a new directory per start), `keeper` (the child
-//!   process and the thread it dies with), `pid` (which servers live in a data directory), `connect` (is it ready).
+//! - [`cluster`]: start, adopt, restart, stop. `survivor` decides between adopting and starting.
+//! - `launch`: the server process. It stands on `init` (a new data directory), `settings` (sized by `machine`), `account`
+//!   (root may not run PostgreSQL), `socket` (a new directory per start), `log`, and `keeper` (the child and the thread it
+//!   dies with).
+//! - `pid`: which servers live in a data directory; `connect`: whether one answers; `password`: for TCP only.
 //! - [`status`], [`down`], [`reset`]: the same home seen from another process; `state` is the note they read.
 //! - [`testing`]: one throw-away server per test process, a database per test, and servers to crash.
 //!
@@ -39,15 +41,19 @@ pub mod find;
 pub mod home;
 mod init;
 mod keeper;
+mod launch;
 mod lock;
+mod log;
 mod machine;
 mod options;
+mod password;
 mod pid;
 pub mod reset;
 mod settings;
 mod socket;
 mod state;
 pub mod status;
+mod survivor;
 pub mod testing;
 
 pub use cluster::Cluster;

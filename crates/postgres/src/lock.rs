@@ -25,10 +25,7 @@ impl Lock {
                 return Ok(lock);
             }
             if Instant::now() > patience {
-                return Err(Error::AlreadyRunning {
-                    home: home.path().to_owned(),
-                    pid: pid_in(home),
-                });
+                return Err(Error::AlreadyRunning { home: home.path().to_owned(), pid: pid_in(home) });
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -47,9 +44,7 @@ impl Lock {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(mut held) => {
                 home.give_to_owner(&path)?;
-                held.set_len(0)
-                    .and_then(|()| writeln!(held, "{}", std::process::id()))
-                    .map_err(Error::io("write", &path))?;
+                held.set_len(0).and_then(|()| writeln!(held, "{}", std::process::id())).map_err(Error::io("write", &path))?;
                 Ok(Some(Self { _held: held }))
             }
             Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),

@@ -20,9 +20,8 @@ impl Machine {
         let memory = container_limit().map_or(total, |limit| limit.min(total));
         // The count has 32 bits on some systems and 64 on others.
         #[allow(clippy::unnecessary_cast)]
-        let free_disk = nix::sys::statvfs::statvfs(data).map_or(64 * 1024 * MB, |disk| {
-            disk.blocks_available() as u64 * disk.fragment_size()
-        });
+        let free_disk =
+            nix::sys::statvfs::statvfs(data).map_or(64 * 1024 * MB, |disk| disk.blocks_available() as u64 * disk.fragment_size());
         Self { memory, free_disk }
     }
 }
@@ -37,19 +36,13 @@ fn total_memory() -> Option<u64> {
 
 #[cfg(not(target_os = "linux"))]
 fn total_memory() -> Option<u64> {
-    let output = std::process::Command::new("sysctl")
-        .args(["-n", "hw.memsize"])
-        .output()
-        .ok()?;
+    let output = std::process::Command::new("sysctl").args(["-n", "hw.memsize"]).output().ok()?;
     String::from_utf8_lossy(&output.stdout).trim().parse().ok()
 }
 
 /// The limit of the control group we run in, in either version's spelling.
 fn container_limit() -> Option<u64> {
-    [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ]
-    .iter()
-    .find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .iter()
+        .find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok())
 }

@@ -1,5 +1,6 @@
 //! How a cluster is to be run.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{Home, Installation};
@@ -23,6 +24,8 @@ pub struct Options {
     pub installation: Option<Installation>,
     /// Listen on this port of 127.0.0.1 too, with a password. None: the unix socket only.
     pub port: Option<u16>,
+    /// Make the socket directory in here, if the path is short enough for a socket. None: in /run as root, else in /tmp.
+    pub socket_parent: Option<PathBuf>,
     /// Whether a commit survives a power cut. Off makes tests faster and must never be off elsewhere.
     pub durable: bool,
     /// Connections the server accepts.
@@ -44,6 +47,7 @@ impl Options {
             home,
             installation: None,
             port: None,
+            socket_parent: None,
             durable: true,
             max_connections: 200,
             settings: Vec::new(),

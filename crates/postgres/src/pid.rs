@@ -65,15 +65,8 @@ pub(crate) fn servers_in(data: &Path, account: &Account) -> Result<Vec<u32>> {
     };
     let mut inside = Vec::new();
     let mut hidden = Vec::new();
-    for entry in fs::read_dir("/proc")
-        .map_err(Error::io("read", "/proc"))?
-        .flatten()
-    {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<u32>().ok())
-        else {
+    for entry in fs::read_dir("/proc").map_err(Error::io("read", "/proc"))?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
         let Ok(name) = fs::read_to_string(entry.path().join("comm")) else {
@@ -84,9 +77,7 @@ pub(crate) fn servers_in(data: &Path, account: &Account) -> Result<Vec<u32>> {
         }
         match fs::metadata(entry.path().join("cwd")) {
             Ok(metadata) if (metadata.dev(), metadata.ino()) == home => inside.push(pid),
-            Err(error)
-                if error.kind() == std::io::ErrorKind::PermissionDenied && is_owned_by(pid, account) =>
-            {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && is_owned_by(pid, account) => {
                 hidden.push(pid);
             }
             _ => {}
@@ -115,33 +106,19 @@ fn ask_as(account: &Account, data: &Path, pids: &[u32]) -> Result<Vec<u32>> {
         .args(pids.iter().map(u32::to_string))
         .output()
         .map_err(Error::io("run", "/bin/sh"))?;
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| line.parse().ok())
-        .collect())
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| line.parse().ok()).collect())
 }
 
 /// Without /proc: the process the pid file names, if it is a PostgreSQL at all. The server's own checks cover the rest.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn servers_in(data: &Path, _: &Account) -> Result<Vec<u32>> {
     let text = fs::read_to_string(path(data)).unwrap_or_default();
-    let Some(pid) = text
-        .lines()
-        .next()
-        .and_then(|line| line.trim().parse::<u32>().ok())
-    else {
+    let Some(pid) = text.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else {
         return Ok(Vec::new());
     };
-    let output = std::process::Command::new("ps")
-        .args(["-o", "comm=", "-p", &pid.to_string()])
-        .output()
-        .map_err(Error::io("run", "ps"))?;
+    let output = std::process::Command::new("ps").args(["-o", "comm=", "-p", &pid.to_string()]).output().map_err(Error::io("run", "ps"))?;
     let name = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(if name.trim().ends_with("postgres") {
-        vec![pid]
-    } else {
-        Vec::new()
-    })
+    Ok(if name.trim().ends_with("postgres") { vec![pid] } else { Vec::new() })
 }
 
 /// Whether a process has this id.

@@ -16,10 +16,7 @@ pub fn reset(home: &Home) -> Result<()> {
     let data = home.data();
     let servers = pid::servers_in(&data, &Account::for_data(&data)?)?;
     if let Some(pid) = servers.first() {
-        return Err(Error::AlreadyRunning {
-            home: home.path().to_owned(),
-            pid: Some(*pid),
-        });
+        return Err(Error::AlreadyRunning { home: home.path().to_owned(), pid: Some(*pid) });
     }
     if let Some(state) = State::read(home) {
         socket::remove(&state.socket_directory);
@@ -38,9 +35,7 @@ pub fn reset(home: &Home) -> Result<()> {
     }
     State::remove(home);
     match fs::remove_file(home.password()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::io("delete", home.password())(error))
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("delete", home.password())(error)),
         _ => Ok(()),
     }
 }

@@ -38,41 +38,55 @@ pub(crate) fn write_initial(data: &Path, account: &Account) -> Result<()> {
 }
 
 /// Writes the generated file.
-pub(crate) fn write_generated(
-    data: &Path,
-    account: &Account,
-    installation: &Installation,
-    options: &Options,
-) -> Result<()> {
+pub(crate) fn write_generated(data: &Path, account: &Account, installation: &Installation, options: &Options) -> Result<()> {
     let path = data.join(GENERATED);
-    let includes =
-        fs::read_to_string(data.join("postgresql.conf")).is_ok_and(|text| text.contains(GENERATED));
+    let includes = fs::read_to_string(data.join("postgresql.conf")).is_ok_and(|text| text.contains(GENERATED));
     if !includes {
         tracing::warn!(file = %data.join("postgresql.conf").display(), "no longer includes {GENERATED}; the tuned settings are not in force");
     }
-    // Asking the server to read a setting is the only answer that holds for every build; the file must exist for that.
-    if !path.exists() {
-        fs::write(&path, "").map_err(Error::io("write", &path))?;
-    }
-    let lz4 = accepts(data, account, installation, "wal_compression=lz4");
-    fs::write(&path, render(Machine::measure(data), options, lz4)).map_err(Error::io("write", &path))?;
+    let supported = Supported::ask(data, account, installation)?;
+    let text = render(Machine::measure(data), options, supported);
+    fs::write(&path, text).map_err(Error::io("write", &path))?;
     account.give(&path)
 }
 
-fn accepts(data: &Path, account: &Account, installation: &Installation, setting: &str) -> bool {
-    let name = setting.split('=').next().unwrap_or(setting);
-    account
-        .command(installation.program("postgres"), data)
-        .args(["-C", name, "-c", setting, "-D"])
-        .arg(data)
-        .output()
-        .is_ok_and(|output| output.status.success())
+/// What depends on how this PostgreSQL was built.
+#[derive(Debug, Clone, Copy)]
+struct Supported {
+    lz4: bool,
+    syncfs: bool,
 }
 
-fn render(machine: Machine, options: &Options, lz4: bool) -> String {
+impl Supported {
+    /// Asks the server itself to read the settings: the only answer that holds for every build.
+    fn ask(data: &Path, account: &Account, installation: &Installation) -> Result<Self> {
+        let (lz4, syncfs) = ("wal_compression=lz4", "recovery_init_sync_method=syncfs");
+        // The file is included, so it must be there to be read.
+        let path = data.join(GENERATED);
+        if !path.exists() {
+            fs::write(&path, "").map_err(Error::io("write", &path))?;
+            account.give(&path)?;
+        }
+        let accepts = |settings: &[&str]| {
+            let mut command = account.command(installation.program("postgres"), data);
+            command.args(["-C", "wal_level", "-D"]).arg(data);
+            for setting in settings {
+                command.args(["-c", setting]);
+            }
+            command.output().is_ok_and(|output| output.status.success())
+        };
+        // Most builds have both, and one question is quicker than two.
+        if accepts(&[lz4, syncfs]) {
+            return Ok(Self { lz4: true, syncfs: true });
+        }
+        Ok(Self { lz4: accepts(&[lz4]), syncfs: accepts(&[syncfs]) })
+    }
+}
+
+fn render(machine: Machine, options: &Options, Supported { lz4, syncfs }: Supported) -> String {
     let share = |part: u64, least: u64, most: u64| (machine.memory / part / MB).clamp(least, most);
     let mb = |size: u64| format!("{size}MB");
-    let wal = (machine.free_disk / 8 / MB).clamp(128, 8192);
+    let wal = (machine.free_disk / 8 / MB).clamp(128, if options.durable { 8192 } else { 1024 });
     let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
 
     let mut settings: Vec<(&str, &[(&str, String)])> = Vec::new();
@@ -80,16 +94,8 @@ fn render(machine: Machine, options: &Options, lz4: bool) -> String {
         ("fsync", switch(options.durable)),
         ("synchronous_commit", "on".to_owned()),
         ("full_page_writes", switch(options.durable)),
-        // After a crash one flush of the file system instead of one per file. Other systems have only the slow way.
-        (
-            "recovery_init_sync_method",
-            if cfg!(target_os = "linux") {
-                "syncfs"
-            } else {
-                "fsync"
-            }
-            .to_owned(),
-        ),
+        // After a crash one flush of the file system instead of one per file, where the system can.
+        ("recovery_init_sync_method", if syncfs { "syncfs" } else { "fsync" }.to_owned()),
     ];
     settings.push(("What is committed stays committed.", &durability));
 
@@ -101,23 +107,14 @@ fn render(machine: Machine, options: &Options, lz4: bool) -> String {
         ("checkpoint_timeout", "15min".to_owned()),
         ("checkpoint_completion_target", "0.9".to_owned()),
         ("wal_compression", if lz4 { "lz4" } else { "on" }.to_owned()),
-        (
-            "default_toast_compression",
-            if lz4 { "lz4" } else { "pglz" }.to_owned(),
-        ),
+        ("default_toast_compression", if lz4 { "lz4" } else { "pglz" }.to_owned()),
         // A forgotten replication slot must not fill the disk.
         ("max_slot_wal_keep_size", mb(wal)),
     ];
-    settings.push((
-        "Write-ahead log: few checkpoints, bounded by the disk.",
-        &wal_settings,
-    ));
+    settings.push(("Write-ahead log: few checkpoints, bounded by the disk.", &wal_settings));
 
     let memory = [
-        (
-            "shared_buffers",
-            mb(share(8, 64, if options.durable { 1024 } else { 256 })),
-        ),
+        ("shared_buffers", mb(share(8, 64, if options.durable { 1024 } else { 256 }))),
         ("effective_cache_size", mb(share(2, 128, 1024 * 1024))),
         ("maintenance_work_mem", mb(share(32, 32, 512))),
         ("work_mem", mb(share(512, 4, 32))),
@@ -125,10 +122,7 @@ fn render(machine: Machine, options: &Options, lz4: bool) -> String {
         ("random_page_cost", "1.1".to_owned()),
         ("jit", "off".to_owned()),
     ];
-    settings.push((
-        "Memory and plans: short statements on solid-state disks.",
-        &memory,
-    ));
+    settings.push(("Memory and plans: short statements on solid-state disks.", &memory));
 
     let vacuum = [
         ("autovacuum", "on".to_owned()),
@@ -140,10 +134,7 @@ fn render(machine: Machine, options: &Options, lz4: bool) -> String {
         ("autovacuum_vacuum_cost_delay", "1ms".to_owned()),
         ("autovacuum_vacuum_cost_limit", "2000".to_owned()),
     ];
-    settings.push((
-        "A queue leaves a dead row per act: clean up early and often.",
-        &vacuum,
-    ));
+    settings.push(("A queue leaves a dead row per act: clean up early and often.", &vacuum));
 
     let rest = [
         ("cluster_name", "gleaner".to_owned()),
@@ -155,8 +146,7 @@ fn render(machine: Machine, options: &Options, lz4: bool) -> String {
     ];
     settings.push(("Everything else.", &rest));
 
-    let mut text =
-        String::from("# Written by Gleaner at each start. Your own settings belong into postgresql.conf.\n");
+    let mut text = String::from("# Written by Gleaner at each start. Your own settings belong into postgresql.conf.\n");
     for (why, group) in settings {
         let _ = writeln!(text, "\n# {why}");
         for (name, value) in group {
@@ -168,32 +158,20 @@ fn render(machine: Machine, options: &Options, lz4: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MB, Machine, render};
+    use super::{MB, Machine, Supported, render};
     use crate::{Home, Options};
 
     fn rendered(memory: u64, free_disk: u64) -> String {
         let options = Options::new(Home::at("/nowhere").expect("a home"));
-        render(
-            Machine {
-                memory: memory * MB,
-                free_disk: free_disk * MB,
-            },
-            &options,
-            true,
-        )
+        let machine = Machine { memory: memory * MB, free_disk: free_disk * MB };
+        render(machine, &options, Supported { lz4: true, syncfs: true })
     }
 
     #[test]
     fn a_large_machine_is_used_and_a_small_one_is_spared() {
         let large = rendered(64 * 1024, 1024 * 1024);
-        assert!(
-            large.contains("shared_buffers = '1024MB'") && large.contains("max_wal_size = '8192MB'"),
-            "{large}"
-        );
+        assert!(large.contains("shared_buffers = '1024MB'") && large.contains("max_wal_size = '8192MB'"), "{large}");
         let small = rendered(1024, 4096);
-        assert!(
-            small.contains("shared_buffers = '128MB'") && small.contains("max_wal_size = '512MB'"),
-            "{small}"
-        );
+        assert!(small.contains("shared_buffers = '128MB'") && small.contains("max_wal_size = '512MB'"), "{small}");
     }
 }

@@ -15,17 +15,49 @@ const PREFIX: &str = "gleaner-";
 /// What `sun_path` holds on Linux, less the closing zero; macOS has four bytes less, and our paths are far shorter.
 const LONGEST: usize = 107;
 
-/// Makes a new one. A new name each time: nobody can have prepared it, and no stale socket can be in it.
-pub(crate) fn create(account: &Account) -> Result<PathBuf> {
+/// A socket directory that goes when it is dropped, also with a start that was given up half way.
+#[derive(Debug)]
+pub(crate) struct SocketDirectory {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl SocketDirectory {
+    /// Makes a new one.
+    pub(crate) fn create(account: &Account, wanted: Option<&Path>) -> Result<Self> {
+        Ok(Self::of(create(account, wanted)?))
+    }
+
+    /// One that is there.
+    pub(crate) fn of(path: PathBuf) -> Self {
+        Self { path, kept: false }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves it where it is: a server still listens there.
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for SocketDirectory {
+    fn drop(&mut self) {
+        if !self.kept {
+            remove(&self.path);
+        }
+    }
+}
+
+/// A new name each time: nobody can have prepared it, and no stale socket can be in it.
+fn create(account: &Account, wanted: Option<&Path>) -> Result<PathBuf> {
     // Not XDG_RUNTIME_DIR: it is removed when its user signs out, and a server may stay longer than that. As root /run,
     // which no cleaner sweeps and which a service with a private /tmp shares with the rest of the system.
-    let places: &[&str] = if account.is_other() {
-        &["/run", "/tmp"]
-    } else {
-        &["/tmp"]
-    };
+    let places: &[&str] = if account.is_other() { &["/run", "/tmp"] } else { &["/tmp"] };
     let mut refused = None;
-    for place in places.iter().map(Path::new) {
+    for place in wanted.into_iter().chain(places.iter().map(Path::new)) {
         if account.barrier(place).is_some() {
             continue;
         }
@@ -56,9 +88,7 @@ fn create_in(place: &Path, account: &Account) -> Result<PathBuf> {
 
 /// Removes one that no server uses any more. Only what we made: a directory by our name, and the sockets in it.
 pub(crate) fn remove(path: &Path) {
-    let ours = path
-        .file_name()
-        .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+    let ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
     if ours {
         clear(path);
         let _ = fs::remove_dir(path);
@@ -77,13 +107,6 @@ pub(crate) fn clear(path: &Path) {
 /// A name nobody else is likely to have: short, and free of characters that mean something in a URL.
 pub(crate) fn unique() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let nanos = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.subsec_nanos());
-    format!(
-        "{:x}-{:x}{:x}",
-        std::process::id(),
-        nanos,
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    )
+    let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+    format!("{:x}-{:x}{:x}", std::process::id(), nanos, COUNT.fetch_add(1, Ordering::Relaxed))
 }

@@ -64,9 +64,7 @@ pub struct Status {
 impl Status {
     /// Whether a server runs and answers.
     pub fn is_ready(&self) -> bool {
-        self.server
-            .as_ref()
-            .is_some_and(|server| server.phase == Phase::Ready)
+        self.server.as_ref().is_some_and(|server| server.phase == Phase::Ready)
     }
 }
 
@@ -89,18 +87,10 @@ async fn server_of(home: &Home) -> Result<Option<Running>> {
     let Some(file) = PidFile::read(&data).filter(|file| servers.contains(&file.pid)) else {
         return Ok(None);
     };
-    let PidFile {
-        pid,
-        port,
-        socket_directory,
-        phase,
-    } = file;
+    let PidFile { pid, port, socket_directory, phase } = file;
     let url = connect::socket_url(&socket_directory, port, NAME);
     let answer = match phase.as_str() {
-        "ready" => timeout(Duration::from_secs(5), connect::server_version(&url))
-            .await
-            .ok()
-            .and_then(Result::ok),
+        "ready" => timeout(Duration::from_secs(5), connect::server_version(&url)).await.ok().and_then(Result::ok),
         _ => None,
     };
     let phase = match (phase.as_str(), &answer) {
@@ -109,15 +99,6 @@ async fn server_of(home: &Home) -> Result<Option<Running>> {
         ("stopping", _) => Phase::Stopping,
         _ => Phase::Starting,
     };
-    let tcp_url = State::read(home)
-        .filter(|state| state.pid == pid)
-        .and_then(|state| state.tcp_url);
-    Ok(Some(Running {
-        pid,
-        phase,
-        url,
-        tcp_url,
-        socket_directory,
-        version: answer,
-    }))
+    let tcp_url = State::read(home).filter(|state| state.pid == pid).and_then(|state| state.tcp_url);
+    Ok(Some(Running { pid, phase, url, tcp_url, socket_directory, version: answer }))
 }

@@ -42,6 +42,8 @@ pub async fn connect(url: &str) -> Result<tokio_postgres::Client, tokio_postgres
 /// What all test servers have in common.
 fn options(home: Home, durable: bool) -> Result<Options> {
     let mut options = Options::new(home);
+    // It goes when the home goes, also after a death in which nobody could clean up.
+    options.socket_parent = Some(options.home.path().to_owned());
     options.durable = durable;
     options.max_connections = 400;
     options.parent_death = ParentDeath::Abort;
@@ -55,15 +57,9 @@ fn options(home: Home, durable: bool) -> Result<Options> {
 fn block_on<T: Send>(work: impl Future<Output = Result<T>> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let run = || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(Error::io("start", "a runtime"))?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("start", "a runtime"))?;
             runtime.block_on(work)
         };
-        scope
-            .spawn(run)
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        scope.spawn(run).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

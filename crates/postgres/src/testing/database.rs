@@ -15,8 +15,6 @@ pub struct TestDatabase {
 impl TestDatabase {
     /// A new connection, driven by the current runtime.
     pub async fn connect(&self) -> Result<tokio_postgres::Client> {
-        connect::connect(&self.url)
-            .await
-            .map_err(Error::database("connect to the test database"))
+        connect::connect(&self.url).await.map_err(Error::database("connect to the test database"))
     }
 }

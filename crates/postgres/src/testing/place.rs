@@ -14,8 +14,7 @@ const PREFIX: &str = "gleaner-test-";
 
 /// Waits for its input to end, which happens when we die in whatever manner, and then removes what we left. The server
 /// may be writing its last words, hence the repetition.
-const JANITOR: &str =
-    r#"read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$0" 2>/dev/null && exit; sleep 0.2; done"#;
+const JANITOR: &str = r#"read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$0" 2>/dev/null && exit; sleep 0.2; done"#;
 
 /// A temporary home. Gone when dropped, or when the process ends.
 #[derive(Debug)]
@@ -29,22 +28,12 @@ impl Place {
         let account = Account::for_data(Path::new(""))?;
         let temporary = std::env::temp_dir();
         // As root, TMPDIR may be somewhere that the server's account cannot go.
-        let parent = if account.barrier(&temporary).is_some() {
-            PathBuf::from("/tmp")
-        } else {
-            temporary
-        };
+        let parent = if account.barrier(&temporary).is_some() { PathBuf::from("/tmp") } else { temporary };
         sweep(&parent);
         let path = parent.join(format!("{PREFIX}{}-{}", std::process::id(), socket::unique()));
-        fs::DirBuilder::new()
-            .mode(0o711)
-            .create(&path)
-            .map_err(Error::io("create directory", &path))?;
+        fs::DirBuilder::new().mode(0o711).create(&path).map_err(Error::io("create directory", &path))?;
         let janitor = hire_janitor(&path);
-        Ok(Self {
-            home: Home::at(path)?,
-            janitor,
-        })
+        Ok(Self { home: Home::at(path)?, janitor })
     }
 }
 
@@ -78,9 +67,7 @@ fn sweep(parent: &Path) {
     let me = nix::unistd::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let owner = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
         let Some(owner) = owner else { continue };
         let mine = entry.metadata().is_ok_and(|metadata| metadata.uid() == me);
         if mine && !pid::exists(owner) && !in_use(&entry.path()) {
@@ -91,7 +78,5 @@ fn sweep(parent: &Path) {
 
 fn in_use(path: &Path) -> bool {
     let data = path.join("postgres");
-    Account::for_data(&data)
-        .and_then(|account| pid::servers_in(&data, &account))
-        .map_or(true, |servers| !servers.is_empty())
+    Account::for_data(&data).and_then(|account| pid::servers_in(&data, &account)).map_or(true, |servers| !servers.is_empty())
 }

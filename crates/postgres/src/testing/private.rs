@@ -22,15 +22,8 @@ impl PrivateServer {
     pub async fn start_with(durable: bool, settings: &[(&str, &str)]) -> Result<Self> {
         let place = Place::create()?;
         let mut options = options(place.home.clone(), durable)?;
-        options.settings.extend(
-            settings
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
-        );
-        Ok(Self {
-            cluster: Cluster::start(options).await?,
-            _place: place,
-        })
+        options.settings.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Ok(Self { cluster: Cluster::start(options).await?, _place: place })
     }
 
     /// The address of its database, for psql and for tokio-postgres.
@@ -45,9 +38,7 @@ impl PrivateServer {
 
     /// A new connection, driven by the current runtime.
     pub async fn connect(&self) -> Result<tokio_postgres::Client> {
-        connect::connect(self.url())
-            .await
-            .map_err(Error::database("connect to the test server"))
+        connect::connect(self.url()).await.map_err(Error::database("connect to the test server"))
     }
 
     /// Kills the server and all its sessions, and waits until they are gone.

@@ -38,9 +38,7 @@ impl Server {
         let place = Place::create()?;
         let mut options = options(place.home.clone(), false)?;
         // Each database gets its turn within a nap: with a hundred of them ten seconds would keep the vacuum running.
-        options
-            .settings
-            .push(("autovacuum_naptime".to_owned(), "1min".to_owned()));
+        options.settings.push(("autovacuum_naptime".to_owned(), "1min".to_owned()));
         Ok(Self {
             cluster: Cluster::start(options).await?,
             templates: Mutex::default(),
@@ -62,24 +60,14 @@ impl Server {
 
     /// A new database, copied from a template that `prepare` filled. `prepare` gets the address of the template and runs
     /// once per process and template name; who asks meanwhile waits. If it fails, the next who asks tries again.
-    pub async fn database_from<Prepare, Preparing, Failure>(
-        &self,
-        template: &str,
-        prepare: Prepare,
-    ) -> Result<TestDatabase>
+    pub async fn database_from<Prepare, Preparing, Failure>(&self, template: &str, prepare: Prepare) -> Result<TestDatabase>
     where
         Prepare: FnOnce(String) -> Preparing,
         Preparing: Future<Output = Result<(), Failure>>,
         Failure: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let name = format!("template_{template}");
-        let cell = Arc::clone(
-            self.templates
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .entry(name.clone())
-                .or_default(),
-        );
+        let cell = Arc::clone(self.templates.lock().unwrap_or_else(PoisonError::into_inner).entry(name.clone()).or_default());
         cell.get_or_try_init(|| self.prepare(&name, prepare)).await?;
         self.copy(&name).await
     }
@@ -94,40 +82,19 @@ impl Server {
         {
             let _copying = self.copying.lock().await;
             // One that an earlier attempt left half prepared.
-            self.execute(
-                "drop a template",
-                &format!("drop database if exists \"{name}\" with (force)"),
-            )
-            .await?;
-            self.execute(
-                "create a template",
-                &format!("create database \"{name}\" template template0"),
-            )
-            .await?;
+            self.execute("drop a template", &format!("drop database if exists \"{name}\" with (force)")).await?;
+            self.execute("create a template", &format!("create database \"{name}\" template template0")).await?;
         }
-        prepare(url).await.map_err(|failure| Error::Prepare {
-            template: name.to_owned(),
-            source: failure.into(),
-        })?;
+        prepare(url).await.map_err(|failure| Error::Prepare { template: name.to_owned(), source: failure.into() })?;
         self.close(name).await
     }
 
     /// Sends everybody out of a template and lets nobody in again. A pool that `prepare` used may still be closing.
     async fn close(&self, name: &str) -> Result<()> {
-        self.execute(
-            "close a template",
-            &format!("alter database \"{name}\" with allow_connections false"),
-        )
-        .await?;
+        self.execute("close a template", &format!("alter database \"{name}\" with allow_connections false")).await?;
         let client = self.maintenance().await?;
         let statement = "select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = $1";
-        while client
-            .query_one(statement, &[&name])
-            .await
-            .map_err(Error::database("close a template"))?
-            .get::<_, i64>(0)
-            > 0
-        {
+        while client.query_one(statement, &[&name]).await.map_err(Error::database("close a template"))?.get::<_, i64>(0) > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         Ok(())
@@ -139,24 +106,15 @@ impl Server {
         // Copying files takes half as long as logging blocks: without flushing, its two checkpoints cost next to nothing.
         let statement = format!("create database {name} template \"{template}\" strategy file_copy");
         self.execute("copy a template", &statement).await?;
-        Ok(TestDatabase {
-            url: self.cluster.url_of(&name),
-            name,
-        })
+        Ok(TestDatabase { url: self.cluster.url_of(&name), name })
     }
 
     async fn maintenance(&self) -> Result<tokio_postgres::Client> {
         // A connection per call: the tests that ask have each a runtime of their own, and a connection belongs to one.
-        connect::connect(&self.cluster.url_of("postgres"))
-            .await
-            .map_err(Error::database("connect"))
+        connect::connect(&self.cluster.url_of("postgres")).await.map_err(Error::database("connect"))
     }
 
     async fn execute(&self, act: &'static str, statement: &str) -> Result<()> {
-        self.maintenance()
-            .await?
-            .batch_execute(statement)
-            .await
-            .map_err(Error::database(act))
+        self.maintenance().await?.batch_execute(statement).await.map_err(Error::database(act))
     }
 }

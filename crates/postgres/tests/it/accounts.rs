@@ -14,14 +14,8 @@ fn owner_of_process(pid: u32) -> Result<u32> {
 }
 
 fn psql(url: &str, query: &str) -> Result<String> {
-    let output = Command::new(Installation::find()?.program("psql"))
-        .args(["-XAt", url, "-c", query])
-        .output()?;
-    anyhow::ensure!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = Command::new(Installation::find()?.program("psql")).args(["-XAt", url, "-c", query]).output()?;
+    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
@@ -33,10 +27,7 @@ async fn starts_as_whoever_runs_the_tests_root_included() -> Result<()> {
     assert_eq!(servers.len(), 1);
     assert_ne!(owner_of_process(servers[0])?, 0, "PostgreSQL refuses root");
     // The address works for psql and for tokio-postgres, from the account that started it.
-    assert_eq!(
-        psql(&parent.url, "select current_user || '@' || current_database()")?,
-        "gleaner@gleaner"
-    );
+    assert_eq!(psql(&parent.url, "select current_user || '@' || current_database()")?, "gleaner@gleaner");
     assert_eq!(value(&parent.url, "select current_user").await?, "gleaner");
     assert!(parent.stop()?.success());
     Ok(())
@@ -51,11 +42,7 @@ async fn starts_as_an_ordinary_user() -> Result<()> {
     let servers = servers_on(&home)?;
     assert_eq!(servers.len(), 1);
     assert_eq!(owner_of_process(servers[0])?, user.uid.as_raw());
-    assert_eq!(
-        fs::metadata(home.path())?.permissions().mode() & 0o777,
-        0o700,
-        "nobody else looks in"
-    );
+    assert_eq!(fs::metadata(home.path())?.permissions().mode() & 0o777, 0o700, "nobody else looks in");
     assert_eq!(psql(&parent.url, "select current_user")?, "gleaner");
     assert!(parent.stop()?.success());
 
@@ -73,19 +60,11 @@ async fn a_home_out_of_reach_is_refused_with_what_to_do() -> Result<()> {
     let closed = scratch.path().join("closed");
     fs::create_dir(&closed)?;
     // Root's own for root; read-only for an ordinary user.
-    fs::set_permissions(
-        &closed,
-        fs::Permissions::from_mode(if is_root() { 0o700 } else { 0o500 }),
-    )?;
+    fs::set_permissions(&closed, fs::Permissions::from_mode(if is_root() { 0o700 } else { 0o500 }))?;
     let home = Home::at(closed.join("home"))?;
-    let error = Cluster::start(Options::new(home))
-        .await
-        .expect_err("out of reach");
+    let error = Cluster::start(Options::new(home)).await.expect_err("out of reach");
     if is_root() {
-        assert!(
-            matches!(&error, Error::OutOfReach { barrier, .. } if *barrier == closed),
-            "{error}"
-        );
+        assert!(matches!(&error, Error::OutOfReach { barrier, .. } if *barrier == closed), "{error}");
     }
     assert!(error.to_string().contains("GLEANER_HOME"), "{error}");
     assert_eq!(fs::read_dir(&closed)?.count(), 0, "nothing was made there");

@@ -4,21 +4,18 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gleaner_postgres::testing::PrivateServer;
-use gleaner_postgres::{Cluster, Home, Installation};
+use gleaner_postgres::{Cluster, Home, Installation, down};
 
 use crate::support::{Parent, Scratch, eventually, execute, is_root, servers_on, value};
 
 /// Runs a program as the account that owns the data.
 fn as_server_account(home: &Home, mut command: Command) -> Result<Child> {
     let owner = fs::metadata(home.data())?;
-    command
-        .current_dir(home.data())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.current_dir(home.data()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if is_root() {
         command.uid(owner.uid()).gid(owner.gid());
     }
@@ -32,16 +29,9 @@ async fn survivor(scratch: &Scratch, home: &Home) -> Result<Child> {
     let owner = fs::metadata(home.data())?;
     std::os::unix::fs::chown(&sockets, Some(owner.uid()), Some(owner.gid()))?;
     let mut command = Command::new(Installation::find()?.program("postgres"));
-    command
-        .arg("-D")
-        .arg(home.data())
-        .arg("-k")
-        .arg(&sockets)
-        .args(["-c", "listen_addresses="]);
+    command.arg("-D").arg(home.data()).arg("-k").arg(&sockets).args(["-c", "listen_addresses="]);
     let child = as_server_account(home, command)?;
-    let ready = || {
-        Ok(fs::read_to_string(home.data().join("postmaster.pid")).is_ok_and(|text| text.contains("ready")))
-    };
+    let ready = || Ok(fs::read_to_string(home.data().join("postmaster.pid")).is_ok_and(|text| text.contains("ready")));
     eventually("the survivor is ready", ready).await?;
     Ok(child)
 }
@@ -60,18 +50,16 @@ async fn kill_nine_of_the_parent_leaves_no_second_server() -> Result<()> {
         parent.take().context("a parent")?.kill_nine()?;
         let next = Parent::start(&home)?;
         assert_eq!(servers_on(&home)?.len(), 1, "round {round}");
-        assert_eq!(
-            value(&next.url, "select count(*) from kept").await?,
-            round.to_string()
-        );
+        assert_eq!(value(&next.url, "select count(*) from kept").await?, round.to_string());
         url = next.url.clone();
         parent = Some(next);
     }
     parent.context("a parent")?.kill_nine()?;
-    eventually("the server ends with its parent", || {
-        Ok(servers_on(&home)?.is_empty())
-    })
-    .await
+    eventually("the server ends with its parent", || Ok(servers_on(&home)?.is_empty())).await?;
+    // Tidies what nobody could: there is nothing left to stop.
+    down(&home, Duration::from_secs(20)).await?;
+    assert!(!home.state().exists());
+    Ok(())
 }
 
 #[tokio::test]
@@ -120,11 +108,7 @@ async fn stale_postmaster_pid_is_recovered() -> Result<()> {
     let scratch = Scratch::new()?;
     let home = scratch.home()?;
     let cluster = Cluster::start(scratch.options()?).await?;
-    execute(
-        cluster.url(),
-        "create table kept (id bigint); insert into kept values (1)",
-    )
-    .await?;
+    execute(cluster.url(), "create table kept (id bigint); insert into kept values (1)").await?;
     let written = fs::read_to_string(home.data().join("postmaster.pid"))?;
     cluster.stop().await?;
 
@@ -133,10 +117,7 @@ async fn stale_postmaster_pid_is_recovered() -> Result<()> {
     command.arg("60");
     let mut stranger = as_server_account(&home, command)?;
     let (_, rest) = written.split_once('\n').context("several lines")?;
-    fs::write(
-        home.data().join("postmaster.pid"),
-        format!("{}\n{rest}", stranger.id()),
-    )?;
+    fs::write(home.data().join("postmaster.pid"), format!("{}\n{rest}", stranger.id()))?;
     let cluster = Cluster::start(scratch.options()?).await?;
     assert!(!cluster.was_adopted());
     assert_eq!(value(cluster.url(), "select count(*) from kept").await?, "1");
@@ -153,10 +134,7 @@ async fn another_homes_server_is_never_mistaken_for_ours() -> Result<()> {
     Cluster::start(one.options()?).await?.stop().await?;
     let neighbour = Cluster::start(other.options()?).await?;
     // As a copied directory, or a restored backup of a running server, would have it.
-    fs::copy(
-        other.home()?.data().join("postmaster.pid"),
-        one.home()?.data().join("postmaster.pid"),
-    )?;
+    fs::copy(other.home()?.data().join("postmaster.pid"), one.home()?.data().join("postmaster.pid"))?;
     assert_eq!(gleaner_postgres::status(&one.home()?).await?.server, None);
     let cluster = Cluster::start(one.options()?).await?;
     assert!(!cluster.was_adopted());
@@ -177,6 +155,22 @@ async fn an_interrupted_initialisation_starts_over() -> Result<()> {
     assert_eq!(value(cluster.url(), "select 1").await?, "1");
     assert!(!unfinished.exists());
     cluster.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_start_that_is_given_up_leaves_no_server() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let home = scratch.home()?;
+    Cluster::start(scratch.options()?).await?.stop().await?;
+    // From before the server exists until after it is ready.
+    for milliseconds in (0..160).step_by(20) {
+        let given_up = tokio::time::timeout(Duration::from_millis(milliseconds), Cluster::start(scratch.options()?)).await;
+        drop(given_up);
+        let cluster = Cluster::start(scratch.options()?).await;
+        assert_eq!(servers_on(&home)?.len(), 1, "given up after {milliseconds} ms: {cluster:?}");
+        cluster?.stop().await?;
+    }
     Ok(())
 }
 

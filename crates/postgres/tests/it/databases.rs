@@ -18,9 +18,7 @@ async fn each_test_gets_a_database_of_its_own_and_the_template_is_prepared_once(
             prepared.fetch_add(1, Ordering::Relaxed);
             // Left open on purpose: a pool closes when it likes.
             let client = testing::connect(&url).await?;
-            client
-                .batch_execute("create table task (id bigint); insert into task values (1)")
-                .await?;
+            client.batch_execute("create table task (id bigint); insert into task values (1)").await?;
             std::mem::forget(client);
             anyhow::Ok(())
         })
@@ -30,12 +28,7 @@ async fn each_test_gets_a_database_of_its_own_and_the_template_is_prepared_once(
     for database in &databases {
         let client = database.connect().await?;
         client.batch_execute("insert into task values (2)").await?;
-        assert_eq!(
-            value(&database.url, "select count(*) from task").await?,
-            "2",
-            "{}",
-            database.name
-        );
+        assert_eq!(value(&database.url, "select count(*) from task").await?, "2", "{}", database.name);
     }
     Ok(())
 }
@@ -45,22 +38,14 @@ async fn a_preparation_that_failed_is_tried_again() -> Result<()> {
     let server = testing::server();
     let failure = server
         .database_from("twice", async |url: String| {
-            testing::connect(&url)
-                .await?
-                .batch_execute("create table task (id bigint)")
-                .await?;
+            testing::connect(&url).await?.batch_execute("create table task (id bigint)").await?;
             anyhow::bail!("half way")
         })
         .await
         .expect_err("it failed");
     assert!(failure.to_string().contains("half way"), "{failure}");
     let database = server
-        .database_from("twice", async |url: String| {
-            testing::connect(&url)
-                .await?
-                .batch_execute("create table task (id bigint)")
-                .await
-        })
+        .database_from("twice", async |url: String| testing::connect(&url).await?.batch_execute("create table task (id bigint)").await)
         .await?;
     assert_eq!(value(&database.url, "select count(*) from task").await?, "0");
     Ok(())
@@ -69,19 +54,8 @@ async fn a_preparation_that_failed_is_tried_again() -> Result<()> {
 #[tokio::test]
 async fn an_empty_database_is_empty() -> Result<()> {
     let database = testing::server().empty_database().await?;
-    assert_eq!(
-        value(
-            &database.url,
-            "select count(*) from pg_class where relnamespace = 'public'::regnamespace"
-        )
-        .await?,
-        "0"
-    );
-    assert_eq!(
-        value(&database.url, "show fsync").await?,
-        "off",
-        "nobody keeps this"
-    );
+    assert_eq!(value(&database.url, "select count(*) from pg_class where relnamespace = 'public'::regnamespace").await?, "0");
+    assert_eq!(value(&database.url, "show fsync").await?, "off", "nobody keeps this");
     Ok(())
 }
 

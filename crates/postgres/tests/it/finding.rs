@@ -2,13 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use gleaner_postgres::{Cluster, Error, Installation, Search};
 
-use crate::support::{Scratch, is_root};
+use crate::support::{Scratch, copy_program, is_root};
 
 const DEBIAN: &str = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\nVERSION_ID=\"12\"\n";
 
@@ -19,11 +18,7 @@ fn machine(scratch: &Scratch, os_release: &str) -> Result<Search> {
     fs::create_dir_all(root.join("var/lib/apt/lists"))?;
     fs::write(root.join("etc/os-release"), os_release)?;
     fs::write(root.join("var/lib/apt/lists/packages"), "")?;
-    Ok(Search {
-        only: None,
-        path: OsString::new(),
-        root,
-    })
+    Ok(Search { only: None, path: OsString::new(), root })
 }
 
 /// Something that calls itself PostgreSQL of that version.
@@ -31,10 +26,8 @@ fn pretend(bin: &Path, version: &str) -> Result<PathBuf> {
     fs::create_dir_all(bin)?;
     fs::write(bin.join("version"), format!("postgres (PostgreSQL) {version}\n"))?;
     for program in ["postgres", "initdb"] {
-        symlink(
-            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/fixtures/pretend-postgres"),
-            bin.join(program),
-        )?;
+        let original = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/fixtures/pretend-postgres");
+        copy_program(Path::new(original), &bin.join(program))?;
     }
     Ok(bin.to_owned())
 }
@@ -46,31 +39,18 @@ fn missing_postgresql_names_the_command() -> Result<()> {
         (DEBIAN, "apt-get install -y postgresql"),
         ("ID=fedora\nVERSION_ID=42\n", "dnf install -y postgresql-server"),
         ("ID=alpine\nVERSION_ID=3.22.0\n", "apk add postgresql"),
-        (
-            "ID=endeavouros\nID_LIKE=arch\n",
-            "pacman -S --noconfirm postgresql",
-        ),
+        ("ID=endeavouros\nID_LIKE=arch\n", "pacman -S --noconfirm postgresql"),
     ] {
         let scratch = Scratch::new()?;
-        let error = machine(&scratch, os_release)?
-            .newest()
-            .expect_err("nothing there");
+        let error = machine(&scratch, os_release)?.newest().expect_err("nothing there");
         assert!(matches!(error, Error::Missing { .. }), "{error}");
-        assert!(
-            error
-                .to_string()
-                .contains(&format!("Install it with: {sudo}{command}\n")),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&format!("Install it with: {sudo}{command}\n")), "{error}");
     }
     let scratch = Scratch::new()?;
     let search = machine(&scratch, DEBIAN)?;
     fs::remove_file(search.root.join("var/lib/apt/lists/packages"))?;
     let error = search.newest().expect_err("nothing there");
-    assert!(
-        error.to_string().contains("apt-get update && "),
-        "a fresh container has no package lists: {error}"
-    );
+    assert!(error.to_string().contains("apt-get update && "), "a fresh container has no package lists: {error}");
     Ok(())
 }
 
@@ -78,19 +58,10 @@ fn missing_postgresql_names_the_command() -> Result<()> {
 fn versions_that_are_too_old_are_named() -> Result<()> {
     let scratch = Scratch::new()?;
     let search = machine(&scratch, DEBIAN)?;
-    let bin = pretend(
-        &search.root.join("usr/lib/postgresql/13/bin"),
-        "13.21 (Debian 13.21-0)",
-    )?;
+    let bin = pretend(&search.root.join("usr/lib/postgresql/13/bin"), "13.21 (Debian 13.21-0)")?;
     let error = search.newest().expect_err("too old");
-    assert!(
-        matches!(&error, Error::TooOld { found, .. } if found.len() == 1),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains(&format!("13.21 ({})", bin.display())),
-        "{error}"
-    );
+    assert!(matches!(&error, Error::TooOld { found, .. } if found.len() == 1), "{error}");
+    assert!(error.to_string().contains(&format!("13.21 ({})", bin.display())), "{error}");
     Ok(())
 }
 
@@ -111,27 +82,11 @@ fn the_newest_is_taken_wherever_it_is() -> Result<()> {
     search.path = elsewhere.clone().into_os_string();
     assert_eq!(search.newest()?.bin(), elsewhere, "PATH counts too");
     search.only = Some(search.root.join("usr/lib/postgresql/15/bin"));
-    assert_eq!(
-        search.newest()?.version().to_string(),
-        "15.9",
-        "GLEANER_PG_BIN alone counts"
-    );
+    assert_eq!(search.newest()?.version().to_string(), "15.9", "GLEANER_PG_BIN alone counts");
     search.only = Some(search.root.join("usr/lib/postgresql/9.6/bin"));
-    assert!(
-        search
-            .newest()
-            .expect_err("too old")
-            .to_string()
-            .contains("its version is 9.6")
-    );
+    assert!(search.newest().expect_err("too old").to_string().contains("its version is 9.6"));
     search.only = Some(scratch.path().to_owned());
-    assert!(
-        search
-            .newest()
-            .expect_err("nothing there")
-            .to_string()
-            .contains("GLEANER_PG_BIN")
-    );
+    assert!(search.newest().expect_err("nothing there").to_string().contains("GLEANER_PG_BIN"));
     Ok(())
 }
 
@@ -143,11 +98,7 @@ fn data_is_opened_by_the_version_that_wrote_it() -> Result<()> {
     pretend(&search.root.join("usr/lib/postgresql/17/bin"), "17.2")?;
     let data = scratch.path().join("data");
     fs::create_dir(&data)?;
-    assert_eq!(
-        search.for_data(&data)?.version().major,
-        17,
-        "new data: the newest"
-    );
+    assert_eq!(search.for_data(&data)?.version().major, 17, "new data: the newest");
     fs::write(data.join("PG_VERSION"), "15\n")?;
     assert_eq!(search.for_data(&data)?.version().major, 15);
     fs::write(data.join("PG_VERSION"), "16\n")?;

@@ -24,15 +24,8 @@ async fn status_tells_where_it_runs_and_only_while_it_does() -> Result<()> {
     let server = during.server.context("a server")?;
     assert_eq!((server.phase, &server.url), (Phase::Ready, &parent.url));
     assert_eq!(servers_on(&home)?, [server.pid]);
-    assert_eq!(
-        value(&server.url, "show data_directory").await?,
-        home.data().display().to_string()
-    );
-    assert!(
-        value(&server.url, "show server_version")
-            .await?
-            .starts_with(&server.version.context("a version")?)
-    );
+    assert_eq!(value(&server.url, "show data_directory").await?, home.data().display().to_string());
+    assert!(value(&server.url, "show server_version").await?.starts_with(&server.version.context("a version")?));
 
     assert!(parent.stop()?.success());
     let after = status(&home).await?;
@@ -60,12 +53,7 @@ async fn down_stops_a_server_whose_parent_is_gone() -> Result<()> {
     let parent = Parent::start(&home)?;
     // The server is held back for a moment, so that it has not ended by itself when `down` looks.
     let server = servers_on(&home)?[0];
-    assert!(
-        Command::new("kill")
-            .args(["-STOP", &server.to_string()])
-            .status()?
-            .success()
-    );
+    assert!(Command::new("kill").args(["-STOP", &server.to_string()]).status()?.success());
     parent.kill_nine()?;
     let waking = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
@@ -86,20 +74,14 @@ async fn reset_refuses_while_it_runs_and_then_deletes_everything() -> Result<()>
     let parent = Parent::start(&home)?;
     execute(&parent.url, "create table kept (id bigint)").await?;
     let refused = reset(&home).expect_err("it runs");
-    assert!(
-        matches!(refused, Error::AlreadyRunning { pid: Some(pid), .. } if pid == parent.pid()),
-        "{refused}"
-    );
+    assert!(matches!(refused, Error::AlreadyRunning { pid: Some(pid), .. } if pid == parent.pid()), "{refused}");
     assert_eq!(value(&parent.url, "select count(*) from kept").await?, "0");
 
     assert!(parent.stop()?.success());
     reset(&home)?;
     assert!(!home.data().exists() && !home.log().exists());
     let cluster = Cluster::start(scratch.options()?).await?;
-    assert_eq!(
-        value(cluster.url(), "select to_regclass('kept') is null").await?,
-        "t"
-    );
+    assert_eq!(value(cluster.url(), "select to_regclass('kept') is null").await?, "t");
     cluster.stop().await?;
     Ok(())
 }

@@ -21,21 +21,13 @@ fn append(home: &Home, line: &str) -> Result<()> {
 async fn data_survives_stop_and_start() -> Result<()> {
     let scratch = Scratch::new()?;
     let cluster = Cluster::start(scratch.options()?).await?;
-    execute(
-        cluster.url(),
-        "create table kept (id bigint); insert into kept values (1), (2)",
-    )
-    .await?;
+    execute(cluster.url(), "create table kept (id bigint); insert into kept values (1), (2)").await?;
     let first_directory = cluster.socket_directory().to_owned();
     cluster.stop().await?;
     assert!(!first_directory.exists());
 
     let cluster = Cluster::start(scratch.options()?).await?;
-    assert_ne!(
-        cluster.socket_directory(),
-        first_directory,
-        "a new directory per start"
-    );
+    assert_ne!(cluster.socket_directory(), first_directory, "a new directory per start");
     assert_eq!(value(cluster.url(), "select count(*) from kept").await?, "2");
     // Dropping it is as good as stopping it.
     drop(cluster);
@@ -48,21 +40,9 @@ async fn a_second_start_on_one_home_is_refused() -> Result<()> {
     let scratch = Scratch::new()?;
     let parent = Parent::start(&scratch.home()?)?;
     let error = Cluster::start(scratch.options()?).await.expect_err("taken");
-    assert!(
-        matches!(error, Error::AlreadyRunning { pid: Some(pid), .. } if pid == parent.pid()),
-        "{error}"
-    );
-    assert!(
-        error
-            .to_string()
-            .contains(&format!("already running, pid {}", parent.pid())),
-        "{error}"
-    );
-    assert_eq!(
-        value(&parent.url, "select 1").await?,
-        "1",
-        "the first one is left in peace"
-    );
+    assert!(matches!(error, Error::AlreadyRunning { pid: Some(pid), .. } if pid == parent.pid()), "{error}");
+    assert!(error.to_string().contains(&format!("already running, pid {}", parent.pid())), "{error}");
+    assert_eq!(value(&parent.url, "select 1").await?, "1", "the first one is left in peace");
     assert_eq!(servers_on(&scratch.home()?)?.len(), 1);
     Ok(())
 }
@@ -76,10 +56,7 @@ async fn of_many_starts_at_once_one_succeeds() -> Result<()> {
         std::thread::spawn(move || Parent::start(&home))
     });
     let starts: Vec<_> = starts.collect();
-    let running: Vec<Parent> = starts
-        .into_iter()
-        .filter_map(|start| start.join().expect("no panic").ok())
-        .collect();
+    let running: Vec<Parent> = starts.into_iter().filter_map(|start| start.join().expect("no panic").ok()).collect();
     assert_eq!(running.len(), 1);
     assert_eq!(servers_on(&home)?.len(), 1);
     Ok(())
@@ -88,15 +65,11 @@ async fn of_many_starts_at_once_one_succeeds() -> Result<()> {
 #[tokio::test]
 async fn several_homes_run_side_by_side() -> Result<()> {
     let (one, other) = (Scratch::new()?, Scratch::new()?);
-    let (one, other) = tokio::try_join!(
-        async { Ok::<_, anyhow::Error>(Cluster::start(one.options()?).await?) },
-        async { Ok(Cluster::start(other.options()?).await?) },
-    )?;
+    let (one, other) = tokio::try_join!(async { Ok::<_, anyhow::Error>(Cluster::start(one.options()?).await?) }, async {
+        Ok(Cluster::start(other.options()?).await?)
+    },)?;
     execute(one.url(), "create table only_here (id bigint)").await?;
-    assert_eq!(
-        value(other.url(), "select to_regclass('only_here') is null").await?,
-        "t"
-    );
+    assert_eq!(value(other.url(), "select to_regclass('only_here') is null").await?, "t");
     one.stop().await?;
     assert_eq!(value(other.url(), "select 1").await?, "1");
     other.stop().await?;
@@ -113,19 +86,13 @@ async fn sigterm_and_sigint_stop_cleanly() -> Result<()> {
         let _session = gleaner_postgres::testing::connect(&parent.url).await?;
         parent.signal(signal)?;
         let status = parent.wait()?;
-        assert!(
-            status.success() && status.signal().is_none(),
-            "{signal}: {status}"
-        );
+        assert!(status.success() && status.signal().is_none(), "{signal}: {status}");
         assert!(servers_on(&home)?.is_empty());
         assert!(!home.state().exists() && !home.data().join("postmaster.pid").exists());
     }
     let log = fs::read_to_string(home.log())?;
     assert_eq!(log.matches("database system is shut down").count(), 2, "{log}");
-    assert!(
-        !log.contains("interrupted"),
-        "the second start had nothing to recover: {log}"
-    );
+    assert!(!log.contains("interrupted"), "the second start had nothing to recover: {log}");
     Ok(())
 }
 
@@ -144,11 +111,7 @@ async fn commits_are_durable_and_settings_are_those_of_a_queue() -> Result<()> {
         ("max_connections", "200"),
         ("autovacuum_naptime", "10s"),
     ] {
-        assert_eq!(
-            value(cluster.url(), &format!("show {setting}")).await?,
-            expected,
-            "{setting}"
-        );
+        assert_eq!(value(cluster.url(), &format!("show {setting}")).await?, expected, "{setting}");
     }
     let faults = "select coalesce(string_agg(name || ': ' || error, ', '), '') from pg_file_settings where error is not null";
     assert_eq!(value(cluster.url(), faults).await?, "");
@@ -164,11 +127,7 @@ async fn a_persons_own_settings_survive_and_win() -> Result<()> {
     append(&scratch.home()?, "listen_addresses = '*'")?;
     let cluster = Cluster::start(scratch.options()?).await?;
     assert_eq!(value(cluster.url(), "show work_mem").await?, "7MB");
-    assert_eq!(
-        value(cluster.url(), "show listen_addresses").await?,
-        "",
-        "where it listens is not theirs to set"
-    );
+    assert_eq!(value(cluster.url(), "show listen_addresses").await?, "", "where it listens is not theirs to set");
     cluster.stop().await?;
     Ok(())
 }
@@ -196,13 +155,8 @@ async fn the_error_shows_why_a_server_ended_at_once() -> Result<()> {
     let scratch = Scratch::new()?;
     Cluster::start(scratch.options()?).await?.stop().await?;
     append(&scratch.home()?, "no_such_setting = 1")?;
-    let error = Cluster::start(scratch.options()?)
-        .await
-        .expect_err("a fault in the file");
-    assert!(
-        matches!(&error, Error::Died { tail, .. } if tail.contains("no_such_setting")),
-        "{error}"
-    );
+    let error = Cluster::start(scratch.options()?).await.expect_err("a fault in the file");
+    assert!(matches!(&error, Error::Died { tail, .. } if tail.contains("no_such_setting")), "{error}");
     assert!(!scratch.home()?.state().exists());
     Ok(())
 }
@@ -213,9 +167,7 @@ async fn files_that_are_no_data_are_left_alone() -> Result<()> {
     let home = scratch.home()?;
     fs::create_dir_all(home.data())?;
     fs::write(home.data().join("letters.txt"), "mine")?;
-    let error = Cluster::start(Options::new(home.clone()))
-        .await
-        .expect_err("not ours");
+    let error = Cluster::start(Options::new(home.clone())).await.expect_err("not ours");
     assert!(matches!(error, Error::NotADataDirectory { .. }), "{error}");
     assert_eq!(fs::read_to_string(home.data().join("letters.txt"))?, "mine");
     Ok(())

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,21 +15,18 @@ use gleaner_postgres::{Home, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User};
 
-/// A directory that is removed at the end of the test.
+/// A directory of one test's own. It goes with the process: a file system is slow to create files right after many were
+/// deleted, and every cluster is a thousand files.
 #[derive(Debug)]
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new() -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "gleaner-it-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
-        let path = std::env::temp_dir().join(name);
+        static ALL: OnceLock<(PathBuf, Child)> = OnceLock::new();
+        let (all, _) = ALL.get_or_init(|| scratch_of_process().expect("a directory for temporary files"));
+        let path = all.join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
         fs::create_dir(&path)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         Ok(Self(path))
     }
 
@@ -45,10 +43,26 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// The directory, and a shell that removes it once we have ended and our end of the pipe is closed.
+fn scratch_of_process() -> Result<(PathBuf, Child)> {
+    let path = std::env::temp_dir().join(format!("gleaner-it-{}", std::process::id()));
+    fs::create_dir(&path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    let janitor = Command::new("sh")
+        .args(["-c", "read -r _; rm -rf -- \"$0\""])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()?;
+    Ok((path, janitor))
+}
+
+/// Copies in another process: a file that we had open for writing could not be run while another test forks.
+pub(crate) fn copy_program(from: &Path, to: &Path) -> Result<()> {
+    anyhow::ensure!(Command::new("cp").arg(from).arg(to).status()?.success(), "copy {}", from.display());
+    Ok(())
 }
 
 pub(crate) fn is_root() -> bool {
@@ -57,11 +71,7 @@ pub(crate) fn is_root() -> bool {
 
 /// Somebody who is not root: `nobody` when the tests run as root, else whoever runs them.
 pub(crate) fn ordinary_user() -> Result<User> {
-    let user = if is_root() {
-        User::from_name("nobody")?
-    } else {
-        User::from_uid(nix::unistd::geteuid())?
-    };
+    let user = if is_root() { User::from_name("nobody")? } else { User::from_uid(nix::unistd::geteuid())? };
     user.context("an ordinary user")
 }
 
@@ -80,12 +90,7 @@ impl Parent {
     /// As an ordinary user, with a copy of the program where that user can reach it.
     pub(crate) fn start_as(user: &User, scratch: &Scratch, home: &Home) -> Result<Self> {
         let program = scratch.path().join("gleaner-postgres");
-        // Copied by another process: a file we had open for writing could not be run while another test forks.
-        let copied = Command::new("cp")
-            .arg(env!("CARGO_BIN_EXE_gleaner-postgres"))
-            .arg(&program)
-            .status()?;
-        anyhow::ensure!(copied.success(), "cp failed");
+        copy_program(Path::new(env!("CARGO_BIN_EXE_gleaner-postgres")), &program)?;
         let mut command = Command::new(program);
         command.current_dir("/");
         if is_root() {
@@ -95,28 +100,17 @@ impl Parent {
     }
 
     pub(crate) fn run(mut command: Command, home: &Home) -> Result<Self> {
-        let mut child = command
-            .env("GLEANER_HOME", home.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let mut child =
+            command.env("GLEANER_HOME", home.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut url = String::new();
         BufReader::new(child.stdout.take().context("stdout")?).read_line(&mut url)?;
         if url.is_empty() {
             let mut errors = String::new();
-            child
-                .stderr
-                .take()
-                .context("stderr")?
-                .read_to_string(&mut errors)?;
+            child.stderr.take().context("stderr")?.read_to_string(&mut errors)?;
             child.wait()?;
             bail!("{errors}");
         }
-        Ok(Self {
-            child,
-            url: url.trim().to_owned(),
-        })
+        Ok(Self { child, url: url.trim().to_owned() })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -163,9 +157,7 @@ pub(crate) fn servers_on(home: &Home) -> Result<Vec<u32>> {
         let mut words = line.split_whitespace().skip(1);
         words.next().is_some_and(|program| program.ends_with("/postgres")) && words.any(|word| word == wanted)
     });
-    servers
-        .map(|line| Ok(line.split_whitespace().next().context("a pid")?.parse()?))
-        .collect()
+    servers.map(|line| Ok(line.split_whitespace().next().context("a pid")?.parse()?)).collect()
 }
 
 /// Waits for something that happens soon, or says what did not.
@@ -190,8 +182,5 @@ pub(crate) async fn value(url: &str, query: &str) -> Result<String> {
 }
 
 pub(crate) async fn execute(url: &str, statement: &str) -> Result<()> {
-    Ok(gleaner_postgres::testing::connect(url)
-        .await?
-        .batch_execute(statement)
-        .await?)
+    Ok(gleaner_postgres::testing::connect(url).await?.batch_execute(statement).await?)
 }

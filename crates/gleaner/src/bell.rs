@@ -1,0 +1,143 @@
+//! The door bell: wakes those who wait, outside every writer's transaction.
+//!
+//! A notification inside the enqueue would cost writers their shared commits. One connection rings instead, at once for the
+//! first and then at most every 25 ms. A lost bell costs time, never work: whoever listens also polls.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio_postgres::{AsyncMessage, NoTls, types::Type};
+
+use crate::connect;
+use crate::error::{Error, Result};
+
+/// The channel every bell rings on; the payload is the queue's name.
+pub const CHANNEL: &str = "gleaner";
+
+const AT_MOST_EVERY: Duration = Duration::from_millis(25);
+
+/// Rings for queues. Cheap to clone; stops with its last clone.
+#[derive(Debug, Clone)]
+pub struct Bell {
+    pulls: mpsc::UnboundedSender<String>,
+}
+
+impl Bell {
+    /// A bell that rings through `pool`.
+    pub fn new(pool: connect::Pool) -> Self {
+        let (pulls, mut pulled) = mpsc::unbounded_channel::<String>();
+        tokio::spawn(async move {
+            while let Some(first) = pulled.recv().await {
+                let mut queues = BTreeSet::from([first]);
+                while let Ok(more) = pulled.try_recv() {
+                    queues.insert(more);
+                }
+                let queues: Vec<String> = queues.into_iter().collect();
+                let rung = async {
+                    let client = pool.get().await.map_err(|e| Error::Connect(e.to_string()))?;
+                    client
+                        .query_typed("select pg_notify('gleaner', q) from unnest($1) q", &[(&queues, Type::TEXT_ARRAY)])
+                        .await
+                        .map_err(Error::doing("ring"))
+                };
+                if let Err(error) = rung.await {
+                    tracing::debug!(%error, "the bell did not ring; the poll will find the work");
+                }
+                tokio::time::sleep(AT_MOST_EVERY).await;
+            }
+        });
+        Self { pulls }
+    }
+
+    /// Tells listeners that `queue` has new work. Call it after the commit.
+    pub fn ring(&self, queue: &str) {
+        // The ringing task ends only when the last bell is gone.
+        let _ = self.pulls.send(queue.to_owned());
+    }
+}
+
+/// Hears bells for one queue, on a connection of its own.
+#[derive(Debug)]
+pub struct Listener {
+    rings: watch::Receiver<u64>,
+    connected: watch::Receiver<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Listener {
+    /// Listens for `queue`; reconnects by itself, and counts each connection as a ring: what happened in between is unknown.
+    pub fn new(url: &str, queue: &str) -> Self {
+        let (rung, rings) = watch::channel(0);
+        let (up, connected) = watch::channel(false);
+        let (url, queue) = (url.to_owned(), queue.to_owned());
+        let task = tokio::spawn(async move {
+            let mut wait = Duration::from_millis(200);
+            loop {
+                match listen(&url, &queue, &rung, &up).await {
+                    Ok(()) => wait = Duration::from_millis(200),
+                    Err(error) => tracing::debug!(%error, "cannot listen; polling meanwhile"),
+                }
+                up.send_replace(false);
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(Duration::from_secs(10));
+            }
+        });
+        Self { rings, connected, task }
+    }
+
+    /// Whether bells can be heard now.
+    pub fn is_connected(&self) -> bool {
+        *self.connected.borrow()
+    }
+
+    /// Forgets rings so far. Call it before looking, or a row that arrives in between goes unnoticed until the poll.
+    pub fn mark(&mut self) {
+        self.rings.mark_unchanged();
+    }
+
+    /// Waits for a ring since [`Self::mark`].
+    pub async fn rung(&mut self) {
+        if self.rings.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn listen(url: &str, queue: &str, rung: &watch::Sender<u64>, up: &watch::Sender<bool>) -> Result<()> {
+    let config = connect::parse(url)?;
+    // The driver hands notifications to whoever polls the connection, so this task drives it.
+    macro_rules! run {
+        ($tls:expr) => {{
+            let (client, mut connection) = config.connect($tls).await.map_err(|e| Error::Connect(e.to_string()))?;
+            let mut listening = std::pin::pin!(client.batch_execute("listen gleaner"));
+            let mut ready = false;
+            loop {
+                tokio::select! {
+                    result = &mut listening, if !ready => {
+                        result.map_err(Error::doing("listen"))?;
+                        ready = true;
+                        up.send_replace(true);
+                        rung.send_modify(|n| *n += 1);
+                    }
+                    message = poll_fn(|cx| connection.poll_message(cx)) => match message {
+                        Some(Ok(AsyncMessage::Notification(n))) if n.channel() == CHANNEL && n.payload() == queue => {
+                            rung.send_modify(|n| *n += 1);
+                        }
+                        Some(Ok(_)) => {}
+                        Some(Err(e)) => return Err(Error::doing("listen")(e)),
+                        None => return Ok(()),
+                    }
+                }
+            }
+        }};
+    }
+    if connect::is_local(&config) { run!(NoTls) } else { run!(connect::tls(url)?) }
+}

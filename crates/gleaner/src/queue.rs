@@ -1,0 +1,750 @@
+//! The acts as methods, with the verbs of the SQL functions.
+//!
+//! Every act exists twice: on [`Queue`], which takes a connection from its pool and tries again after a deadlock, and as a
+//! function of [`Acts`], which runs on any connection or transaction of the caller's, so that enqueue and complete commit
+//! with the data they belong to.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{CopyInSink, GenericClient, Row, Transaction};
+use uuid::Uuid;
+
+use crate::connect::Pool;
+use crate::declaration::Declaration;
+use crate::error::{Error, Result};
+use crate::introspect::{Table, quote};
+use crate::plan::Plan;
+use crate::registry;
+
+/// What an act did to one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was changed.
+    Done,
+    /// It had been changed before, by the same lease or to the same end.
+    Already,
+    /// The lease passed to somebody else, or ended. Drop the result; the row is no longer ours.
+    Lost,
+    /// There is no such row.
+    Gone,
+}
+
+impl Outcome {
+    fn parse(word: &str) -> Self {
+        match word {
+            "done" => Self::Done,
+            "already" => Self::Already,
+            "lost" => Self::Lost,
+            _ => Self::Gone,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Already => "already",
+            Self::Lost => "lost",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+/// The answer for one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub key: String,
+    pub outcome: Outcome,
+    /// The row's status word now; none when the row is gone.
+    pub status: Option<String>,
+}
+
+/// What became of an enqueued item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enqueued {
+    pub key: String,
+    /// `enqueued`, `standing` (a waiting row has the same unique key) or `replaced`.
+    pub outcome: String,
+}
+
+/// What to do when a waiting row has the same unique key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnDuplicate {
+    /// The row that waits stands.
+    #[default]
+    Skip,
+    /// It takes the new values.
+    Replace,
+}
+
+/// A claimed row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// The key, as text.
+    pub key: String,
+    pub lease: i64,
+    pub kind: Option<String>,
+    pub owner: Option<String>,
+    /// Failures so far.
+    pub attempts: i32,
+    /// The declared payload column, or the whole row.
+    pub payload: Value,
+    /// What earlier holders left in the result column: finished stages to resume behind.
+    pub partial: Option<Value>,
+    /// How long the lease lasts without progress, by the database's clock.
+    pub lease_for: Duration,
+    /// How long progress can extend it at most.
+    pub deadline_in: Duration,
+}
+
+/// What to claim. Start from [`Claim::by`].
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub agent: String,
+    pub limit: i32,
+    pub owner: Option<String>,
+    /// Only these kinds; all of them when none are named.
+    pub kinds: Option<Vec<String>>,
+    /// Repeating a claim with the same id returns the same rows: for when the answer was lost.
+    pub request: Option<Uuid>,
+    /// The work begins at once: from now on a lost lease counts.
+    pub started: bool,
+    pub hold: Option<Duration>,
+}
+
+impl Claim {
+    pub fn by(agent: impl Into<String>) -> Self {
+        Self { agent: agent.into(), limit: 1, owner: None, kinds: None, request: None, started: false, hold: None }
+    }
+
+    #[must_use]
+    pub fn limit(mut self, limit: i32) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    #[must_use]
+    pub fn owner(mut self, owner: impl ToString) -> Self {
+        self.owner = Some(owner.to_string());
+        self
+    }
+
+    #[must_use]
+    pub fn kinds<S: Into<String>>(mut self, kinds: impl IntoIterator<Item = S>) -> Self {
+        self.kinds = Some(kinds.into_iter().map(Into::into).collect());
+        self
+    }
+
+    #[must_use]
+    pub fn started(mut self) -> Self {
+        self.started = true;
+        self
+    }
+}
+
+/// What a claim brought.
+#[derive(Debug, Clone, Default)]
+pub struct Claimed {
+    pub items: Vec<Item>,
+    /// When nothing was claimed: how long until something is due. None when nothing waits at all.
+    pub next_due_in: Option<Duration>,
+}
+
+/// Why work failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub message: String,
+    pub category: String,
+    pub retryable: bool,
+    /// Instead of the declared back-off.
+    pub retry_in: Option<Duration>,
+}
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), category: "Error".into(), retryable: true, retry_in: None }
+    }
+
+    #[must_use]
+    pub fn category(mut self, category: impl Into<String>) -> Self {
+        self.category = category.into();
+        self
+    }
+
+    /// Trying again makes no sense.
+    #[must_use]
+    pub fn for_good(mut self) -> Self {
+        self.retryable = false;
+        self
+    }
+}
+
+/// The acts of one queue as statements: no connection of its own, runs on any.
+#[derive(Debug, Clone)]
+pub struct Acts {
+    name: String,
+    table: String,
+    key: String,
+    key_type: String,
+    owner: Option<(String, String)>,
+    kind: Option<String>,
+    payload: Option<String>,
+    result: Option<(String, bool)>,
+    columns: Columns,
+    tenant: Option<(String, String)>,
+    declaration: Declaration,
+}
+
+#[derive(Debug, Clone)]
+struct Columns {
+    due: String,
+    lease: String,
+    deadline: String,
+    attempts: String,
+}
+
+type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+
+impl Acts {
+    /// The acts of the queue `name`, as the registry of this database declares it.
+    pub async fn of(client: &impl GenericClient, name: &str) -> Result<Self> {
+        let entry = registry::find(client, name).await?;
+        let plan = Plan::make(client, &entry.declaration).await?;
+        let column = |role: &str| plan.context["col"][role].as_str().unwrap_or_default().to_owned();
+        let owner = plan.context["owner"]["column"]
+            .as_str()
+            .map(|c| (c.to_owned(), plan.context["owner"]["type"].as_str().unwrap_or("text").to_owned()));
+        Ok(Self {
+            name: plan.name.clone(),
+            table: plan.table.sql(),
+            key: quote(&plan.key),
+            key_type: plan.key_type.clone(),
+            owner,
+            kind: plan.context["kind"]["column"].as_str().map(str::to_owned),
+            payload: entry.declaration.payload.as_deref().map(quote),
+            result: plan.context["result"]["column"].as_str().map(|c| (c.to_owned(), plan.context["result"]["type"] == "jsonb")),
+            columns: Columns { due: column("due"), lease: column("lease"), deadline: column("deadline"), attempts: column("attempts") },
+            tenant: None,
+            declaration: entry.declaration,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    pub fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    /// The same acts within one tenant, for queues that declare a tenant column.
+    pub async fn within(mut self, client: &impl GenericClient, tenant: impl Into<String>) -> Result<Self> {
+        let Some(column) = &self.declaration.tenant else {
+            return Err(Error::Unsupported { queue: self.name, what: "has no tenants".into() });
+        };
+        let table = Table::find(client, &self.declaration.table).await?;
+        let data_type = table.and_then(|t| t.columns.get(column).map(|c| c.data_type.clone())).unwrap_or_else(|| "text".into());
+        self.tenant = Some((data_type, tenant.into()));
+        Ok(self)
+    }
+
+    /// `p_tenant => …, ` where the queue has tenants. The tenant is the last parameter of the statement.
+    fn tenant(&self, position: usize) -> String {
+        self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| format!("p_tenant => ${position}::text::{data_type}, "))
+    }
+
+    async fn query(&self, client: &impl GenericClient, act: &'static str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let mut params = params.to_vec();
+        if let Some((_, tenant)) = &self.tenant {
+            params.push((tenant, Type::TEXT));
+        }
+        client.query_typed(sql, &params).await.map_err(|e| Error::doing(format!("{act} in {}", self.name))(e))
+    }
+
+    /// Puts items in; their keys are columns of the table. In the caller's transaction when `client` is one.
+    pub async fn enqueue(&self, client: &impl GenericClient, items: &[Value], on_duplicate: OnDuplicate) -> Result<Vec<Enqueued>> {
+        let items = Value::Array(items.to_vec());
+        let duplicate = match on_duplicate {
+            OnDuplicate::Skip => "skip",
+            OnDuplicate::Replace => "replace",
+        };
+        let sql =
+            format!("select id::text, outcome from gleaner.enqueue_{}({}p_items => $1, p_on_duplicate => $2)", self.name, self.tenant(3));
+        let rows = self.query(client, "enqueue", &sql, &[(&items, Type::JSONB), (&duplicate, Type::TEXT)]).await?;
+        Ok(rows.iter().map(|r| Enqueued { key: r.get(0), outcome: r.get(1) }).collect())
+    }
+
+    /// Puts thousands in at once with COPY, in the caller's transaction. All items have the keys of the first; unique keys
+    /// must not collide.
+    pub async fn enqueue_copy(&self, client: &Transaction<'_>, items: &[Value]) -> Result<u64> {
+        use futures_util::{SinkExt, pin_mut};
+        let Some(first) = items.first().and_then(Value::as_object) else { return Ok(0) };
+        let names: Vec<&String> = first.keys().collect();
+        let columns: Vec<String> = names.iter().map(|n| quote(n)).collect();
+        let sink: CopyInSink<bytes::Bytes> = client
+            .copy_in(&format!("copy {} ({}) from stdin", self.table, columns.join(", ")))
+            .await
+            .map_err(|e| Error::doing(format!("enqueue by copy in {}", self.name))(e))?;
+        pin_mut!(sink);
+        let failed = |e| Error::doing(format!("enqueue by copy in {}", self.name))(e);
+        let mut buffer = Vec::with_capacity(1 << 16);
+        for item in items {
+            copy_line(&mut buffer, &names, item);
+            if buffer.len() > (1 << 16) - 4096 {
+                sink.send(std::mem::replace(&mut buffer, Vec::with_capacity(1 << 16)).into()).await.map_err(failed)?;
+            }
+        }
+        sink.send(buffer.into()).await.map_err(failed)?;
+        sink.finish().await.map_err(failed)
+    }
+
+    /// Takes up to `limit` rows: own, then global, then stale.
+    pub async fn claim(&self, client: &impl GenericClient, claim: &Claim) -> Result<Claimed> {
+        let hold = claim.hold.map(|h| h.as_secs_f64());
+        let mut params: Vec<Param<'_>> = vec![
+            (&claim.agent, Type::TEXT),
+            (&claim.limit, Type::INT4),
+            (&claim.request, Type::UUID),
+            (&claim.started, Type::BOOL),
+            (&hold, Type::FLOAT8),
+        ];
+        let mut arguments =
+            String::from("p_agent => $1, p_limit => $2, p_request => $3, p_started => $4, p_hold => $5 * interval '1 second'");
+        let mut filter = Vec::new();
+        if let Some((_, data_type)) = &self.owner {
+            params.push((&claim.owner, Type::TEXT));
+            filter.push(format!("p_owner => ${}::text::{data_type}", params.len()));
+        } else if claim.owner.is_some() {
+            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no owners: claim without one".into() });
+        }
+        if self.kind.is_some() {
+            params.push((&claim.kinds, Type::TEXT_ARRAY));
+            filter.push(format!("p_kinds => ${}", params.len()));
+        } else if claim.kinds.is_some() {
+            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no kinds: claim without them".into() });
+        }
+        for f in &filter {
+            arguments += ", ";
+            arguments += f;
+        }
+        let tenant = self.tenant(params.len() + 1);
+        let mut next_due = format!("{tenant}{}", filter.join(", "));
+        if filter.is_empty() {
+            next_due.truncate(next_due.trim_end_matches(", ").len());
+        }
+        let column = |c: &Option<String>| c.as_ref().map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
+        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c) - 'gleaner_order'".to_owned(), |p| format!("to_jsonb(c.{p})"));
+        let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, _)| format!("to_jsonb(c.{c})"));
+        // One statement for both: what was claimed, or how long until there is something to claim.
+        let sql = format!(
+            "with claimed as materialized (select q.*, row_number() over () as gleaner_order from gleaner.claim_{name}({tenant}{arguments}) as q)
+             select c.{key}::text, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial},
+                    extract(epoch from c.{due} - clock_timestamp())::float8, extract(epoch from c.{deadline} - clock_timestamp())::float8, null::float8, c.gleaner_order
+             from claimed as c
+             union all
+             select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8, null
+             where not exists (select from claimed)
+             order by 11",
+            name = self.name,
+            key = self.key,
+            lease = self.columns.lease,
+            attempts = self.columns.attempts,
+            due = self.columns.due,
+            deadline = self.columns.deadline,
+            kind = column(&self.kind),
+            owner = column(&self.owner.as_ref().map(|(c, _)| c.clone())),
+        );
+        let rows = self.query(client, "claim", &sql, &params).await?;
+        let seconds = |s: Option<f64>| Duration::try_from_secs_f64(s.unwrap_or(0.0).max(0.0)).unwrap_or(Duration::MAX);
+        let mut claimed = Claimed::default();
+        for row in &rows {
+            let Some(key) = row.get::<_, Option<String>>(0) else {
+                claimed.next_due_in = row.get::<_, Option<f64>>(9).map(|s| seconds(Some(s)));
+                continue;
+            };
+            claimed.items.push(Item {
+                key,
+                lease: row.get(1),
+                kind: row.get(2),
+                owner: row.get(3),
+                attempts: row.get(4),
+                payload: row.get::<_, Option<Value>>(5).unwrap_or_default(),
+                partial: row.get(6),
+                lease_for: seconds(row.get(7)),
+                deadline_in: seconds(row.get(8)),
+            });
+        }
+        Ok(claimed)
+    }
+
+    /// Marks claimed rows as begun.
+    pub async fn start(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        self.for_held(client, "start", held).await
+    }
+
+    /// Gives rows back without burning an attempt.
+    pub async fn release(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        self.for_held(client, "release", held).await
+    }
+
+    async fn for_held(&self, client: &impl GenericClient, act: &'static str, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.{act}_{}({}p_ids => $1::text[]::{}[], p_leases => $2)",
+            self.name,
+            self.tenant(3),
+            self.key_type
+        );
+        answers(&self.query(client, act, &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?)
+    }
+
+    /// Shows life and partial results; the answer says how long the lease now lasts.
+    pub async fn progress(
+        &self,
+        client: &impl GenericClient,
+        key: &str,
+        lease: i64,
+        stage: Option<&str>,
+        percent: Option<f64>,
+        partial: Option<&Value>,
+    ) -> Result<(Answer, Duration)> {
+        let sql = format!(
+            "select id::text, outcome, status, extract(epoch from due_at - clock_timestamp())::float8
+             from gleaner.progress_{}({}p_id => $1::text::{}, p_lease => $2, p_stage => $3, p_percent => $4::float8::numeric, p_partial => $5)",
+            self.name, self.tenant(6), self.key_type
+        );
+        let rows = self
+            .query(
+                client,
+                "progress",
+                &sql,
+                &[(&key, Type::TEXT), (&lease, Type::INT8), (&stage, Type::TEXT), (&percent, Type::FLOAT8), (&partial, Type::JSONB)],
+            )
+            .await?;
+        let left = rows.first().and_then(|r| r.get::<_, Option<f64>>(3)).unwrap_or(0.0).max(0.0);
+        Ok((one(answers(&rows)?, "progress")?, Duration::try_from_secs_f64(left).unwrap_or_default()))
+    }
+
+    /// Results in, leases out.
+    pub async fn complete(&self, client: &impl GenericClient, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+        let keys: Vec<&str> = done.iter().map(|d| d.0).collect();
+        let leases: Vec<i64> = done.iter().map(|d| d.1).collect();
+        let results: Vec<Option<&Value>> = done.iter().map(|d| d.2.as_ref()).collect();
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.complete_{}({}p_ids => $1::text[]::{}[], p_leases => $2, p_results => $3)",
+            self.name,
+            self.tenant(4),
+            self.key_type
+        );
+        answers(
+            &self
+                .query(client, "complete", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY), (&results, Type::JSONB_ARRAY)])
+                .await?,
+        )
+    }
+
+    /// Says that the work failed.
+    pub async fn fail(&self, client: &impl GenericClient, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+        let retry_in = failure.retry_in.map(|r| r.as_secs_f64());
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.fail_{}({}p_id => $1::text::{}, p_lease => $2, p_message => $3, p_category => $4, p_retryable => $5, p_retry_in => $6 * interval '1 second')",
+            self.name,
+            self.tenant(7),
+            self.key_type
+        );
+        let params: [Param<'_>; 6] = [
+            (&key, Type::TEXT),
+            (&lease, Type::INT8),
+            (&failure.message, Type::TEXT),
+            (&failure.category, Type::TEXT),
+            (&failure.retryable, Type::BOOL),
+            (&retry_in, Type::FLOAT8),
+        ];
+        one(answers(&self.query(client, "fail", &sql, &params).await?)?, "fail")
+    }
+
+    /// Puts the work off, without burning an attempt.
+    pub async fn snooze(&self, client: &impl GenericClient, key: &str, lease: i64, by: Duration) -> Result<Answer> {
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.snooze_{}({}p_id => $1::text::{}, p_lease => $2, p_until => clock_timestamp() + $3 * interval '1 second')",
+            self.name,
+            self.tenant(4),
+            self.key_type
+        );
+        one(
+            answers(
+                &self.query(client, "snooze", &sql, &[(&key, Type::TEXT), (&lease, Type::INT8), (&by.as_secs_f64(), Type::FLOAT8)]).await?,
+            )?,
+            "snooze",
+        )
+    }
+
+    /// Ends rows that nobody should work any more; running ones too.
+    pub async fn cancel(&self, client: &impl GenericClient, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        self.for_keys(client, "cancel", keys, Some(("p_reason", reason))).await
+    }
+
+    /// Cancels every unfinished row whose columns have these values.
+    pub async fn cancel_matching(&self, client: &impl GenericClient, matching: &Value, reason: Option<&str>) -> Result<Vec<Answer>> {
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.cancel_{}_matching({}p_match => $1, p_reason => $2)",
+            self.name,
+            self.tenant(3)
+        );
+        answers(&self.query(client, "cancel", &sql, &[(matching, Type::JSONB), (&reason, Type::TEXT)]).await?)
+    }
+
+    /// An operator's retry.
+    pub async fn requeue(&self, client: &impl GenericClient, keys: &[&str]) -> Result<Vec<Answer>> {
+        self.for_keys(client, "requeue", keys, None).await
+    }
+
+    /// An operator's skip.
+    pub async fn bury(&self, client: &impl GenericClient, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        self.for_keys(client, "bury", keys, Some(("p_reason", reason))).await
+    }
+
+    /// An operator's change of owner; none gives the rows to everybody.
+    pub async fn assign(&self, client: &impl GenericClient, keys: &[&str], owner: Option<&str>) -> Result<Vec<Answer>> {
+        let Some((_, data_type)) = &self.owner else {
+            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no owners".into() });
+        };
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.assign_{}({}p_ids => $1::text[]::{}[], p_owner => $2::text::{data_type})",
+            self.name,
+            self.tenant(3),
+            self.key_type
+        );
+        answers(&self.query(client, "assign", &sql, &[(&keys, Type::TEXT_ARRAY), (&owner, Type::TEXT)]).await?)
+    }
+
+    async fn for_keys(
+        &self,
+        client: &impl GenericClient,
+        act: &'static str,
+        keys: &[&str],
+        extra: Option<(&str, Option<&str>)>,
+    ) -> Result<Vec<Answer>> {
+        let mut params: Vec<Param<'_>> = vec![(&keys, Type::TEXT_ARRAY)];
+        let mut arguments = format!("p_ids => $1::text[]::{}[]", self.key_type);
+        if let Some((name, value)) = &extra {
+            arguments += &format!(", {name} => $2");
+            params.push((value, Type::TEXT));
+        }
+        let sql =
+            format!("select id::text, outcome, status from gleaner.{act}_{}({}{arguments})", self.name, self.tenant(params.len() + 1));
+        answers(&self.query(client, act, &sql, &params).await?)
+    }
+
+    /// Shows rows with a lapsed lease as waiting again. Nothing depends on it.
+    pub async fn recover(&self, client: &impl GenericClient) -> Result<i32> {
+        let rows = client
+            .query_typed(&format!("select gleaner.recover_{}()", self.name), &[])
+            .await
+            .map_err(|e| Error::doing(format!("recover in {}", self.name))(e))?;
+        Ok(rows[0].get(0))
+    }
+
+    /// Why the row is or is not claimable by an agent of `owner`, and when it will be. None when there is no such row.
+    pub async fn explain(&self, client: &impl GenericClient, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
+        let mut params: Vec<Param<'_>> = vec![(&key, Type::TEXT)];
+        let mut arguments = format!("p_id => $1::text::{}", self.key_type);
+        if let Some((_, data_type)) = &self.owner {
+            params.push((&owner, Type::TEXT));
+            arguments += &format!(", p_owner => $2::text::{data_type}");
+        }
+        let sql = format!("select gleaner.explain_{}({}{arguments})", self.name, self.tenant(params.len() + 1));
+        Ok(self.query(client, "explain", &sql, &params).await?[0].get(0))
+    }
+
+    /// Deletes finished rows older than the declared retention, in steps of a thousand. Returns how many.
+    pub async fn prune(&self, client: &impl GenericClient, older_than: Option<Duration>) -> Result<u64> {
+        if self.declaration.finished.is_none() {
+            return Err(Error::Unsupported {
+                queue: self.name.clone(),
+                what: "does not know when work ended: declare `finished` to prune".into(),
+            });
+        }
+        let older_than = older_than.map(|o| o.as_secs_f64());
+        let sql = format!("select gleaner.prune_{}(1000, $1 * interval '1 second')", self.name);
+        let mut pruned = 0;
+        loop {
+            let rows = client
+                .query_typed(&sql, &[(&older_than, Type::FLOAT8)])
+                .await
+                .map_err(|e| Error::doing(format!("prune {}", self.name))(e))?;
+            let n: i32 = rows[0].get(0);
+            pruned += u64::from(n.unsigned_abs());
+            if n < 1000 {
+                return Ok(pruned);
+            }
+        }
+    }
+}
+
+/// A queue with a pool of its own to act through.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    pool: Pool,
+    acts: Acts,
+}
+
+/// Calls an act on a pooled connection, and again when a deadlock or a lost serialization race says so.
+macro_rules! pooled {
+    ($self:ident, $acts:ident, $client:ident => $call:expr) => {{
+        let $acts = &$self.acts;
+        let mut tries = 0;
+        loop {
+            let $client = $self.client().await?;
+            match $call.await {
+                Err(error) if tries < 5 && error.code().is_some_and(|c| matches!(c.code(), "40P01" | "40001")) => tries += 1,
+                other => break other,
+            }
+        }
+    }};
+}
+
+impl Queue {
+    pub async fn open(pool: &Pool, name: &str) -> Result<Self> {
+        let client = pool.get().await.map_err(|e| Error::Connect(e.to_string()))?;
+        let acts = Acts::of(&**client, name).await?;
+        drop(client);
+        Ok(Self { pool: pool.clone(), acts })
+    }
+
+    /// The acts, for a connection or transaction of the caller's.
+    pub fn acts(&self) -> &Acts {
+        &self.acts
+    }
+
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub fn name(&self) -> &str {
+        self.acts.name()
+    }
+
+    async fn client(&self) -> Result<deadpool_postgres::Object> {
+        self.pool.get().await.map_err(|e| Error::Connect(e.to_string()))
+    }
+
+    pub async fn enqueue(&self, items: &[Value]) -> Result<Vec<Enqueued>> {
+        pooled!(self, acts, client => acts.enqueue(&**client, items, OnDuplicate::Skip))
+    }
+
+    pub async fn enqueue_copy(&self, items: &[Value]) -> Result<u64> {
+        let mut client = self.client().await?;
+        let tx = tokio_postgres::Client::transaction(&mut client).await.map_err(Error::doing("begin"))?;
+        let count = self.acts.enqueue_copy(&tx, items).await?;
+        tx.commit().await.map_err(Error::doing("commit"))?;
+        Ok(count)
+    }
+
+    pub async fn claim(&self, claim: &Claim) -> Result<Claimed> {
+        pooled!(self, acts, client => acts.claim(&**client, claim))
+    }
+
+    pub async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        pooled!(self, acts, client => acts.start(&**client, held))
+    }
+
+    pub async fn progress(
+        &self,
+        key: &str,
+        lease: i64,
+        stage: Option<&str>,
+        percent: Option<f64>,
+        partial: Option<&Value>,
+    ) -> Result<(Answer, Duration)> {
+        pooled!(self, acts, client => acts.progress(&**client, key, lease, stage, percent, partial))
+    }
+
+    pub async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+        pooled!(self, acts, client => acts.complete(&**client, done))
+    }
+
+    pub async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+        pooled!(self, acts, client => acts.fail(&**client, key, lease, failure))
+    }
+
+    pub async fn release(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        pooled!(self, acts, client => acts.release(&**client, held))
+    }
+
+    pub async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
+        pooled!(self, acts, client => acts.snooze(&**client, key, lease, by))
+    }
+
+    pub async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        pooled!(self, acts, client => acts.cancel(&**client, keys, reason))
+    }
+
+    pub async fn cancel_matching(&self, matching: &Value, reason: Option<&str>) -> Result<Vec<Answer>> {
+        pooled!(self, acts, client => acts.cancel_matching(&**client, matching, reason))
+    }
+
+    pub async fn requeue(&self, keys: &[&str]) -> Result<Vec<Answer>> {
+        pooled!(self, acts, client => acts.requeue(&**client, keys))
+    }
+
+    pub async fn bury(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        pooled!(self, acts, client => acts.bury(&**client, keys, reason))
+    }
+
+    pub async fn assign(&self, keys: &[&str], owner: Option<&str>) -> Result<Vec<Answer>> {
+        pooled!(self, acts, client => acts.assign(&**client, keys, owner))
+    }
+
+    pub async fn recover(&self) -> Result<i32> {
+        pooled!(self, acts, client => acts.recover(&**client))
+    }
+
+    pub async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
+        pooled!(self, acts, client => acts.explain(&**client, key, owner))
+    }
+
+    pub async fn prune(&self, older_than: Option<Duration>) -> Result<u64> {
+        pooled!(self, acts, client => acts.prune(&**client, older_than))
+    }
+}
+
+fn answers(rows: &[Row]) -> Result<Vec<Answer>> {
+    Ok(rows.iter().map(|r| Answer { key: r.get(0), outcome: Outcome::parse(r.get(1)), status: r.get(2) }).collect())
+}
+
+fn one(mut answers: Vec<Answer>, act: &str) -> Result<Answer> {
+    answers.pop().ok_or_else(|| Error::Other(format!("{act} gave no answer")))
+}
+
+/// One line of COPY's text format.
+fn copy_line(buffer: &mut Vec<u8>, names: &[&String], item: &Value) {
+    for (i, name) in names.iter().enumerate() {
+        if i > 0 {
+            buffer.push(b'\t');
+        }
+        match item.get(name.as_str()) {
+            None | Some(Value::Null) => buffer.extend_from_slice(b"\\N"),
+            Some(Value::String(text)) => escape(buffer, text),
+            Some(other) => escape(buffer, &other.to_string()),
+        }
+    }
+    buffer.push(b'\n');
+}
+
+fn escape(buffer: &mut Vec<u8>, text: &str) {
+    for byte in text.bytes() {
+        match byte {
+            b'\\' => buffer.extend_from_slice(b"\\\\"),
+            b'\t' => buffer.extend_from_slice(b"\\t"),
+            b'\n' => buffer.extend_from_slice(b"\\n"),
+            b'\r' => buffer.extend_from_slice(b"\\r"),
+            other => buffer.push(other),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The server process: which program, which arguments, which account.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::account::Account;
+use crate::connect::PORT;
+use crate::keeper::{Keeper, Server};
+use crate::{Error, Installation, Options, Result, Search, init, log, settings};
+
+/// Starts the server process. Gives it and the length its log had before.
+pub(crate) fn launch(options: &Options, account: &Account, socket_directory: &Path) -> Result<(Server, u64)> {
+    let home = &options.home;
+    let data = home.data();
+    let installation = match &options.installation {
+        Some(installation) => installation.clone(),
+        None => Search::from_env().for_data(&data)?,
+    };
+    let remedy = || "Install PostgreSQL where every account can reach it, or start as an ordinary user".to_owned();
+    account.must_reach(installation.bin(), remedy)?;
+    if init::initialise(home, account, &installation, options.durable)? {
+        tracing::info!(data = %data.display(), version = %installation.version(), "made a new cluster");
+    }
+    check_version(&data, &installation)?;
+    settings::write_generated(&data, account, &installation, options)?;
+
+    let (log, log_start) = log::open(home)?;
+    let mut command = account.command(installation.program("postgres"), &data);
+    // Where it listens is given here and not in a file: the addresses we hand out must be true.
+    command
+        .arg("-D")
+        .arg(&data)
+        .arg("-k")
+        .arg(socket_directory)
+        .arg("-p")
+        .arg(options.port.unwrap_or(PORT).to_string())
+        .arg("-c")
+        .arg(format!("listen_addresses={}", if options.port.is_some() { "127.0.0.1" } else { "" }));
+    for (name, value) in &options.settings {
+        command.arg("-c").arg(format!("{name}={value}"));
+    }
+    let errors = log.try_clone().map_err(Error::io("open", home.log()))?;
+    command.stdout(Stdio::from(log)).stderr(Stdio::from(errors));
+    let keeper = Keeper::spawn(command, options.parent_death).map_err(Error::io("run", installation.program("postgres")))?;
+    Ok((Server::Child(keeper), log_start))
+}
+
+fn check_version(data: &Path, installation: &Installation) -> Result<()> {
+    match crate::find::data_version(data)? {
+        Some(wanted) if wanted != installation.version().major => {
+            Err(Error::OtherVersion { data: data.to_owned(), wanted, found: vec![installation.clone()] })
+        }
+        _ => Ok(()),
+    }
+}
