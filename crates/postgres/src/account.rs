@@ -44,6 +44,7 @@ impl Account {
         self.other
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn uid(&self) -> u32 {
         self.uid
     }

@@ -13,14 +13,14 @@
 //!
 //! # Layout
 //!
-//! - [`find`]: which PostgreSQL is on this machine; `advice` names the command that installs one.
-//! - [`home`]: where everything is kept, and who holds it (`lock`).
-//! - [`cluster`]: start, adopt, restart, stop. `survivor` decides between adopting and starting.
+//! - `find`: which PostgreSQL is on this machine ([`Installation`]); `advice` names the command that installs one.
+//! - `home`: where everything is kept ([`Home`]), and who holds it (`lock`).
+//! - `cluster`: [`Cluster`]: start, adopt, restart, stop. `survivor` decides between adopting and starting.
 //! - `launch`: the server process. It stands on `init` (a new data directory), `settings` (sized by `machine`), `account`
 //!   (root may not run PostgreSQL), `socket` (a new directory per start), `log`, and `keeper` (the child and the thread it
 //!   dies with).
 //! - `pid`: which servers live in a data directory; `connect`: whether one answers; `password`: for TCP only.
-//! - [`status`], [`down`], [`reset`]: the same home seen from another process; `state` is the note they read.
+//! - `status`, `down`, `reset`: the same home seen from another process; `state` is the note they read.
 //! - [`testing`]: one throw-away server per test process, a database per test, and servers to crash.
 //!
 //! # Invariants
@@ -33,12 +33,12 @@
 
 mod account;
 mod advice;
-pub mod cluster;
+mod cluster;
 mod connect;
-pub mod down;
+mod down;
 mod error;
-pub mod find;
-pub mod home;
+mod find;
+mod home;
 mod init;
 mod keeper;
 mod launch;
@@ -48,18 +48,18 @@ mod machine;
 mod options;
 mod password;
 mod pid;
-pub mod reset;
+mod reset;
 mod settings;
 mod socket;
 mod state;
-pub mod status;
+mod status;
 mod survivor;
 pub mod testing;
 
 pub use cluster::Cluster;
 pub use down::{Stopped, down};
 pub use error::Error;
-pub use find::{Installation, Search, Version};
+pub use find::{Installation, OLDEST, Search, Version};
 pub use home::Home;
 pub use options::{Options, ParentDeath};
 pub use reset::reset;
