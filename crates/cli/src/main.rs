@@ -1,1 +1,132 @@
-fn main() {}
+//! The `gleaner` command. This file is its table of contents: one file per subcommand, under `commands/`.
+//!
+//! - [`place`]: which database a command speaks to; [`failure`]: how errors are told.
+//! - [`output`]: words, JSON and colours; [`table`]: aligned columns; [`words`]: times and texts for people.
+
+mod commands;
+mod failure;
+mod output;
+mod place;
+mod table;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::{attach, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up, work};
+use output::Output;
+use place::Place;
+
+/// Any PostgreSQL table as a fenced, self-healing, work-stealing queue.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gleaner",
+    version,
+    max_term_width = 110,
+    after_help = "\
+Examples:
+  gleaner up                                          start a private PostgreSQL and leave it running
+  gleaner enqueue jobs --kind mail '{\"to\": \"ada\"}'    put work in
+  gleaner work jobs --exec './send-mail'              do it, with a program in any language
+  gleaner items list jobs                             see what became of it
+
+Every command finds the database by itself: DATABASE_URL, else what `gleaner up` started in GLEANER_HOME."
+)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every subcommand understands.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of every command")]
+struct Globals {
+    /// Use this database instead of the private one
+    #[arg(long, global = true, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    database_url: Option<String>,
+    /// Where the private PostgreSQL is kept
+    #[arg(long, global = true, env = "GLEANER_HOME", hide_env_values = true, value_name = "DIR")]
+    home: Option<std::path::PathBuf>,
+    /// Answer in JSON, for scripts
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say only what was asked for, and errors
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Tell what happens inside; twice tells more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the private PostgreSQL, bring its schema up to date, and keep it running
+    Up(up::Args),
+    /// Stop what `up` started; the data stays
+    Down(down::Args),
+    /// Tell whether it runs, and where
+    Status(status::Args),
+    /// Show what the private PostgreSQL has logged
+    Logs(logs::Args),
+    /// Delete the private PostgreSQL with all its data
+    Reset(reset::Args),
+    /// Bring the database's schema up to date
+    Migrate(migrate::Args),
+    /// Turn a table into a queue, as a declaration says
+    Attach(attach::Args),
+    /// Take a queue off its table and leave the table as it was
+    Detach(detach::Args),
+    /// Print the SQL functions of a queue, exactly as they were run
+    Sql(sql::Args),
+    /// List the queues: how much waits, runs and failed
+    Queues(queues::Args),
+    /// Look at the items of a queue, and act on them
+    #[command(subcommand)]
+    Items(items::Command),
+    /// Put work into a queue
+    Enqueue(enqueue::Args),
+    /// Work a queue with a command: the item on its input, the result on its output
+    Work(work::Args),
+    /// Delete finished items that are old enough
+    Prune(prune::Args),
+    /// Show items whose holder is gone as waiting again
+    Recover(recover::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
+}
+
+/// What a command is given besides its arguments.
+struct Desk {
+    out: Output,
+    place: Place,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let (out, place) = (Output::new(cli.globals.json, cli.globals.quiet), Place::new(cli.globals.database_url, cli.globals.home));
+    output::start_tracing(cli.globals.verbose);
+    let desk = Desk { out, place };
+    let done = match cli.command {
+        Command::Up(args) => up::run(&desk, args).await,
+        Command::Down(args) => down::run(&desk, args).await,
+        Command::Status(args) => status::run(&desk, args).await,
+        Command::Logs(args) => logs::run(&desk, args).await,
+        Command::Reset(args) => reset::run(&desk, args).await,
+        Command::Migrate(args) => migrate::run(&desk, args).await,
+        Command::Attach(args) => attach::run(&desk, args).await,
+        Command::Detach(args) => detach::run(&desk, args).await,
+        Command::Sql(args) => sql::run(&desk, args).await,
+        Command::Queues(args) => queues::run(&desk, args).await,
+        Command::Items(command) => items::run(&desk, command).await,
+        Command::Enqueue(args) => enqueue::run(&desk, args).await,
+        Command::Work(args) => work::run(&desk, args).await,
+        Command::Prune(args) => prune::run(&desk, args).await,
+        Command::Recover(args) => recover::run(&desk, args).await,
+        Command::Completions(args) => completions::run(&desk, args).await,
+    };
+    done.unwrap_or_else(|error| failure::tell(&error))
+}

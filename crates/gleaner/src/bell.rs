@@ -75,11 +75,13 @@ impl Listener {
         let task = tokio::spawn(async move {
             let mut wait = Duration::from_millis(200);
             loop {
-                match listen(&url, &queue, &rung, &up).await {
-                    Ok(()) => wait = Duration::from_millis(200),
-                    Err(error) => tracing::debug!(%error, "cannot listen; polling meanwhile"),
+                if let Err(error) = listen(&url, &queue, &rung, &up).await {
+                    tracing::debug!(%error, "cannot listen; polling meanwhile");
                 }
-                up.send_replace(false);
+                // It worked until just now: the next try is not one of a row of failures.
+                if up.send_replace(false) {
+                    wait = Duration::from_millis(200);
+                }
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(Duration::from_secs(10));
             }

@@ -27,7 +27,7 @@ pub struct Table {
 
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// As `format_type` spells it.
+    /// As `format_type` spells it; a type that is not PostgreSQL's own always with its schema, whatever the search path.
     pub data_type: String,
     pub not_null: bool,
     pub has_default: bool,
@@ -65,15 +65,22 @@ impl Table {
                  where c.oid = to_regclass($1)",
                 &[(&name, Type::TEXT)],
             )
-            .await
-            .map_err(Error::doing("look the table up"))?;
+            .await;
+        let row = match row {
+            // A name that cannot be one (`a.b.c`, an open quote) names no table.
+            Err(e) if e.code().is_some_and(|c| matches!(c.code(), "42601" | "42602" | "0A000")) => return Ok(None),
+            other => other.map_err(Error::doing("look the table up"))?,
+        };
         let Some(row) = row.first() else { return Ok(None) };
         let oid: u32 = row.get(7);
         let columns = client
             .query_typed(
-                "select a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.atthasdef or a.attidentity <> '' or a.attgenerated <> '',
+                "select a.attname::text,
+                        case when n.nspname = 'pg_catalog' then format_type(a.atttypid, a.atttypmod) else format('%I.%I', n.nspname, t.typname) end,
+                        a.attnotnull, a.atthasdef or a.attidentity <> '' or a.attgenerated <> '',
                         array(select e.enumlabel::text from pg_enum e where e.enumtypid = a.atttypid order by e.enumsortorder)
-                 from pg_attribute a where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped",
+                 from pg_attribute a join pg_type t on t.oid = a.atttypid join pg_namespace n on n.oid = t.typnamespace
+                 where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped",
                 &[(&oid, Type::OID)],
             )
             .await

@@ -5,7 +5,7 @@
 //! - [`declaration`] is what an author writes; [`plan`] is what it means for a real table; [`render`] makes SQL of it.
 //! - [`attach`] puts the queue on the table and takes it off; [`migrate`] ships our own tables; [`registry`] lists the queues.
 //! - [`queue`] has the acts as methods, with the verbs of the SQL functions; [`bell`] wakes those who wait.
-//! - [`worker`] is a small runtime around the acts.
+//! - [`view`] shows queues and rows to people; [`worker`] is a small runtime around the acts.
 
 pub mod attach;
 pub mod bell;
@@ -19,6 +19,7 @@ pub mod plan;
 pub mod queue;
 pub mod registry;
 pub mod render;
+pub mod view;
 pub mod worker;
 
 pub use connect::{Pool, connect, pool};

@@ -12,6 +12,13 @@ use crate::connect::connect;
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::files;
+use crate::introspect::literal;
+
+mod rehearsal;
+mod schedules;
+
+pub use rehearsal::dry_run;
+pub use schedules::{Schedule, register, schedules};
 
 /// The systems that ship with the engine, in the order they are migrated.
 pub const SYSTEMS: &[&str] = &["jobs", "crm", "dumps", "runs", "followups"];
@@ -91,118 +98,80 @@ pub async fn status(client: &impl GenericClient) -> Result<Vec<Step>> {
         .collect())
 }
 
-/// The SQL a migration would run now. Acts of tables that do not exist yet can only be described: they are rendered from the table.
-pub async fn dry_run(client: &impl GenericClient) -> Result<String> {
-    let mut out = String::new();
-    for step in status(client).await?.iter().filter(|s| s.state != State::Applied) {
-        out += &format!("\n-- {} ({:?}, {:?})\n", step.name, step.kind, step.state);
-        if step.kind == Kind::Queue {
-            let declaration = declaration_of(step.name, step.text)?;
-            match crate::plan::Plan::make(client, &declaration).await {
-                Ok(plan) => {
-                    for column in plan.columns.iter().filter(|c| !plan.table.columns.contains_key(&c.name)) {
-                        out += &format!("alter table {} add column {} {};\n", plan.table.sql(), column.name, column.definition);
-                    }
-                    out += &crate::render::render(&plan)?;
-                    for index in &plan.indexes {
-                        out += &format!(
-                            "create {}index concurrently if not exists {} {};\n",
-                            if index.unique { "unique " } else { "" },
-                            index.name,
-                            index.definition
-                        );
-                    }
-                }
-                Err(_) => {
-                    out += &format!(
-                        "-- attach {}: columns, acts and indexes are rendered once the table above exists. The declaration:\n",
-                        declaration.table
-                    );
-                    for line in step.text.lines() {
-                        out += &format!("--   {line}\n");
-                    }
-                }
-            }
-        } else {
-            out += step.text;
-        }
-    }
-    if out.is_empty() {
-        out.push_str("-- nothing to do: the schema is up to date\n");
-    }
-    Ok(out)
-}
-
 async fn apply(client: &mut Client, lock: &Lock, say: &(dyn Fn(&str) + Sync)) -> Result<Vec<&'static str>> {
+    let steps = status(client).await?;
+    if let Some(edited) = steps.iter().find(|s| s.state == State::Edited) {
+        return Err(Error::Other(format!(
+            "{} was changed after it had been applied to this database; a released migration is never edited: write a new file instead",
+            edited.name
+        )));
+    }
     let mut done = Vec::new();
-    for step in status(client).await? {
-        match step.state {
-            State::Applied => continue,
-            State::Edited => {
-                return Err(Error::Other(format!(
-                    "{} was changed after it had been applied to this database; a released migration is never edited: write a new file instead",
-                    step.name
-                )));
-            }
-            State::Pending | State::Changed => {}
-        }
+    for step in steps.iter().filter(|s| s.state != State::Applied) {
         lock.check(client).await?;
-        let begun = Instant::now();
-        tracing::debug!(step = step.name, "migrate");
-        let sum = checksum(step.kind, step.text);
-        let record = |took: Duration| {
-            format!(
-                "insert into gleaner.migration (name, checksum, took_ms) values ('{}', '{sum}', {}) on conflict (name) do update set checksum = excluded.checksum, took_ms = excluded.took_ms, applied_at = clock_timestamp();",
-                step.name,
-                took.as_millis()
-            )
-        };
-        let failed = |e| Error::doing(format!("apply {}", step.name))(e);
-        if step.kind == Kind::Queue {
-            let declaration = declaration_of(step.name, step.text)?;
-            attach(client, &declaration, step.text, attach::Options { add_words: true }, say).await?;
-            client.batch_execute(&record(begun.elapsed())).await.map_err(failed)?;
-        } else if step.text.starts_with(OUTSIDE_TRANSACTION) {
-            for statement in step.text.split(";\n").filter(|s| !s.trim().is_empty()) {
-                client.batch_execute(statement).await.map_err(|e| Error::doing(format!("apply {}", step.name))(e))?;
-            }
-            client.batch_execute(&record(begun.elapsed())).await.map_err(failed)?;
-        } else {
-            let tx = client.transaction().await.map_err(Error::doing("begin"))?;
-            tx.batch_execute("set local check_function_bodies = off; set local client_min_messages = warning")
-                .await
-                .map_err(Error::doing("begin"))?;
-            tx.batch_execute(step.text).await.map_err(failed)?;
-            tx.batch_execute(&record(begun.elapsed())).await.map_err(Error::doing("record the migration"))?;
-            tx.commit().await.map_err(Error::doing(format!("commit {}", step.name)))?;
-        }
+        apply_step(client, step, say).await?;
         done.push(step.name);
     }
     Ok(done)
 }
 
-/// What must exist before anything can be recorded. Concurrent first runs may collide in the catalogue; the loser tries again.
+/// Applies one step and records it. Waits for nobody's lock for long: behind a waiting `alter table` every reader would stand.
+pub async fn apply_step(client: &mut Client, step: &Step, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    tracing::debug!(step = step.name, "migrate");
+    let begun = Instant::now();
+    let act = format!("apply {}", step.name);
+    if step.kind == Kind::Queue {
+        let declaration = declaration_of(step.name, step.text)?;
+        attach(client, &declaration, step.text, attach::Options { add_words: true }, say).await?;
+        client.batch_execute(&record(step, &begun.elapsed().as_millis().to_string())).await.map_err(Error::doing(act))
+    } else if step.text.starts_with(OUTSIDE_TRANSACTION) {
+        for statement in step.text.split(";\n").filter(|s| !s.trim().is_empty()) {
+            client.batch_execute(statement).await.map_err(Error::doing(act.clone()))?;
+        }
+        client.batch_execute(&record(step, &begun.elapsed().as_millis().to_string())).await.map_err(Error::doing(act))
+    } else {
+        let script = format!("set local check_function_bodies = off;\n{}\n;{}", step.text, record(step, TOOK));
+        attach::with_lock_timeout(client, &act, &script).await
+    }
+}
+
+/// Milliseconds since the transaction began.
+const TOOK: &str = "(extract(epoch from clock_timestamp() - now()) * 1000)::bigint";
+
+fn record(step: &Step, took: &str) -> String {
+    format!(
+        "insert into gleaner.migration (name, checksum, took_ms) values ({}, '{}', {})
+         on conflict (name) do update set checksum = excluded.checksum, took_ms = excluded.took_ms, applied_at = clock_timestamp()",
+        literal(step.name),
+        checksum(step.kind, step.text),
+        took
+    )
+}
+
+/// What must exist before anything can be recorded.
+const BOOTSTRAP: &str = "\
+set client_min_messages = warning;
+create schema if not exists gleaner;
+create table if not exists gleaner.migration (
+    name       text primary key,
+    checksum   text        not null,
+    applied_at timestamptz not null default clock_timestamp(),
+    took_ms    bigint      not null
+);
+create table if not exists gleaner.migration_lock (
+    id     integer primary key default 1,
+    holder text        not null default '',
+    fence  bigint      not null default 0,
+    until  timestamptz not null default '-infinity',
+    constraint migration_lock_single check (id = 1)
+);
+insert into gleaner.migration_lock default values on conflict do nothing;
+reset client_min_messages";
+
+/// Makes that. Concurrent first runs may collide in the catalogue; the loser tries again.
 async fn bootstrap(client: &impl GenericClient) -> Result<()> {
-    const SCRIPT: &str = "
-        set client_min_messages = warning;
-        create schema if not exists gleaner;
-        create table if not exists gleaner.migration (
-            name       text primary key,
-            checksum   text        not null,
-            applied_at timestamptz not null default clock_timestamp(),
-            took_ms    bigint      not null
-        );
-        create table if not exists gleaner.migration_lock (
-            id     integer primary key default 1,
-            holder text        not null default '',
-            fence  bigint      not null default 0,
-            until  timestamptz not null default '-infinity',
-            constraint migration_lock_single check (id = 1)
-        );
-        insert into gleaner.migration_lock default values on conflict do nothing;
-        reset client_min_messages;";
     for _ in 0..10 {
-        match client.batch_execute(SCRIPT).await {
+        match client.batch_execute(BOOTSTRAP).await {
             Ok(()) => return Ok(()),
             Err(e)
                 if matches!(

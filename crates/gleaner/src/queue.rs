@@ -202,6 +202,9 @@ struct Columns {
     lease: String,
     deadline: String,
     attempts: String,
+    status: String,
+    /// The words a held row may have, as SQL.
+    held: String,
 }
 
 type Param<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -224,7 +227,14 @@ impl Acts {
             kind: plan.context["kind"]["column"].as_str().map(str::to_owned),
             payload: entry.declaration.payload.as_deref().map(quote),
             result: plan.context["result"]["column"].as_str().map(|c| (c.to_owned(), plan.context["result"]["type"] == "jsonb")),
-            columns: Columns { due: column("due"), lease: column("lease"), deadline: column("deadline"), attempts: column("attempts") },
+            columns: Columns {
+                due: column("due"),
+                lease: column("lease"),
+                deadline: column("deadline"),
+                attempts: column("attempts"),
+                status: plan.context["status"]["column"].as_str().unwrap_or_default().to_owned(),
+                held: plan.context["status"]["held"].as_str().unwrap_or_default().to_owned(),
+            },
             tenant: None,
             declaration: entry.declaration,
         })
@@ -380,6 +390,28 @@ impl Acts {
             });
         }
         Ok(claimed)
+    }
+
+    /// Which of these are certainly no longer held: cancelled, finished or taken by somebody else. One plain look, no lock and no
+    /// sign of life; rows that cannot be seen are not judged.
+    pub async fn ended(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<String>> {
+        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
+        let sql = format!(
+            "select q.{0}::text from unnest($1::text[]::{1}[], $2) as u (id, lease) join {2} as q on q.{0} = u.id
+             where q.{3} is distinct from u.lease or q.{4} not in ({5}){6}",
+            self.key,
+            self.key_type,
+            self.table,
+            self.columns.lease,
+            self.columns.status,
+            self.columns.held,
+            self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| format!(
+                " and q.{} = $3::text::{data_type}",
+                quote(self.declaration.tenant.as_deref().unwrap_or_default())
+            ))
+        );
+        let rows = self.query(client, "look after running work", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?;
+        Ok(rows.iter().map(|r| r.get(0)).collect())
     }
 
     /// Marks claimed rows as begun.
@@ -617,6 +649,13 @@ impl Queue {
         Ok(Self { pool: pool.clone(), acts })
     }
 
+    /// The same queue within one tenant, where its declaration names a tenant column.
+    pub async fn within(self, tenant: impl Into<String>) -> Result<Self> {
+        let client = self.client().await?;
+        let acts = self.acts.within(&**client, tenant).await?;
+        Ok(Self { pool: self.pool, acts })
+    }
+
     /// The acts, for a connection or transaction of the caller's.
     pub fn acts(&self) -> &Acts {
         &self.acts
@@ -648,6 +687,10 @@ impl Queue {
 
     pub async fn claim(&self, claim: &Claim) -> Result<Claimed> {
         pooled!(self, acts, client => acts.claim(&**client, claim))
+    }
+
+    pub async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<String>> {
+        pooled!(self, acts, client => acts.ended(&**client, held))
     }
 
     pub async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {

@@ -105,7 +105,7 @@ pub(crate) fn functions(plan: &Plan) -> Vec<Function> {
     if has("dead") {
         add(&format!("dead_letter_{name}"), false, &[&table, "text"], Audience::Nobody);
     }
-    add(&format!("rest_{name}"), false, &[&table, "text", "text", "integer", "integer"], Audience::Nobody);
+    add(&format!("rest_{name}"), false, &[&table, "text", "text", "integer", "integer", "boolean"], Audience::Nobody);
     add(
         &format!("put_back_{name}"),
         false,

@@ -38,6 +38,10 @@ pub struct Options {
     pub listen: bool,
     /// Stop when a claim comes back empty and nothing is running.
     pub until_empty: bool,
+    /// Stop after this many items.
+    pub take: Option<usize>,
+    /// How often running rows are looked at, all in one statement, to learn that one was cancelled.
+    pub watch: Duration,
 }
 
 impl Default for Options {
@@ -54,6 +58,8 @@ impl Default for Options {
             grace: Duration::from_secs(30),
             listen: true,
             until_empty: false,
+            take: None,
+            watch: Duration::from_secs(5),
         }
     }
 }
@@ -100,19 +106,22 @@ pub struct Worker {
 }
 
 struct Running {
-    lease: i64,
     ended: watch::Sender<bool>,
     hold: Duration,
+    /// When its handler began; none while it waits for one.
+    begun: Option<Instant>,
+    /// Its handler has ended; the result is being written.
+    finished: bool,
     extended: Instant,
     abort: Option<tokio::task::AbortHandle>,
 }
 
-/// Rows this worker holds. A plain mutex: never held across an await.
-type Held = Arc<Mutex<HashMap<String, Running>>>;
+/// Rows this worker holds, by key and lease: one that was taken away and claimed again is held twice for a moment, and the
+/// former handler must learn of it. A plain mutex: never held across an await.
+type Held = Arc<Mutex<HashMap<(String, i64), Running>>>;
 
 struct Finished {
-    key: String,
-    lease: i64,
+    id: (String, i64),
     result: std::result::Result<Option<Value>, Failure>,
     _permit: OwnedSemaphorePermit,
 }
@@ -135,7 +144,7 @@ impl Worker {
         let held: Held = Arc::default();
         let (finished, ended) = mpsc::unbounded_channel::<Finished>();
         let completer = tokio::spawn(complete_all(self.queue.clone(), ended, held.clone()));
-        let keeper = tokio::spawn(keep_alive(self.queue.clone(), held.clone()));
+        let keeper = tokio::spawn(keep_alive(self.queue.clone(), held.clone(), self.options.watch));
         let running = Arc::new(Semaphore::new(self.options.concurrency));
         // What is claimed, running, or finished but not yet written: the bound on what a crash can lose time on.
         let slots = self.options.concurrency + self.options.prefetch;
@@ -143,9 +152,18 @@ impl Worker {
         let mut listener = self.url.as_deref().filter(|_| self.options.listen).map(|url| Listener::new(url, self.queue.name()));
         let mut pace = Pace::new(&self.options);
         let mut request = Uuid::new_v4();
+        let mut to_take = self.options.take.unwrap_or(usize::MAX);
 
         let outcome = loop {
             if *stop.borrow() {
+                break Ok(());
+            }
+            if to_take == 0 {
+                // Not asked to stop, only to take no more: what runs may take its time.
+                tokio::select! {
+                    _ = outstanding.acquire_many(u32::try_from(slots).unwrap_or(u32::MAX)) => {}
+                    _ = stop.wait_for(|s| *s) => {}
+                }
                 break Ok(());
             }
             // Wait for room, at least one slot; then take as many as are free.
@@ -154,7 +172,9 @@ impl Worker {
                 _ = stop.wait_for(|s| *s) => break Ok(()),
             };
             let mut permits = vec![first];
-            while let Ok(more) = outstanding.clone().try_acquire_owned() {
+            while permits.len() < to_take
+                && let Ok(more) = outstanding.clone().try_acquire_owned()
+            {
                 permits.push(more);
             }
             if let Some(listener) = &mut listener {
@@ -182,6 +202,7 @@ impl Worker {
                 Err(error) => break Err(error),
             };
             let found = claimed.items.len();
+            to_take = to_take.saturating_sub(found);
             for item in claimed.items {
                 let Some(permit) = permits.pop() else { break };
                 self.spawn(item, permit, &handler, &held, &running, &finished);
@@ -207,30 +228,37 @@ impl Worker {
             }
         };
 
-        // Let what runs finish, and give back what does not.
+        // Give back at once what has not begun, let what runs finish, and then give back what did not.
+        running.close();
+        let mut released = self.give_back(&held, |r| r.begun.is_none()).await;
         let drained = tokio::time::timeout(self.options.grace, outstanding.acquire_many(u32::try_from(slots).unwrap_or(u32::MAX))).await;
-        let mut released = 0;
         if drained.is_err() {
-            let left: Vec<(String, i64)> = {
-                let mut held = lock(&held);
-                for running in held.values() {
-                    if let Some(abort) = &running.abort {
-                        abort.abort();
-                    }
-                }
-                held.drain().map(|(key, r)| (key, r.lease)).collect()
-            };
-            let left: Vec<(&str, i64)> = left.iter().map(|(k, l)| (k.as_str(), *l)).collect();
-            match self.queue.release(&left).await {
-                Ok(answers) => released = answers.iter().filter(|a| a.outcome == Outcome::Done).count() as u64,
-                Err(error) => tracing::warn!(%error, "could not release what was left; it becomes due by itself"),
-            }
+            released += self.give_back(&held, |r| !r.finished).await;
         }
         drop(finished);
         keeper.abort();
         let mut tally = completer.await.map_err(|e| Error::Other(format!("the completer stopped: {e}")))?;
         tally.released = released;
         outcome.map(|()| tally)
+    }
+
+    /// Releases those of the held rows, and ends their handlers.
+    async fn give_back(&self, held: &Held, which: impl Fn(&Running) -> bool) -> u64 {
+        let left: Vec<((String, i64), Running)> = lock(held).extract_if(|_, running| which(running)).collect();
+        if left.is_empty() {
+            return 0;
+        }
+        for abort in left.iter().filter_map(|(_, running)| running.abort.as_ref()) {
+            abort.abort();
+        }
+        let left: Vec<(&str, i64)> = left.iter().map(|((key, lease), _)| (key.as_str(), *lease)).collect();
+        match self.queue.release(&left).await {
+            Ok(answers) => answers.iter().filter(|a| a.outcome == Outcome::Done).count() as u64,
+            Err(error) => {
+                tracing::warn!(%error, "could not release what was left; it becomes due by itself");
+                0
+            }
+        }
     }
 
     fn spawn<H, F>(
@@ -246,29 +274,48 @@ impl Worker {
         F: Future<Output = std::result::Result<Option<Value>, Failure>> + Send + 'static,
     {
         let (ended, ending) = watch::channel(false);
-        let (key, lease) = (item.key.clone(), item.lease);
-        let context = Context { queue: self.queue.clone(), key: key.clone(), lease, ended: ending };
-        lock(held).insert(key.clone(), Running { lease, ended, hold: item.lease_for, extended: Instant::now(), abort: None });
+        let id = (item.key.clone(), item.lease);
+        let context = Context { queue: self.queue.clone(), key: item.key.clone(), lease: item.lease, ended: ending };
+        let taken = Instant::now();
+        lock(held).insert(
+            id.clone(),
+            Running { ended, hold: item.lease_for, begun: None, finished: false, extended: taken, abort: None },
+        );
         let (handler, running, finished) = (handler.clone(), running.clone(), finished.clone());
+        let (queue, mine) = (self.queue.clone(), held.clone());
         let task = tokio::spawn({
-            let key = key.clone();
+            let id = id.clone();
             async move {
-                let _running = running.acquire_owned().await;
+                // Closed: the worker is about to stop, and gives the row back.
+                let Ok(_running) = running.acquire_owned().await else { return };
+                match lock(&mine).get_mut(&id) {
+                    Some(row) => row.begun = Some(Instant::now()),
+                    None => return,
+                }
+                // It waited here for longer than its lease: somebody else may have it by now.
+                if taken.elapsed() >= item.lease_for && !matches!(queue.start(&[(&id.0, id.1)]).await.as_deref(), Ok([a]) if a.outcome == Outcome::Done) {
+                    tracing::debug!(key = id.0, "its lease ran out before a handler was free");
+                    lock(&mine).remove(&id);
+                    return;
+                }
                 let result = AssertUnwindSafe(handler(item, context)).catch_unwind().await.unwrap_or_else(|panic| {
                     let what = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
                     Err(Failure::new(what.unwrap_or_else(|| "the handler panicked".into())).category("Panic"))
                 });
+                if let Some(row) = lock(&mine).get_mut(&id) {
+                    row.finished = true;
+                }
                 // The completer outlives every handler.
-                let _ = finished.send(Finished { key, lease, result, _permit: permit });
+                let _ = finished.send(Finished { id, result, _permit: permit });
             }
         });
-        if let Some(running) = lock(held).get_mut(&key) {
+        if let Some(running) = lock(held).get_mut(&id) {
             running.abort = Some(task.abort_handle());
         }
     }
 }
 
-fn lock(held: &Held) -> std::sync::MutexGuard<'_, HashMap<String, Running>> {
+fn lock(held: &Held) -> std::sync::MutexGuard<'_, HashMap<(String, i64), Running>> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -289,9 +336,9 @@ async fn complete_all(queue: Queue, mut ended: mpsc::UnboundedReceiver<Finished>
             match &finished.result {
                 Ok(_) => done.push(finished),
                 Err(failure) => {
-                    let answer = insist(|| queue.fail(&finished.key, finished.lease, failure)).await;
+                    let answer = insist(|| queue.fail(&finished.id.0, finished.id.1, failure)).await;
                     count(&mut tally, answer.as_ref().map(std::slice::from_ref), &mut |t| t.failed += 1);
-                    lock(&held).remove(&finished.key);
+                    lock(&held).remove(&finished.id);
                 }
             }
         }
@@ -299,12 +346,20 @@ async fn complete_all(queue: Queue, mut ended: mpsc::UnboundedReceiver<Finished>
             continue;
         }
         let results: Vec<(&str, i64, Option<Value>)> =
-            done.iter().map(|f| (f.key.as_str(), f.lease, f.result.clone().ok().flatten())).collect();
+            done.iter().map(|f| (f.id.0.as_str(), f.id.1, f.result.clone().ok().flatten())).collect();
         let answers = insist(|| queue.complete(&results)).await;
-        count(&mut tally, answers.as_deref(), &mut |t| t.completed += 1);
+        if answers.is_err() && results.len() > 1 {
+            // One that cannot be written, whatever the reason, must not cost the others their results.
+            for result in results.chunks(1) {
+                let answers = insist(|| queue.complete(result)).await;
+                count(&mut tally, answers.as_deref(), &mut |t| t.completed += 1);
+            }
+        } else {
+            count(&mut tally, answers.as_deref(), &mut |t| t.completed += 1);
+        }
         let mut held = lock(&held);
         for finished in &done {
-            held.remove(&finished.key);
+            held.remove(&finished.id);
         }
     }
     tally
@@ -344,20 +399,28 @@ async fn insist<T, F: Future<Output = Result<T>>>(act: impl Fn() -> F) -> Result
 }
 
 /// Shows life for handlers that run long, and tells them when their row was taken away or cancelled.
-async fn keep_alive(queue: Queue, held: Held) {
+async fn keep_alive(queue: Queue, held: Held, watch: Duration) {
+    let mut watched = Instant::now();
     loop {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        // Often enough for the shortest hold.
+        let shortest = lock(&held).values().map(|r| r.hold / 10).min().unwrap_or(Duration::MAX);
+        tokio::time::sleep(watch.min(Duration::from_millis(500)).min(shortest).max(Duration::from_millis(20))).await;
         let now = Instant::now();
+        if now.duration_since(watched) >= watch {
+            watched = now;
+            tell_ended(&queue, &held, watch).await;
+        }
         let due: Vec<(String, i64)> = lock(&held)
             .iter()
-            // The database writes an extension only when less than half the hold is left.
-            .filter(|(_, r)| now.duration_since(r.extended) > r.hold.mul_f64(0.55))
-            .map(|(key, r)| (key.clone(), r.lease))
+            // The database writes an extension only when less than half the hold is left. A row that waits for a handler shows no
+            // life: it has none, and whoever is free may have it when its time is over.
+            .filter(|(_, r)| r.begun.is_some() && now.duration_since(r.extended) > r.hold.mul_f64(0.55))
+            .map(|(id, _)| id.clone())
             .collect();
-        for (key, lease) in due {
-            match queue.progress(&key, lease, None, None, None).await {
+        for id in due {
+            match queue.progress(&id.0, id.1, None, None, None).await {
                 Ok((answer, left)) => {
-                    if let Some(running) = lock(&held).get_mut(&key) {
+                    if let Some(running) = lock(&held).get_mut(&id) {
                         if answer.outcome == Outcome::Done {
                             running.extended = Instant::now();
                             running.hold = left.max(Duration::from_secs(1));
@@ -366,9 +429,33 @@ async fn keep_alive(queue: Queue, held: Held) {
                         }
                     }
                 }
-                Err(error) => tracing::debug!(%error, key, "could not show life; trying again"),
+                Err(error) => tracing::debug!(%error, key = id.0, "could not show life; trying again"),
             }
         }
+    }
+}
+
+/// Work that has run for a while may have been cancelled under its hands; quick work learns it when it completes.
+async fn tell_ended(queue: &Queue, held: &Held, watch: Duration) {
+    let running: Vec<(String, i64)> = lock(held)
+        .iter()
+        .filter(|(_, r)| r.begun.is_some_and(|begun| begun.elapsed() >= watch) && !r.finished)
+        .map(|(id, _)| id.clone())
+        .collect();
+    if running.is_empty() {
+        return;
+    }
+    let asked: Vec<(&str, i64)> = running.iter().map(|(key, lease)| (key.as_str(), *lease)).collect();
+    match queue.ended(&asked).await {
+        Ok(ended) => {
+            let held = lock(held);
+            for id in running.iter().filter(|(key, lease)| ended.iter().any(|e| e.0 == *key && e.1 == *lease)) {
+                if let Some(running) = held.get(id) {
+                    running.ended.send_replace(true);
+                }
+            }
+        }
+        Err(error) => tracing::debug!(%error, "could not look after running work; trying again"),
     }
 }
 
@@ -382,6 +469,8 @@ struct Pace {
     errors: u32,
     /// A wake that finds nothing looks again: the bell can ring before the row can be seen.
     again: usize,
+    /// Looks in a row that found rows due and could have none: others hold their locks, and may yet roll back.
+    blocked: usize,
 }
 
 impl Pace {
@@ -396,6 +485,7 @@ impl Pace {
             empties: 0,
             errors: 0,
             again: Self::AGAIN.len(),
+            blocked: 0,
         }
     }
 
@@ -403,6 +493,7 @@ impl Pace {
         self.next = self.base;
         self.empties = 0;
         self.errors = 0;
+        self.blocked = 0;
         self.again = Self::AGAIN.len();
     }
 
@@ -423,8 +514,16 @@ impl Pace {
             // Up to a tenth more, so that a fleet started together does not poll together.
             self.next.mul_f64(1.0 + f64::from(std::process::id() % 100) / 1000.0)
         };
-        if let Some(due) = next_due_in {
-            wait = wait.min(due.max(Duration::from_millis(1)));
+        match next_due_in {
+            Some(due) if due.is_zero() => {
+                wait = wait.min(Self::AGAIN[self.blocked.min(Self::AGAIN.len() - 1)]);
+                self.blocked += 1;
+            }
+            Some(due) => {
+                wait = wait.min(due.max(Duration::from_millis(1)));
+                self.blocked = 0;
+            }
+            None => self.blocked = 0,
         }
         wait
     }
@@ -454,6 +553,13 @@ mod tests {
     fn a_scheduled_row_is_never_slept_past() {
         let mut pace = Pace::new(&Options::default());
         assert_eq!(pace.empty(true, Some(Duration::from_millis(700))), Duration::from_millis(700));
+    }
+
+    #[test]
+    fn a_row_that_is_due_and_cannot_be_had_is_not_asked_for_without_pause() {
+        let mut pace = Pace::new(&Options::default());
+        let waits: Vec<Duration> = (0..5).map(|_| pace.empty(true, Some(Duration::ZERO))).collect();
+        assert_eq!(waits, [50, 200, 1000, 1000, 1000].map(Duration::from_millis));
     }
 
     #[test]

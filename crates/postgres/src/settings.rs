@@ -143,6 +143,8 @@ fn render(machine: Machine, options: &Options, Supported { lz4, syncfs }: Suppor
         ("lc_messages", "C".to_owned()),
         ("unix_socket_permissions", "0700".to_owned()),
         ("password_encryption", "scram-sha-256".to_owned()),
+        // The user is called like the engine's schema: with the usual path a person's `create table` would end up in there.
+        ("search_path", "public".to_owned()),
     ];
     settings.push(("Everything else.", &rest));
 

@@ -82,6 +82,21 @@ begin
         return new;
     end if;
 
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.{{ col.session }} = v_session and (gleaner.caller_uid() is not null or old.{{ col.agent }} is null);
+
+{%- if result %}
+    if tg_nargs = 1 then
+        -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
+        -- nobody ever held it; a former holder's late result must not take the place of the one that counts.
+        if old.{{ col.session }} is not null and v_mine is not true then
+            return null;
+        end if;
+        return new;
+    end if;
+{%- endif %}
+
     -- Out of reach, always.
     new.{{ col.lease }} := old.{{ col.lease }};
     new.{{ col.due }} := old.{{ col.due }};
@@ -94,10 +109,6 @@ begin
 {%- if owner %}
     new.{{ col.open }} := old.{{ col.open }};
 {%- endif %}
-
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_mine := old.{{ col.session }} = v_session and (gleaner.caller_uid() is not null or old.{{ col.agent }} is null);
 
     if old.{{ status.column }} in ({{ status.held }}) then
         if new.{{ status.column }} in ({{ status.held }}) then
@@ -158,8 +169,10 @@ begin
             return null;
         end if;
     elsif new.{{ status.column }} in ({{ status.done }}, {{ status.failed }}) and new.{{ status.column }} is distinct from old.{{ status.column }}
-          and old.{{ status.column }} in ({{ status.waiting }}) and v_mine then
-        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+          and (old.{{ status.column }} in ({{ status.waiting }}{{ ", " ~ status.cancelled if status.cancelled != status.failed }}) and v_mine
+               or old.{{ status.column }} in ({{ status.final }}) and new.{{ status.column }} = {{ status.failed }}) then
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
+        -- somebody who no longer holds it gives up what another has finished.
         return null;
     end if;
 
@@ -179,7 +192,10 @@ begin
     end if;
 
     if new.{{ status.column }} in ({{ status.held }}) then
-        -- A plain claim.
+        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
+        if old.{{ status.column }} in ({{ status.final }}) or old.{{ status.column }} = {{ status.failed }} and old.{{ col.due }} is null then
+            return null;
+        end if;
 {%- if owner %}
         if old.{{ owner.column }} is not null and not gleaner.is_trusted()
            and old.{{ owner.column }} is distinct from gleaner.own_{{ name }}(null)
@@ -209,24 +225,25 @@ begin
         new.{{ finished.column }} := null;
 {%- endif %}
     elsif new.{{ status.column }} = {{ status.failed }} then
-        if old.{{ status.column }} in ({{ status.final }}) then
-            new.{{ col.due }} := null;
-            return new;
-        end if;
         -- A plain failure counts an attempt, backs off, and is dead in the end.
         v_attempts := old.{{ col.attempts }} + 1;
         new.{{ col.attempts }} := v_attempts;
         new.{{ col.lease }} := {{ lease_after_own("old") }};
 {%- if error %}
-        if new.{{ error.column }} is not distinct from old.{{ error.column }}{% if error.path %} or new.{{ error.column }} #> {{ error.path }} is null{% endif %} then
+{%- if error.path %}
+        -- An account of an earlier try is not the writer's of this one.
+        if new.{{ error.column }} #> {{ error.path }} is null or new.{{ error.column }} #> {{ error.path }} = old.{{ error.column }} #> {{ error.path }} then
+{%- elif error.type == "jsonb" %}
+        if new.{{ error.column }} is null or new.{{ error.column }} = old.{{ error.column }} then
+{%- else %}
+        -- The same words may well be meant again.
+        if new.{{ error.column }} is null then
+{%- endif %}
             new.{{ error.column }} := {{ error_value("new", "'Error'", "'marked as failed'", "coalesce(old." ~ col.agent ~ ", old." ~ col.session ~ ")", "v_attempts") }};
         end if;
 {%- endif %}
         if {{ may_retry_old }} then
-            new.{{ col.due }} := v_now + gleaner.backoff({{ retry.first }}, {{ retry.cap }}, v_attempts, old.{{ key.column }}::text);
-{%- if owner %}
-            new.{{ col.open }} := {{ keep_open("old", "new." ~ col.due) }};
-{%- endif %}
+{{- stamp("v_now + gleaner.backoff(" ~ retry.first ~ ", " ~ retry.cap ~ ", v_attempts, old." ~ key.column ~ "::text)") }}
         else
             new.{{ col.due }} := null;
 {%- if finished %}
@@ -246,6 +263,26 @@ begin
         new.{{ finished.column }} := coalesce(nullif(new.{{ finished.column }}, old.{{ finished.column }}), {{ as_time("v_now", finished.type) }});
 {%- endif %}
     end if;
+{%- if unique %}
+    if new.{{ status.column }} in ({{ status.waiting }}) and new.{{ col.due }} is not null and exists (
+        select from {{ table }} as q
+        where {{ "q." ~ tenant.column ~ " = new." ~ tenant.column ~ " and " if tenant }}q.{{ unique.column }} = new.{{ unique.column }}
+          and q.{{ status.column }} in ({{ status.waiting }}) and q.{{ col.due }} is not null
+          and q.{{ key.column }} <> new.{{ key.column }}
+    ) then
+        -- Going back to the line where a twin waits already: superseded, as by the acts.
+        new.{{ status.column }} := {{ status.cancelled }};
+        new.{{ col.due }} := null;
+        new.{{ col.attempts }} := old.{{ col.attempts }};
+        new.{{ col.lost }} := old.{{ col.lost }};
+{%- if error and not error.path %}
+        new.{{ error.column }} := {{ error_value("new", "'Superseded'", "'superseded by a waiting row with the same key'", "coalesce(old." ~ col.agent ~ ", old." ~ col.session ~ ")", "old." ~ col.attempts) }};
+{%- endif %}
+{%- if finished %}
+        new.{{ finished.column }} := {{ as_time("v_now", finished.type) }};
+{%- endif %}
+    end if;
+{%- endif %}
     return new;
 end
 $adapt$;

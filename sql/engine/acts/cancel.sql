@@ -58,7 +58,8 @@ declare
     v_unknown   text;
     v_ids       {{ key.type }}[];
 begin
-    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+    -- An equality, which an index can serve; null asks for rows that have none.
+    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
            string_agg(k, ', ') filter (where not exists (
                select from pg_attribute as a where a.attrelid = {{ table_literal }}::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
     into v_condition, v_unknown
@@ -70,7 +71,7 @@ begin
         raise exception 'no such column in {{ table }}: %', v_unknown using errcode = '42703';
     end if;
     execute format(
-        'select coalesce(array_agg(q.{{ key.column }} order by q.{{ key.column }}), ''{}'') from {{ table_in_text }} as q, jsonb_populate_record(null::{{ table_in_text }}, $1) as m where {{ claimable_in_text }} and %s', v_condition)
+        'select coalesce(array_agg(q.{{ key.column }} order by q.{{ key.column }}), ''{}'') from {{ table_in_text }} as q, jsonb_populate_record(null::{{ table_in_text }}, $1) as m where {{ "q." ~ tenant.column ~ " = m." ~ tenant.column ~ " and " if tenant }}{{ claimable_in_text }} and %s', v_condition)
     into v_ids using p_match{% if tenant %} || jsonb_build_object('{{ tenant.name }}', p_tenant){% endif %};
     return query select * from gleaner.cancel_{{ name }}({{ tenant_arg() }}v_ids, p_reason);
 end

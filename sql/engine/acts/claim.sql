@@ -2,7 +2,10 @@
 {#- One probe: lanes that have a due row, then the rows themselves, locked by the index. -#}
 {%- macro probe(class, condition, at) %}
 {%- if kind %}
-            if p_kinds is null then
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+                v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::{{ kind.type }}[];
+                v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
+            elsif p_kinds is null then
                 -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
                 with recursive kinds as (
                     (select {{ kind.of }} as kind from {{ table }} as q
@@ -14,6 +17,7 @@
                     from kinds where kinds.kind is not null
                 )
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
 {%- endif %}
             -- Only lanes with a due row go on: an empty one costs a single index descent.
@@ -22,7 +26,8 @@
             into v_lane_kind, v_lane_class
             from (select {% if kind %}k.kind, {% endif %}c.class
                   from {% if kind %}unnest(v_kinds) as k (kind) cross join {% endif %}generate_series(0, {{ priority.last if priority else 0 }}) as c (class)) as l
-            where exists (
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
                 select from {{ table }} as q
                 where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
 {%- if kind %}
@@ -34,7 +39,10 @@
                   and {{ at }} <= v_by
                   and ({{ at }}, q.{{ key.column }}) > (
                       coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '0'])::timestamptz, '-infinity'),
-                      coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '1'])::{{ key.type }}, {{ key.min }})));
+                      coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '1'])::{{ key.type }}, {{ key.min }}))
+                order by {{ at }}, q.{{ key.column }}
+                limit 1
+            ) as due;
             if cardinality(v_lane_class) > 0 then
                 select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text{% if kind %} || ':' || v_lane_kind[i]{% endif %}, '0'])::timestamptz, '-infinity') order by i),
                        array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text{% if kind %} || ':' || v_lane_kind[i]{% endif %}, '1'])::{{ key.type }}, {{ key.min }}) order by i)
@@ -57,6 +65,7 @@
                               and {{ priority.of }} = l.class
 {%- endif %}
                               and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
+                              and q.{{ key.column }} <> all (v_passed)
                             order by {{ at }}, q.{{ key.column }}
                             limit v_left
                         ) as p
@@ -67,35 +76,38 @@
                                  from generate_subscripts(v_lane_class, 1) as i order by i)
                     into v_take;
                 end if;
-                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
-                into v_keys, v_odd, v_at, v_lane
-                from (
-                    select p.id, p.odd, p.at, l.lane,
-                           p.at + l.class * {{ priority.head_start if priority else "interval '0'" }} as rank
-                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                    cross join lateral (
-                        select q.{{ key.column }} as id, {{ at }} as at,
-                               (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
-                        from {{ table }} as q
-                        where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * {{ priority.head_start if priority else "interval '0'" }} as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.{{ key.column }} as id, {{ at }} as at,
+                                   (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
+                            from {{ table }} as q
+                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
 {%- if kind %}
-                          and {{ kind.of }} = l.kind
+                              and {{ kind.of }} = l.kind
 {%- endif %}
 {%- if priority %}
-                          and {{ priority.of }} = l.class
+                              and {{ priority.of }} = l.class
 {%- endif %}
-                          and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
-                          and q.{{ key.column }} <> all (v_passed)
-                        order by {{ at }}, q.{{ key.column }}
-                        limit l.take
-                        for no key update skip locked
-                    ) as p
-                    order by rank, p.id
-                    limit v_left
-                ) as p;
+                              and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
+                              and q.{{ key.column }} <> all (v_passed)
+                            order by {{ at }}, q.{{ key.column }}
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
@@ -125,6 +137,26 @@
                     {{ holder.at.column }} = {{ as_time("v_now", holder.at.type) }}
 {%- endif %}
                 where {{ tenant_is("q") }}q.{{ key.column }} = any ({{ keys }})
+{%- endmacro -%}
+{#- Inside `exception when others`: trouble of the moment is the caller's to retry; the rest is the row's fault. -#}
+{%- macro unless_momentary() %}
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+{%- endmacro -%}
+{#- A row that refused is stepped over, now and for a while. A hundred a call: where all refuse, a claim must still end. -#}
+{%- macro note(key) %}
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || {{ key }};
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('{{ name }}', {{ key }}::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+{%- endmacro -%}
+{%- macro mend(keys, times) %}
+                            update {{ table }} as q
+                            set {{ col.open }} = u.open_at
+                            from unnest({{ keys }}, {{ times }}) as u (id, open_at)
+                            where {{ tenant_is("q") }}q.{{ key.column }} = u.id
 {%- endmacro -%}
 /*
  * Takes up to p_limit rows for p_agent{% if owner %}: its owner's own first, then those that belong to nobody, then what other
@@ -156,6 +188,9 @@ create or replace function gleaner.claim_{{ name }}(
 ) returns setof {{ table }}
 language plpgsql
 {{ definer() }}
+-- Joins follow arrays of keys: one index descent each, in the order of the array, under every plan.
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $claim$
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
@@ -183,12 +218,17 @@ declare
     v_floor_key  {{ key.type }}[];
     v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_{{ name }}', true), '')::jsonb, '{}');
     v_floor      jsonb;
+    v_floored    boolean;
+{%- if kind %}
+    v_kinds_until double precision;
+{%- endif %}
     v_place      text;
     v_hidden     boolean := false;
     v_begun      timestamptz;
     v_slow       interval;
     v_row        {{ table }};
     v_reason     text;
+    v_refusals   integer := 0;
     v_lost       integer;
 {%- if kind %}
     v_kinds      {{ kind.type }}[] := p_kinds::{{ kind.type }}[];
@@ -197,6 +237,7 @@ declare
     v_classes    text[] := array(select c from unnest(array['own', 'global', 'stale']) as c where c = any (p_classes));
     v_refused    boolean := false;
     v_mended     {{ key.type }}[];
+    v_mended_at  timestamptz[];
 {%- else %}
     v_classes    text[] := '{global}';
 {%- endif %}
@@ -261,12 +302,13 @@ begin
 
             <<fill>>
             loop
-                exit passes when v_left <= 0 or v_alone;
+                exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
                 v_begun := clock_timestamp();
                 v_place := v_class{% if owner %} || case when v_class = 'own' then ':' || p_owner::text else '' end{% endif %}{% if tenant %} || '@' || p_tenant::text{% endif %};
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
                                 then v_floors #> array[v_place, 'lanes'] end;
-                v_hidden := v_hidden or v_floor is not null;
+                v_floored := v_floor is not null;
+                v_hidden := v_hidden or v_floored;
 {%- if owner %}
                 if v_class = 'own' then
 {{- probe("own", "q." ~ owner.column ~ " = p_owner", "q." ~ col.due) }}
@@ -275,28 +317,36 @@ begin
                 elsif v_class = 'stale' then
 {{- probe("stale", "q." ~ owner.column ~ " is not null and q." ~ col.open ~ " is not null", "q." ~ col.open) }}
                     -- open_at only orders the line. Whether the row may be taken is for its owner's row to say, now.
-                    with policy as (
-                        select k.n, k.id,
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.open_at), '{}')
+                    into v_mended, v_mended_at
+                    from (
+                        select k.id,
                                q.{{ owner.column }} is not distinct from p_owner or ({{ owner.shared }} and {{ waiting_since("q") }} + {{ owner.open_after }} <= v_by) as open,
                                case when {{ owner.shared }} then greatest({{ waiting_since("q") }} + {{ owner.open_after }}, q.{{ col.due }}) end as open_at
-                        from unnest(v_keys) with ordinality as k (id, n)
+                        from unnest(v_keys) as k (id)
                         join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
 {%- if owner.table %}
                         left join {{ owner.table }} as o on o.{{ owner.key }} = q.{{ owner.column }}
 {%- endif %}
-                    ), mended as (
-                        -- A refused row gets the time its owner's policy gives it, or it would be read by every claim.
-                        update {{ table }} as q
-                        set {{ col.open }} = policy.open_at
-                        from policy
-                        where {{ tenant_is("q") }}q.{{ key.column }} = policy.id and policy.open is not true
-                        returning q.{{ key.column }} as id
-                    )
-                    select coalesce(array_agg(policy.id), '{}')
-                    into v_mended
-                    from policy where policy.open is not true;
+                    ) as p
+                    where p.open is not true;
                     if cardinality(v_mended) > 0 then
                         v_refused := true;
+                        -- A refused row gets the time its owner's policy gives it, or it would be read by every claim.
+                        begin
+{{- mend("v_mended", "v_mended_at") }};
+                        exception when others then
+{{- unless_momentary() }}
+                            for v_i in 1 .. cardinality(v_mended) loop
+                                begin
+{{- mend("v_mended[v_i : v_i]", "v_mended_at[v_i : v_i]") }};
+                                exception when others then
+{{- unless_momentary() }}
+                                    v_reason := sqlerrm;
+{{- note("v_mended[v_i]") }}
+                                end;
+                            end loop;
+                        end;
                         select coalesce(array_agg(v_keys[s] order by s), '{}'), coalesce(array_agg(v_odd[s] order by s), '{}'),
                                coalesce(array_agg(v_at[s] order by s), '{}'), coalesce(array_agg(v_lane[s] order by s), '{}')
                         into v_keys, v_odd, v_at, v_lane
@@ -351,7 +401,8 @@ begin
 {%- if priority %}
                               and {{ priority.of }} = lanes.class
 {%- endif %}
-                              and q.{{ col.due }} <= v_by - lanes.open_after
+                              -- The first keeps it on the index; the second is the policy, for a due time may be earlier than the row.
+                              and q.{{ col.due }} <= v_by - lanes.open_after and {{ waiting_since("q") }} <= v_by - lanes.open_after
                               and q.{{ key.column }} <> all (v_passed)
                             order by q.{{ col.due }}, q.{{ key.column }}
                             limit share.take
@@ -366,19 +417,26 @@ begin
 {{- probe("global", "true", "q." ~ col.due) }}
 {%- endif %}
 
-                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
-                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
-                -- twenty times the slow look has passed.
+                -- Dead index entries at the head of the line make a look from the start slow: a few after every large
+                -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
+                -- where this one ended, for a moment, or until twenty times the slow look has passed.
                 v_slow := clock_timestamp() - v_begun;
-                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                v_count := cardinality(v_at);
+                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                        then jsonb_build_object(v_lane_class[1]::text{% if kind %} || ':' || v_lane_kind[1]{% endif %}, jsonb_build_array(v_at[v_count], v_keys[v_count]))
+                        else (select jsonb_object_agg(v_lane_class[f.lane]::text{% if kind %} || ':' || v_lane_kind[f.lane]{% endif %}, jsonb_build_array(f.at, f.id))
+                              from (select distinct on (u.lane) u.lane, u.at, u.id
+                                    from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                    order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
-                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + 20 * v_slow) end,
-                        'lanes', coalesce(v_floor, '{}') || (
-                            select jsonb_object_agg(v_lane_class[f.lane]::text{% if kind %} || ':' || v_lane_kind[f.lane]{% endif %}, jsonb_build_array(f.at, f.id))
-                            from (select distinct on (u.lane) u.lane, u.at, u.id
-                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
-                                  order by u.lane, u.at desc, u.id desc) as f)));
+                        'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+{%- if kind %}
+                        'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
+{%- endif %}
+                        'lanes', v_floor));
                     perform set_config('gleaner.floor_{{ name }}', v_floors::text, false);
                 end if;
                 exit fill when cardinality(v_keys) = 0;
@@ -396,7 +454,17 @@ begin
                         v_lost := v_row.{{ col.lost }} + case when v_row.{{ status.column }} in ({{ status.held }}) and v_row.{{ col.started }} >= 1 then 1 else 0 end;
                         v_reason := {{ poison_reason }};
                         if v_reason is not null then
-                            perform gleaner.rest_{{ name }}(v_row, v_reason, {{ poison_category }}, v_row.{{ col.attempts }}, v_lost);
+                            begin
+                                perform gleaner.rest_{{ name }}(v_row, v_reason, {{ poison_category }}, v_row.{{ col.attempts }}, v_lost);
+                                v_reason := case when exists (select from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = v_keys[v_i] and {{ claimable }})
+                                                 then 'a trigger swallowed the burial' end;
+                            exception when others then
+{{- unless_momentary() }}
+                                v_reason := sqlerrm;
+                            end;
+                            if v_reason is not null then
+{{- note("v_keys[v_i]") }}
+                            end if;
                             v_buried := v_buried + 1;
                         elsif v_total = 0 and cardinality(v_fine) = 0 then
                             -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
@@ -410,57 +478,52 @@ begin
                 end if;
 
                 if cardinality(v_fine) > 0 then
+                    v_count := -1;
                     begin
-                        return query
-                        with taken as (
-{{- take("v_fine", "case when p_started or v_alone then 1 else 0 end") }}
-                            returning q.*
-                        )
-                        select taken.*
-                        from taken
-                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.{{ key.column }}
-                        order by k.n;
+{{- take("v_fine", "case when p_started or v_alone then 1 else 0 end") }};
                         get diagnostics v_count = row_count;
-                    exception when integrity_constraint_violation or data_exception or raise_exception then
-                        v_count := -1;
+                    exception when others then
+{{- unless_momentary() }}
                     end;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
-                        for v_i in 1 .. cardinality(v_fine) loop
-                            if v_count > 0 and exists (select from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = v_fine[v_i] and q.{{ col.lease }} >= v_lease and q.{{ col.agent }} is not distinct from p_agent) then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                        v_keys := v_fine;
+                        v_fine := '{}';
+                        v_buried := 1;
+                        for v_i in 1 .. cardinality(v_keys) loop
+                            if v_count > 0 and exists (select from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = v_keys[v_i] and q.{{ col.lease }} >= v_lease and q.{{ col.agent }} is not distinct from p_agent) then
+                                v_fine := v_fine || v_keys[v_i];
                                 continue;
                             end if;
                             v_reason := 'a trigger swallowed the claim';
                             begin
-                                return query
-{{- take("array[v_fine[v_i]]", "case when p_started or v_alone then 1 else 0 end") }}
-                                returning q.*;
-                                get diagnostics v_buried = row_count;
-                            exception when integrity_constraint_violation or data_exception or raise_exception then
-                                v_buried := 0;
+{{- take("v_keys[v_i : v_i]", "case when p_started or v_alone then 1 else 0 end") }};
+                                if found then
+                                    v_reason := null;
+                                end if;
+                            exception when others then
+{{- unless_momentary() }}
                                 v_reason := sqlerrm;
                             end;
-                            if v_buried = 1 then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                            if v_reason is null then
+                                v_fine := v_fine || v_keys[v_i];
                             else
-                                v_passed := v_passed || v_fine[v_i];
-                                insert into gleaner.offender as o (queue, key, until, reason)
-                                values ('{{ name }}', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
-                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+{{- note("v_keys[v_i]") }}
                             end if;
                         end loop;
-                        v_buried := 1;
-                    else
-                        v_taken := v_taken || v_fine;
-                        v_total := v_total + v_count;
-                        v_left := v_left - v_count;
+                        v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
+                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                    -- cannot be taken back, and its reader would work on a row that nobody holds.
+                    return query
+                    select q.*
+                    from unnest(v_fine) with ordinality as k (id, n)
+                    join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
+                    order by k.n;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
                 end if;
                 -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0;

@@ -38,7 +38,9 @@ begin
             {%- if created %}, {{ from_time("(v_item ->> '" ~ created.name ~ "')::" ~ created.type, created.type) }}{% endif %}, clock_timestamp());
         v_item := v_item || jsonb_build_object('{{ col_names.due }}', v_since
             {%- if owner %}, '{{ col_names.open }}', case when v_item ->> '{{ owner.name }}' is null then v_since
-                else gleaner.open_{{ name }}((v_item ->> '{{ owner.name }}')::{{ owner.type }}, v_since, v_since) end{% endif %});
+                -- An owner's threshold runs from the creation, as it does for plain inserts{{ ", or from the appointed time where that is later" if due }}.
+                else gleaner.open_{{ name }}((v_item ->> '{{ owner.name }}')::{{ owner.type }},
+                    {% if created %}{{ "greatest(v_since, " if due }}coalesce({{ from_time("(v_item ->> '" ~ created.name ~ "')::" ~ created.type, created.type) }}, clock_timestamp()){{ ")" if due }}{% else %}v_since{% endif %}, v_since) end{% endif %});
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
             select string_agg(n, ', ') into v_columns
@@ -76,6 +78,9 @@ begin
               and q.{{ status.column }} in ({{ status.waiting }}) and q.{{ col.due }} is not null;
             exit when id is not null;
         end loop;
+        if id is null then
+            raise exception 'could not enqueue: the unique key % is contended', v_item ->> '{{ unique.name }}' using errcode = '40001';
+        end if;
 {%- else %}
         execute v_sql || ' returning q.{{ key.column }}' into id using v_item;
         outcome := 'enqueued';

@@ -36,7 +36,7 @@ begin
                 v_row, {{ status.failed }}, v_now + coalesce(p_retry_in, gleaner.backoff({{ retry.first }}, {{ retry.cap }}, v_attempts, p_id::text)),
                 true, v_attempts, v_row.{{ col.lost }}, p_category, p_message);
         else
-            perform gleaner.rest_{{ name }}(v_row, p_message, p_category, v_attempts, v_row.{{ col.lost }});
+            perform gleaner.rest_{{ name }}(v_row, p_message, p_category, v_attempts, v_row.{{ col.lost }}, true);
             return query select p_id, 'done', ({{ status.failed }})::text;
         end if;
     end if;

@@ -2,17 +2,16 @@
 /*
  * Gives the rows that were there before the queue their times, a slice at a time: those that wait, and those somebody was
  * working on, which get one hold to finish. History stays untouched.
- * Returns  the last key of the slice, null after the last.
+ * Returns  the last key of the slice, null after the last, and how many rows of it were given their times.
  */
-create or replace function gleaner.fill_{{ name }}(p_after {{ key.type }}, p_limit integer) returns {{ key.type }}
+create or replace function gleaner.fill_{{ name }}(p_after {{ key.type }}, p_limit integer, out last {{ key.type }}, out filled integer)
 language plpgsql
 {{ definer() }}
 as $fill$
 declare
-    v_now  timestamptz := clock_timestamp();
-    v_last {{ key.type }};
+    v_now timestamptz := clock_timestamp();
 begin
-    select s.id into v_last
+    select s.id into last
     from (select q.{{ key.column }} as id from {{ table }} as q
           where p_after is null or q.{{ key.column }} > p_after
           order by q.{{ key.column }} limit p_limit) as s
@@ -27,7 +26,7 @@ begin
 {%- endif %}
     where q.{{ col.due }} is null
       and q.{{ status.column }} in ({{ status.ready }}, {{ status.held }})
-      and (p_after is null or q.{{ key.column }} > p_after) and q.{{ key.column }} <= v_last;
-    return v_last;
+      and (p_after is null or q.{{ key.column }} > p_after) and q.{{ key.column }} <= last;
+    get diagnostics filled = row_count;
 end
 $fill$;

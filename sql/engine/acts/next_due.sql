@@ -16,7 +16,7 @@ select min(p.at)
             cross join generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
             cross join lateral (
                 select {{ at }} as at from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ kind.of }} = l.kind
+                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ kind.of }} = l.kind and q.{{ key.column }} <> all (v_passed)
 {%- if priority %} and {{ priority.of }} = c.class{% endif %}
                 order by {{ at }}, q.{{ key.column }} limit 1
             ) as p
@@ -25,7 +25,7 @@ select min(p.at)
             from generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
             cross join lateral (
                 select {{ at }} as at from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
+                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and q.{{ key.column }} <> all (v_passed)
 {%- if priority %} and {{ priority.of }} = c.class{% endif %}
                 order by {{ at }}, q.{{ key.column }} limit 1
             ) as p
@@ -44,8 +44,14 @@ language plpgsql
 {{ definer() }}
 as $next_due$
 declare
-    v_at timestamptz;
+    v_at     timestamptz;
+    v_until  timestamptz;
+    v_passed {{ key.type }}[];
 begin
+    -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
+    select coalesce(array_agg(o.key::{{ key.type }}), '{}'), min(o.until)
+    into v_passed, v_until
+    from gleaner.offender as o where o.queue = '{{ name }}' and o.until > clock_timestamp();
 {%- if owner %}
     p_owner := gleaner.own_{{ name }}(p_owner);
     select least(
@@ -57,6 +63,8 @@ begin
     {{ soonest("true", "q." ~ col.due) }}
     into v_at;
 {%- endif %}
-    return greatest(v_at - clock_timestamp(), interval '0');
+    v_at := least(v_at, v_until);
+    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
+    return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end
 $next_due$;

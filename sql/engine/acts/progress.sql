@@ -1,4 +1,21 @@
 {%- from "macros.sql" import definer, tenant_param, tenant_is, same_caller, keep_open, as_time -%}
+{#- Whether stage or percent differ from what the row shows. -#}
+{%- set says_more -%}
+{%- if progress.type == "jsonb" -%}
+(p_stage is not null and p_stage is distinct from v_row.{{ progress.column }} ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.{{ progress.column }} -> 'percent')
+{%- elif progress.numeric -%}(p_percent is not null and p_percent is distinct from v_row.{{ progress.column }}::numeric)
+{%- else -%}(p_stage is not null and p_stage is distinct from v_row.{{ progress.column }})
+{%- endif -%}
+{%- endset -%}
+{#- Whether the partial results differ from those the row has. -#}
+{%- set brings_more -%}
+{%- if result and result.type == "jsonb" -%}
+(p_partial is not null and (case when jsonb_typeof(v_row.{{ result.column }}) = 'object' and jsonb_typeof(p_partial) = 'object'
+        then v_row.{{ result.column }} || p_partial else p_partial end) is distinct from v_row.{{ result.column }})
+{%- else -%}false
+{%- endif -%}
+{%- endset -%}
 /*
  * Shows life: stage, percent and partial results, for people to see and for the next agent to resume from.
  * Also extends the lease, so slow work is never stolen while it shows life, up to the hard deadline stored at the claim.
@@ -37,10 +54,11 @@ begin
         v_due := greatest(v_due, least(v_now + {{ hold_of_row }}, v_row.{{ col.deadline }}));
     end if;
 {%- if progress %}
-    if p_stage is not null or p_percent is not null or p_partial is not null
+    -- What is written already is not written again: people's triggers and subscribers would all hear of it.
+    if {{ says_more }} or {{ brings_more }}
        or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} <> 2 {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
 {%- else %}
-    if p_partial is not null or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} <> 2 {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
+    if {{ brings_more }} or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} <> 2 {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
 {%- endif %}
         update {{ table }} as q
         set {{ col.started }} = 2,

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, error_value, lease_after_other, lease_after_own, clear_holder, keep_open, as_time -%}
+{%- from "macros.sql" import definer, error_value, lease_after_other, lease_after_own, clear_holder, waiting_since, as_time -%}
 {%- set mine -%}{{ "q." ~ tenant.column ~ " = p_row." ~ tenant.column ~ " and " if tenant }}q.{{ key.column }} = p_row.{{ key.column }}{%- endset -%}
 /*
  * Puts a row back in the line: with p_status it waits until p_due. Internal to fail, release, snooze, recover and requeue,
@@ -40,7 +40,7 @@ begin
             update {{ table }} as q
             set {{ status.column }} = {{ status.cancelled }},
                 {{ col.due }} = null,
-                {{ col.lease }} = {{ lease_after_other("q") }},
+                {{ col.lease }} = case when p_own then {{ lease_after_own("q") }} else {{ lease_after_other("q") }} end,
 {%- if error and error.type == "jsonb" and not error.path %}
                 {{ error.column }} = {{ error_value("q", "'Superseded'", "'superseded by a waiting row with the same key'", "coalesce(q." ~ col.agent ~ ", q." ~ col.session ~ ")", "q." ~ col.attempts) }},
 {%- elif error %}
@@ -59,7 +59,9 @@ begin
     set {{ status.column }} = p_status,
         {{ col.due }} = p_due,
 {%- if owner %}
-        {{ col.open }} = {{ keep_open("q", "p_due") }},
+        -- Anew, by the owner's policy: the claim moved it to the end of a lease that is no more.
+        {{ col.open }} = case when q.{{ owner.column }} is null then p_due
+                         else gleaner.open_{{ name }}(q.{{ owner.column }}, coalesce({{ waiting_since("q") }}, p_due), p_due) end,
 {%- endif %}
         {{ col.lease }} = case when p_own then {{ lease_after_own("q") }} else {{ lease_after_other("q") }} end,
         {{ col.attempts }} = p_attempts,

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, error_value, lease_after_other, clear_holder, as_time -%}
+{%- from "macros.sql" import definer, error_value, lease_after_other, lease_after_own, clear_holder, as_time -%}
 {%- if dead %}
 -- Copies a row that will not be tried again into {{ dead.table }}, with the reason.
 create or replace function gleaner.dead_letter_{{ name }}(p_row {{ table }}, p_reason text) returns void
@@ -14,9 +14,10 @@ $dead_letter$;
 
 /*
  * Ends a row for good: the failed word and no next try, a dead letter, and a new lease so that nobody's late result counts.
- * Internal to claim, fail, bury and recover, which hold the row's lock.
+ * Internal to claim, fail, bury and recover, which hold the row's lock. p_own: the holder itself gives the row up, and the
+ * new lease is such that its repeated act is recognised.
  */
-create or replace function gleaner.rest_{{ name }}(p_row {{ table }}, p_reason text, p_category text, p_attempts integer, p_lost integer) returns void
+create or replace function gleaner.rest_{{ name }}(p_row {{ table }}, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean default false) returns void
 language plpgsql
 {{ definer() }}
 as $rest$
@@ -34,7 +35,7 @@ begin
     update {{ table }} as q
     set {{ status.column }} = {{ status.failed }},
         {{ col.due }} = null,
-        {{ col.lease }} = {{ lease_after_other("q") }},
+        {{ col.lease }} = case when p_own then {{ lease_after_own("q") }} else {{ lease_after_other("q") }} end,
         {{ col.attempts }} = p_attempts,
         {{ col.lost }} = p_lost,
 {%- if error and not error.path %}

@@ -1,7 +1,7 @@
 {%- from "macros.sql" import definer -%}
 /*
  * How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, so that a dashboard cannot
- * melt the database; `capped` says so. Finished rows are estimated from the statistics of the table.
+ * melt the database; `capped` says so. Finished rows are counted in a small table, and estimated from the statistics of a large one.
  */
 create or replace function gleaner.stats_{{ name }}() returns table (state text, count bigint, capped boolean, oldest timestamptz)
 language plpgsql
@@ -41,9 +41,16 @@ begin
     from (select from {{ table }} as q where q.{{ status.column }} = {{ status.failed }} and q.{{ col.due }} is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
-    into state, count, capped, oldest
-    from pg_class as c where c.oid = {{ table_literal }}::regclass;
+    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree({{ table_literal }}) as t), pg_relation_size({{ table_literal }})) < 16 * 1024 * 1024 then
+        -- A new table has no statistics yet, and reading this much takes milliseconds.
+        select 'finished', count(*), false, null::timestamptz
+        into state, count, capped, oldest
+        from {{ table }} as q where q.{{ status.column }} in ({{ status.final }});
+    else
+        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
+        into state, count, capped, oldest
+        from pg_class as c where c.oid = {{ table_literal }}::regclass;
+    end if;
     return next;
 end
 $stats$;

@@ -10,6 +10,17 @@ create trigger {{ trigger_update }}
 before update on {{ table }}
 for each row when (current_user is distinct from 'gleaner_engine')
 execute function gleaner.adapt_{{ name }}();
+
+
+drop trigger if exists {{ trigger_again }} on {{ table }};
+{%- if result %}
+-- Fires only when the statement names the status: ending the work once more, as opposed to correcting its result.
+create trigger {{ trigger_again }}
+before update of {{ status.column }} on {{ table }}
+for each row when (current_user is distinct from 'gleaner_engine' and old.{{ status.column }} = {{ status.done }} and new.{{ status.column }} = {{ status.done }}
+    and new.{{ result.column }} is distinct from old.{{ result.column }})
+execute function gleaner.adapt_{{ name }}('again');
+{%- endif %}
 {%- if notify %}
 
 -- Asked for by the declaration: a bell inside the writer's transaction. It costs writers their shared commits.

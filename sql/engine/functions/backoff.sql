@@ -13,3 +13,5 @@ as $$
 $$;
 comment on function gleaner.backoff(interval, interval, integer, text) is
     'Wait before the next try: doubling from the first, capped, with a jitter derived from key and attempt.';
+revoke all on function gleaner.backoff(interval, interval, integer, text) from public, anon, authenticated;
+grant execute on function gleaner.backoff(interval, interval, integer, text) to gleaner_engine, service_role;

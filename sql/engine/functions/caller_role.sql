@@ -9,3 +9,5 @@ as $$
     select coalesce(nullif(current_setting('role', true), 'none'), session_user)
 $$;
 comment on function gleaner.caller_role() is 'The database role that really calls, also inside a definer function.';
+revoke all on function gleaner.caller_role() from public, anon, authenticated;
+grant execute on function gleaner.caller_role() to gleaner_engine, service_role;

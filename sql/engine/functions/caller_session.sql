@@ -12,3 +12,5 @@ as $$
     from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb) as token (claims)
 $$;
 comment on function gleaner.caller_session() is 'User and sign-in of the caller, or its role where there is no token.';
+revoke all on function gleaner.caller_session() from public, anon, authenticated;
+grant execute on function gleaner.caller_session() to gleaner_engine, service_role;

@@ -6,3 +6,5 @@ as $$
     select (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::uuid
 $$;
 comment on function gleaner.caller_uid() is 'The signed-in user of the caller''s token; null without one.';
+revoke all on function gleaner.caller_uid() from public, anon, authenticated;
+grant execute on function gleaner.caller_uid() to gleaner_engine, service_role;

@@ -10,3 +10,5 @@ as $$
        and coalesce(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role', 'service_role') = 'service_role'
 $$;
 comment on function gleaner.is_trusted() is 'True for the service key and direct logins: they may act for any owner.';
+revoke all on function gleaner.is_trusted() from public, anon, authenticated;
+grant execute on function gleaner.is_trusted() to gleaner_engine, service_role;

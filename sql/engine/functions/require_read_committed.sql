@@ -14,3 +14,5 @@ begin
     end if;
 end
 $$;
+revoke all on function gleaner.require_read_committed() from public, anon, authenticated;
+grant execute on function gleaner.require_read_committed() to gleaner_engine, service_role;

@@ -3,7 +3,9 @@
 -- server, so another database of it may have made them a moment ago: existing is success.
 do $roles$
 declare
-    v_role record;
+    v_role    record;
+    v_missing text[] := '{}';
+    v_advice  text := '';
 begin
     for v_role in
         select *
@@ -21,19 +23,22 @@ begin
             begin
                 execute format('create role %I %s', v_role.name, v_role.attributes);
             exception when insufficient_privilege then
-                -- bypassrls takes more than createrole before PostgreSQL 16; policies stand in for it.
+                -- bypassrls takes more than createrole; policies stand in for it.
                 execute format('create role %I %s', v_role.name, v_role.modest);
             end;
         exception
             when duplicate_object or unique_violation then
                 null;
             when insufficient_privilege then
-                raise exception 'role % is missing and % may not create it', v_role.name, current_user
-                    using errcode = 'GL010',
-                          hint = format('Have an administrator run: create role %I %s; grant %I to %I;',
-                                        v_role.name, v_role.attributes, v_role.name, current_user);
+                v_missing := v_missing || v_role.name;
+                v_advice := v_advice || format(' create role %I %s;', v_role.name, v_role.attributes)
+                    || case v_role.name when 'gleaner_engine' then format(' grant gleaner_engine to %I;', current_user) else '' end;
         end;
     end loop;
+    if v_missing <> '{}' then
+        raise exception '% may not create roles, and these are missing: %', current_user, array_to_string(v_missing, ', ')
+            using errcode = 'GL010', hint = 'Have an administrator run:' || v_advice;
+    end if;
 end
 $roles$;
 

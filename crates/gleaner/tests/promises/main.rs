@@ -3,6 +3,21 @@
 //! One server per run, one database per test, cloned from a migrated template. Tests wait for signals, not for seconds:
 //! where time must pass, rows are moved back in time instead ([`world::World::age`]).
 
+mod cancelling;
+mod clocks;
+mod crashes;
+mod failures;
+mod hands;
+mod leases;
 mod order;
+mod plain_writers;
+mod poison;
+mod policy;
+mod progress;
+mod racing;
+mod rights;
+mod specs;
+mod transactions;
+mod unique;
 #[path = "../world/mod.rs"]
 mod world;

@@ -1,7 +1,9 @@
 //! Who gets what, and in which order.
 
 use anyhow::Result;
+use gleaner::Claim;
 
+use crate::hands::{claim_anew, claimable_by};
 use crate::world::{keys, world};
 
 #[tokio::test]
@@ -22,5 +24,156 @@ async fn claim_order_is_own_then_global_then_stale_exactly() -> Result<()> {
     let got = world.claim(&queue, "a", Some(me), 100).await?;
     assert_eq!(keys(&got), [older_mine, mine, older_global, global, older_stale, stale]);
     assert!(world.claim(&queue, "a", Some(me), 100).await?.is_empty());
+    Ok(())
+}
+
+/// One at a time the order is the same as in a batch.
+#[tokio::test]
+async fn single_claims_come_in_the_order_of_a_batch() -> Result<()> {
+    let world = world().await?;
+    let (me, other) = (world.person("me", 5, true).await?, world.person("other", 5, true).await?);
+    let mut expected = Vec::new();
+    for (owner, ages) in [(Some(me), [30.0, 2.0, 1.0]), (None, [90.0, 3.0, 0.5]), (Some(other), [60.0, 20.0, 6.0])] {
+        for (kind, age) in ["sms", "call", "email"].into_iter().zip(ages) {
+            expected.push(world.activity(owner, kind, age).await?);
+        }
+    }
+    let queue = world.queue("activities").await?;
+    assert_eq!(claimable_by(&world, &queue, Some(me)).await?, expected, "as a batch");
+    let client = world.connect().await?;
+    let mut got = Vec::new();
+    while let Some(item) = queue.acts().claim(&client, &Claim::by("a").owner(me)).await?.items.pop() {
+        got.push(item.key);
+    }
+    assert_eq!(got, expected, "one at a time");
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_the_kinds_asked_for_are_claimed_in_the_same_order() -> Result<()> {
+    let world = world().await?;
+    let (me, other) = (world.person("me", 5, true).await?, world.person("other", 5, true).await?);
+    let mut expected = Vec::new();
+    for (owner, age) in [(Some(me), 1.0), (None, 2.0), (Some(other), 9.0)] {
+        world.activity(owner, "call", age + 1.0).await?;
+        expected.push(world.activity(owner, "sms", age + 0.5).await?);
+        expected.push(world.activity(owner, "email", age).await?);
+    }
+    let queue = world.queue("activities").await?;
+    let got = queue.claim(&Claim::by("no ears").owner(me).limit(10).kinds(["email", "sms", "fax"])).await?.items;
+    assert_eq!(keys(&got), expected);
+    assert!(queue.claim(&Claim::by("no ears").owner(me).kinds(["email", "sms"])).await?.items.is_empty());
+    assert_eq!(queue.claim(&Claim::by("ears").owner(me).limit(10).kinds(["call"])).await?.items.len(), 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn rows_of_one_due_time_come_by_key() -> Result<()> {
+    let world = world().await?;
+    let queue = world.queue("jobs").await?;
+    world.run("insert into gleaner.jobs (id, due_at) select n, now() - interval '1 minute' from generate_series(30, 1, -1) as n").await?;
+    world
+        .run("insert into gleaner.jobs (id, due_at) select 100 + n, now() - n * interval '2 minutes' from generate_series(1, 3) as n")
+        .await?;
+    let mut expected: Vec<String> = vec!["103".into(), "102".into(), "101".into()];
+    expected.extend((1..=30).map(|n| n.to_string()));
+    assert_eq!(claimable_by(&world, &queue, None).await?, expected);
+    let mut got = Vec::new();
+    for limit in [1, 5, 2, 100] {
+        got.extend(keys(&world.claim(&queue, "a", None, limit).await?));
+    }
+    assert_eq!(got, expected);
+    Ok(())
+}
+
+/// Each class is ten minutes ahead of the next: urgent first, and the last late but never forgotten.
+#[tokio::test]
+async fn urgent_work_goes_first_and_the_low_classes_are_served_in_the_end() -> Result<()> {
+    let world = world().await?;
+    let queue = world.queue("jobs").await?;
+    let job = async |priority: i32, minutes: i32, kind: &str| {
+        let sql = format!(
+            "insert into gleaner.jobs (priority, kind, due_at)
+             values ({priority}, '{kind}', now() - interval '{minutes} minutes') returning id::text"
+        );
+        anyhow::Ok(world.text(&sql).await?.unwrap_or_default())
+    };
+    let fresh = [job(2, 0, "a").await?, job(1, 0, "b").await?, job(0, 0, "a").await?, job(-1, 0, "b").await?];
+    let low_waited_29 = job(-1, 29, "a").await?;
+    let low_waited_31 = job(-1, 31, "b").await?;
+    let normal_waited_15 = job(0, 15, "a").await?;
+    let beyond_the_classes = job(7, 2, "a").await?;
+
+    let expected = [
+        beyond_the_classes, // the nearest class is 2: due two minutes ago, no handicap
+        low_waited_31,      // 31 minutes outweigh three head starts
+        fresh[0].clone(),   // 2, now
+        low_waited_29,      // one minute short of three head starts
+        normal_waited_15,   // two head starts less 15 minutes
+        fresh[1].clone(),
+        fresh[2].clone(),
+        fresh[3].clone(),
+    ];
+    assert_eq!(claimable_by(&world, &queue, None).await?, expected);
+    let client = world.connect().await?;
+    let mut got = Vec::new();
+    while let Some(item) = queue.acts().claim(&client, &Claim::by("a")).await?.items.pop() {
+        got.push(item.key);
+    }
+    assert_eq!(got, expected, "one at a time");
+    Ok(())
+}
+
+/// However much urgent work keeps coming, a low job is taken once its head starts are used up.
+#[tokio::test]
+async fn a_flood_of_urgent_work_does_not_starve_the_rest() -> Result<()> {
+    let world = world().await?;
+    let queue = world.queue("jobs").await?;
+    let low = world.text("insert into gleaner.jobs (priority) values (-1) returning id::text").await?.unwrap_or_default();
+    for minutes in (0..=40).step_by(5) {
+        world.run("insert into gleaner.jobs (priority) select 2 from generate_series(1, 10)").await?;
+        let got = keys(&claim_anew(&world, &queue, "a", None, 3).await?);
+        assert_eq!(got.len(), 3);
+        if got.contains(&low) {
+            assert!(minutes >= 30, "served after {minutes} minutes, ahead of its turn");
+            return Ok(());
+        }
+        // What was taken is finished; what was left of the flood stays in the line.
+        world.run("delete from gleaner.jobs where status = 'running'").await?;
+        world.age("jobs", "5 minutes").await?;
+        world.run("delete from gleaner.jobs where priority = 2").await?;
+    }
+    anyhow::bail!("a low job starved")
+}
+
+/// Own work at any age; nobody's as soon as it is due.
+#[tokio::test]
+async fn an_agent_without_an_owner_takes_what_is_nobodys_and_what_is_stale() -> Result<()> {
+    let world = world().await?;
+    let other = world.person("other", 5, true).await?;
+    world.activity(Some(other), "sms", 1.0).await?;
+    let stale = world.activity(Some(other), "sms", 6.0).await?;
+    let global = world.activity(None, "sms", 0.0).await?;
+    let queue = world.queue("activities").await?;
+    assert_eq!(claimable_by(&world, &queue, None).await?, [global, stale]);
+    Ok(())
+}
+
+/// An empty answer says how long until there is something, by the database's clock.
+#[tokio::test]
+async fn an_empty_claim_says_how_long_to_wait() -> Result<()> {
+    let world = world().await?;
+    let queue = world.queue("activities").await?;
+    let (me, other) = (world.person("me", 5, true).await?, world.person("other", 10, true).await?);
+    assert_eq!(queue.claim(&Claim::by("a").owner(me)).await?.next_due_in, None, "nothing waits");
+    world.activity(Some(other), "sms", 4.0).await?;
+    let wait = queue.claim(&Claim::by("a").owner(me)).await?.next_due_in.map(|d| d.as_secs());
+    assert!(wait.is_some_and(|s| (350..=360).contains(&s)), "the other's threshold passes in six minutes: {wait:?}");
+    queue
+        .enqueue(&[serde_json::json!({"type": "sms", "due_at": world.text("select (now() + interval '2 minutes')::text").await?})])
+        .await?;
+    let wait = queue.claim(&Claim::by("a").owner(me)).await?.next_due_in.map(|d| d.as_secs());
+    assert!(wait.is_some_and(|s| (110..=120).contains(&s)), "scheduled in two minutes: {wait:?}");
+    assert_eq!(queue.claim(&Claim::by("a").owner(me).kinds(["call"])).await?.next_due_in, None, "no calls");
     Ok(())
 }

@@ -1,4 +1,15 @@
 //! What stands in the database: migrations, the committed schema, the specs' catalogue, attach and detach, rights and plans.
 
+mod attaching;
+mod bouncer;
+mod committed;
+mod declarations;
+mod detaching;
+mod dump;
+mod migrations;
+mod plans;
+mod rights;
+mod specs;
+mod supabase;
 #[path = "../world/mod.rs"]
 mod world;

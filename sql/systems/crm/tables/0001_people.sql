@@ -46,6 +46,10 @@ comment on column public.sales.user_id is 'The signed-in user (auth.users.id) th
 comment on column public.sales.stale_threshold_minutes is 'Minutes before my work may be taken by others.';
 comment on column public.sales.allow_remote_processing is 'False keeps my work strictly local: nobody else takes it or sees it.';
 
+-- Claims ask the owner's row, as the engine's role: without this, policies would hide it where that role cannot bypass them.
+drop policy if exists sales_engine on public.sales;
+create policy sales_engine on public.sales for select to gleaner_engine using (true);
+
 -- One owner per signed-in user, or the claim could not tell whose work is its own.
 do $user_id$
 begin

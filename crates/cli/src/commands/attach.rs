@@ -1,0 +1,93 @@
+//! `gleaner attach`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use gleaner::attach::{Options, attach};
+use gleaner::plan::Plan;
+use gleaner::{Declaration, Error};
+use serde_json::json;
+use tokio_postgres::Client;
+
+use crate::Desk;
+use crate::output::{BOLD, DIM, GOOD, WARN, paint};
+use crate::words::count;
+
+/// Turn a table into a queue, as a declaration says. Adds only what is missing; repeat it after a change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner attach orders.toml
+  gleaner attach orders.toml --dry-run      what it would add, and the SQL
+  gleaner attach orders.toml --add-words    may add status words to an enum
+
+A declaration is a few lines:
+  table  = \"public.orders\"
+  status = { column = \"state\", ready = \"new\", running = \"packing\", done = \"sent\", failed = \"failed\" }")]
+pub struct Args {
+    /// The declaration (TOML); the queue is named like the file unless it says otherwise
+    file: PathBuf,
+    /// Add status words that the enum lacks; they cannot be removed again
+    #[arg(long)]
+    add_words: bool,
+    /// Check it, print what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let source = std::fs::read_to_string(&args.file).with_context(|| format!("read {}", args.file.display()))?;
+    let stem = args.file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("queue");
+    let syntax = |source| Error::Syntax { file: args.file.display().to_string(), source };
+    let declaration = Declaration::parse(&source, stem).map_err(syntax)?;
+    let mut client = desk.place.client().await?;
+    // A bare database lacks the roles and tables a queue stands on; say that, not what follows from it.
+    gleaner::registry::list(&client).await?;
+    if args.dry_run {
+        return rehearse(desk, &client, &declaration).await;
+    }
+    let say = |step: &str| desk.out.note(paint(DIM, step));
+    let report = attach(&mut client, &declaration, &source, Options { add_words: args.add_words }, &say).await?;
+    desk.out.json(&json!({
+        "queue": report.queue, "table": declaration.table, "added_columns": report.added_columns, "built_indexes": report.built_indexes,
+        "notes": report.notes,
+    }));
+    let name = &report.queue;
+    desk.out.line(format!("{} queue {} on {}", paint(GOOD, "attached"), paint(BOLD, name), declaration.table));
+    desk.out.line(format!("  columns  {}", listed(&report.added_columns, "all there")));
+    desk.out.line(format!("  indexes  {}", listed(&report.built_indexes, "all there")));
+    for note in &report.notes {
+        desk.out.line(format!("  {}     {note}", paint(WARN, "note")));
+    }
+    desk.out.line(format!("\nTry: gleaner items list {name}, gleaner sql {name}, gleaner work {name} --exec CMD"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listed(names: &[String], none: &str) -> String {
+    if names.is_empty() { none.to_owned() } else { format!("added {}", names.join(", ")) }
+}
+
+async fn rehearse(desk: &Desk, client: &Client, declaration: &Declaration) -> Result<ExitCode> {
+    let plan = Plan::make(client, declaration).await?;
+    let columns: Vec<&str> = plan.columns.iter().map(|c| c.name.as_str()).filter(|name| !plan.table.columns.contains_key(*name)).collect();
+    let sql = gleaner::render::render(&plan)?;
+    let indexes: Vec<String> = plan.indexes.iter().map(|index| format!("{} {}", index.name, index.definition)).collect();
+    desk.out.json(&json!({
+        "queue": plan.name, "table": declaration.table, "missing_columns": columns, "indexes": indexes, "missing_words": plan.missing_labels, "sql": sql,
+    }));
+    desk.out.line(sql.trim_end());
+    desk.out.note(format!("\nThe declaration fits {}. Attaching it as queue {} would", plan.table.sql(), plan.name));
+    if !plan.missing_labels.is_empty() {
+        desk.out.note(format!("  add the status words {} (only with --add-words)", plan.missing_labels.join(", ")));
+    }
+    desk.out.note(format!(
+        "  add {}{}",
+        count(columns.len() as i64, "column"),
+        if columns.is_empty() { String::new() } else { format!(": {}", columns.join(", ")) }
+    ));
+    desk.out.note("  build those of these indexes that are missing, without blocking writers:");
+    indexes.iter().for_each(|index| desk.out.note(format!("    {index}")));
+    desk.out.note("  create the functions and triggers above");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,28 @@
+//! `gleaner completions`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::{Cli, Desk};
+
+/// Print completions for a shell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner completions bash > ~/.local/share/bash-completion/completions/gleaner
+  gleaner completions zsh > ~/.zfunc/_gleaner
+  gleaner completions fish > ~/.config/fish/completions/gleaner.fish")]
+pub struct Args {
+    /// For which shell
+    shell: Shell,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "gleaner", &mut script);
+    desk.out.data(String::from_utf8_lossy(&script).trim_end());
+    Ok(ExitCode::SUCCESS)
+}

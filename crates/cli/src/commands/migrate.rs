@@ -1,0 +1,95 @@
+//! `gleaner migrate`.
+
+mod cron;
+mod supabase;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use gleaner::migrate::{State, Step};
+use serde_json::json;
+
+use crate::Desk;
+use crate::output::{BAD, DIM, GOOD, WARN, paint};
+use crate::table::{Cell, Table};
+use crate::words::count;
+
+/// Bring the database's schema up to date. Safe to repeat, and safe when two run at once.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner migrate
+  gleaner migrate --status                  what is applied, what is not
+  gleaner migrate --dry-run > review.sql    the SQL it would run, nothing is changed
+  gleaner migrate --cron                    register the specs' sweeps with pg_cron
+  gleaner migrate --supabase                show schema gleaner to the Supabase API")]
+pub struct Args {
+    /// List every step and whether it is applied
+    #[arg(long, conflicts_with_all = ["dry_run", "cron", "supabase"])]
+    status: bool,
+    /// Print the SQL it would run, and change nothing
+    #[arg(long, conflicts_with_all = ["cron", "supabase"])]
+    dry_run: bool,
+    /// Also register the sweeps with pg_cron, where it is installed
+    #[arg(long)]
+    cron: bool,
+    /// Also expose schema gleaner to PostgREST, on a Supabase project
+    #[arg(long)]
+    supabase: bool,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let url = desk.place.url().await?;
+    let mut client = gleaner::connect(&url).await?;
+    if args.status {
+        return show(desk, &gleaner::migrate::status(&client).await?);
+    }
+    if args.dry_run {
+        desk.out.data(gleaner::migrate::dry_run(&mut client).await?.trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let applied = gleaner::migrate::migrate(&url, &|step| desk.out.note(paint(DIM, step))).await?;
+    for step in &applied {
+        desk.out.line(format!("{}  {step}", paint(GOOD, "applied")));
+    }
+    desk.out.line(if applied.is_empty() {
+        "The schema is up to date.".into()
+    } else {
+        format!("{} applied; the schema is up to date.", count(applied.len() as i64, "step"))
+    });
+    let mut answer = json!({"applied": applied});
+    if args.cron {
+        answer["cron"] = cron::register(desk, &client).await?;
+    }
+    if args.supabase {
+        answer["supabase"] = supabase::expose(desk, &client).await?;
+    }
+    desk.out.json(&answer);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The exit code is 1 when something is left to do, so that a script can ask.
+fn show(desk: &Desk, steps: &[Step]) -> Result<ExitCode> {
+    let word = |state: State| match state {
+        State::Applied => ("applied", GOOD),
+        State::Pending => ("pending", WARN),
+        State::Changed => ("changed", WARN),
+        State::Edited => ("edited", BAD),
+    };
+    let mut table = Table::new(&["STATE", "KIND", "STEP"]);
+    for step in steps {
+        let (state, style) = word(step.state);
+        table.row(vec![Cell::styled(state, style), format!("{:?}", step.kind).to_lowercase().into(), step.name.into()]);
+    }
+    desk.out.line(table.text());
+    let left = steps.iter().filter(|step| step.state != State::Applied).count();
+    desk.out.line(if left == 0 {
+        "\nThe schema is up to date.".into()
+    } else {
+        format!("\n{} to apply: run `gleaner migrate`.", count(left as i64, "step"))
+    });
+    let all: Vec<_> =
+        steps.iter().map(|s| json!({"name": s.name, "kind": format!("{:?}", s.kind).to_lowercase(), "state": word(s.state).0})).collect();
+    desk.out.json(&json!({"up_to_date": left == 0, "steps": all}));
+    Ok(if left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,25 @@
+//! `gleaner migrate --cron`: the specifications' sweeps, for databases with pg_cron.
+
+use anyhow::Result;
+use gleaner::migrate::{register as register_all, schedules};
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+
+use crate::Desk;
+use crate::output::{GOOD, paint};
+
+pub async fn register(desk: &Desk, client: &Client) -> Result<Value> {
+    let all = schedules()?;
+    if register_all(client, &all).await? {
+        for one in &all {
+            desk.out.line(format!("{}  {}  {}  {}", paint(GOOD, "scheduled"), one.name, one.schedule, one.command));
+        }
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        return Ok(json!({"registered": true, "schedules": names}));
+    }
+    desk.out.line(
+        "pg_cron is not installed in this database, so no sweeps were registered.\n\
+         Nothing needs them: an item whose holder is gone becomes due by itself.",
+    );
+    Ok(json!({"registered": false, "schedules": []}))
+}

@@ -1,0 +1,18 @@
+//! One file per subcommand. Each has its arguments, with examples, and one function `run`.
+
+pub mod attach;
+pub mod completions;
+pub mod detach;
+pub mod down;
+pub mod enqueue;
+pub mod items;
+pub mod logs;
+pub mod migrate;
+pub mod prune;
+pub mod queues;
+pub mod recover;
+pub mod reset;
+pub mod sql;
+pub mod status;
+pub mod up;
+pub mod work;

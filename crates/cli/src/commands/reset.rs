@@ -1,0 +1,58 @@
+//! `gleaner reset`.
+
+use std::io::{IsTerminal as _, stdin};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+
+use crate::Desk;
+use crate::output::{BAD, paint};
+
+/// Delete the private PostgreSQL with all its data. Refuses while it runs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner down && gleaner reset             asks first
+  gleaner reset --yes                       for scripts
+  GLEANER_HOME=/tmp/try gleaner reset --yes")]
+pub struct Args {
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    if desk.place.given().is_some() {
+        bail!("DATABASE_URL is set, and that database is not ours to delete\n  Unset it to delete the private PostgreSQL");
+    }
+    let home = desk.place.home()?;
+    let now = gleaner_postgres::status(&home).await?;
+    if let Some(pid) = now.parent_pid.or(now.server.map(|server| server.pid)) {
+        bail!("it is running, pid {pid}: stop it first with `gleaner down`");
+    }
+    if !now.initialised {
+        desk.out.json(&json!({"reset": false, "home": now.home}));
+        desk.out.line(format!("There is no data in {}.", now.home.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.yes && !agreed(desk, &now.data_directory.display().to_string())? {
+        desk.out.line("Nothing was deleted.");
+        return Ok(ExitCode::FAILURE);
+    }
+    tokio::task::spawn_blocking(move || gleaner_postgres::reset(&home)).await.context("reset")??;
+    desk.out.json(&json!({"reset": true, "home": now.home}));
+    desk.out.line(format!("Deleted. `gleaner up` starts anew in {}.", now.home.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn agreed(desk: &Desk, data: &str) -> Result<bool> {
+    if !stdin().is_terminal() {
+        bail!("this deletes all data in {data}, and there is nobody to ask: say --yes");
+    }
+    desk.out.note(format!("This deletes {} in {data}, for good.", paint(BAD, "all data")));
+    desk.out.note("Type yes to go on:");
+    let mut answer = String::new();
+    stdin().read_line(&mut answer).context("read the answer")?;
+    Ok(answer.trim() == "yes")
+}

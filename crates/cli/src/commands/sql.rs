@@ -1,0 +1,29 @@
+//! `gleaner sql`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::Desk;
+
+/// Print the SQL functions and triggers of a queue, exactly as they were run.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner sql jobs | less
+  gleaner sql orders > migrations/0042_orders_queue.sql")]
+pub struct Args {
+    /// Name of the queue
+    name: String,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let sql = gleaner::attach::sql(&desk.place.client().await?, &args.name).await?;
+    if desk.out.json {
+        desk.out.json(&json!({"queue": args.name, "sql": sql}));
+    } else {
+        desk.out.data(sql.trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,142 @@
+//! `gleaner up`: a private PostgreSQL, migrated and kept running; or a given database, migrated.
+
+mod background;
+mod next;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use gleaner_postgres::{Cluster, Options, status};
+use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::Desk;
+use crate::output::{BOLD, DIM, paint};
+use crate::words::{count, span};
+
+/// Start the private PostgreSQL, bring its schema up to date, and keep it running.
+///
+/// Stays in the foreground until Ctrl-C or SIGTERM; then PostgreSQL stops too, and the data stays. With DATABASE_URL nothing
+/// is started: that database is migrated, and the command ends.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner up                                run here, Ctrl-C stops
+  gleaner up --detach                       run in the background, `gleaner down` stops
+  GLEANER_HOME=~/second gleaner up          another one beside it, with data of its own
+  gleaner up --port 5433                    also listen on 127.0.0.1:5433, with a password
+  DATABASE_URL=postgresql://… gleaner up    migrate that database instead")]
+pub struct Args {
+    /// Run in the background and return when ready
+    #[arg(short, long)]
+    detach: bool,
+    /// Also listen on this TCP port of 127.0.0.1, with a password
+    #[arg(long)]
+    port: Option<u16>,
+    /// This is the process in the background
+    #[arg(long, hide = true)]
+    in_background: bool,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    if let Some(url) = desk.place.given() {
+        return migrate_given(desk, url).await;
+    }
+    if args.detach {
+        return background::start(desk, args.port).await;
+    }
+    let home = desk.place.home()?;
+    let now = status(&home).await?;
+    if let Some(pid) = now.parent_pid {
+        if args.in_background {
+            // Somebody was quicker; whoever started us waits for them instead.
+            return Ok(ExitCode::SUCCESS);
+        }
+        let at = now.server.map_or_else(|| "it is still starting".to_owned(), |server| server.url);
+        bail!(
+            "already running in {}, pid {pid}: {at}\n  `gleaner down` stops it; GLEANER_HOME=DIR gleaner up runs another one",
+            home.path().display()
+        );
+    }
+    let mut signals = Signals::listen()?;
+    let began = Instant::now();
+    let mut options = Options::new(home);
+    options.port = args.port;
+    let starting = async {
+        let cluster = Cluster::start(options).await?;
+        let applied = gleaner::migrate::migrate(cluster.url(), &|step| desk.out.note(paint(DIM, step))).await?;
+        anyhow::Ok((cluster, applied.len()))
+    };
+    let (cluster, applied) = tokio::select! {
+        started = starting => started?,
+        // Dropping a cluster that is starting stops it.
+        () = signals.any() => return Ok(ExitCode::from(130)),
+    };
+    if args.in_background {
+        background::let_go(cluster.home())?;
+    }
+    tell(desk, &cluster, applied, began).await?;
+    tokio::select! {
+        () = signals.any() => {}
+        () = cluster.exited() => bail!("PostgreSQL ended by itself; `gleaner logs` shows why, `gleaner up` starts it again"),
+    }
+    desk.out.note("Stopping PostgreSQL …");
+    let home = cluster.home().path().display().to_string();
+    cluster.stop().await?;
+    desk.out.note(format!("Stopped. The data stays in {home}."));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn tell(desk: &Desk, cluster: &Cluster, applied: usize, began: Instant) -> Result<()> {
+    let queues = next::queues(cluster.url()).await?;
+    desk.out.json(&json!({
+        "running": true, "pid": std::process::id(), "DB_URL": cluster.url(), "DB_TCP_URL": cluster.tcp_url(),
+        "home": cluster.home().path(), "log": cluster.home().log(), "version": cluster.version(), "applied": applied, "queues": queues,
+    }));
+    let how = if cluster.was_adopted() { "was still running and is ours again" } else { "is ready" };
+    let took = span(began.elapsed().as_secs_f64());
+    desk.out.line(format!("{} {how}, after {took}", paint(BOLD, format!("PostgreSQL {}", cluster.version()))));
+    desk.out.line(format!("  url     {}", cluster.url()));
+    if let Some(url) = cluster.tcp_url() {
+        desk.out.line(format!("          {url}"));
+    }
+    desk.out.line(format!("  home    {}", cluster.home().path().display()));
+    desk.out.line(format!("  schema  {}", next::schema(applied)));
+    desk.out.line(format!("  queues  {}", queues.join(", ")));
+    desk.out.line(next::hints(desk, "in another terminal"));
+    desk.out.line(paint(DIM, "Ctrl-C stops PostgreSQL; the data stays."));
+    Ok(())
+}
+
+async fn migrate_given(desk: &Desk, url: &str) -> Result<ExitCode> {
+    let applied = gleaner::migrate::migrate(url, &|step| desk.out.note(paint(DIM, step))).await?;
+    let queues = next::queues(url).await?;
+    desk.out.json(&json!({"running": true, "DB_URL": url, "applied": applied.len(), "queues": queues}));
+    desk.out.line(format!(
+        "DATABASE_URL is set: that database is used, and no private PostgreSQL is started. {}.",
+        count(applied.len() as i64, "step") + " applied"
+    ));
+    desk.out.line(format!("  queues  {}", queues.join(", ")));
+    desk.out.line(next::hints(desk, "with the same DATABASE_URL"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ctrl-C, a polite kill, and a terminal that goes away.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        let on = |kind| signal(kind).context("listen for signals");
+        Ok(Self([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?]))
+    }
+
+    async fn any(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}

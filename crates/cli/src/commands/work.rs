@@ -1,0 +1,158 @@
+//! `gleaner work`: a worker for any language.
+
+mod group;
+mod item;
+mod progress;
+mod report;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use gleaner::worker::{Options, Worker};
+use gleaner::{Item, Queue};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::Desk;
+use crate::place::Named;
+use group::Groups;
+use item::Runner;
+use report::Report;
+
+/// Work a queue with a command, run by `sh -c` once per item.
+///
+/// The item comes as JSON on standard input ({queue, id, kind, owner, attempts, lease, payload, partial}) and GLEANER_QUEUE,
+/// GLEANER_ID, GLEANER_LEASE and GLEANER_KIND are set. What the command prints becomes the result: JSON as it is, other text as
+/// {"text": …}. Exit code 0 completes the item; anything else fails it, with the last lines of standard error as message,
+/// and it is tried again later as the queue declares: 75 says explicitly that it may be, 65 that it must not. A line
+/// `progress: 40 resizing` on standard error, or a JSON object with stage, percent or partial, shows progress and keeps the item.
+/// When the item is cancelled the command is ended, with all it started.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner work jobs --exec './send-mail'
+  gleaner work jobs --kinds resize,crop --concurrency 8 --exec 'python3 image.py'
+  gleaner work jobs --exec 'jq .payload' --until-empty        work what is due, then end
+  gleaner work activities --owner 7 --exec ./transcribe       owner 7 first, then nobody's, then stale ones
+  gleaner work jobs --once --exec 'cat >&2; exit 65'          take one item, and give up on it")]
+pub struct Args {
+    #[command(flatten)]
+    named: Named,
+    /// The command, run by `sh -c` for each item
+    #[arg(short = 'x', long, value_name = "CMD")]
+    exec: String,
+    /// Work for this owner first
+    #[arg(long)]
+    owner: Option<String>,
+    /// Take only these kinds
+    #[arg(short, long, value_delimiter = ',', value_name = "KIND,…")]
+    kinds: Option<Vec<String>>,
+    /// How many commands run at once
+    #[arg(short, long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    concurrency: u16,
+    /// End after one item
+    #[arg(long)]
+    once: bool,
+    /// End when nothing is due
+    #[arg(long, conflicts_with = "once")]
+    until_empty: bool,
+    /// Do not listen for bells; look every few seconds (through a pooler in transaction mode)
+    #[arg(long)]
+    poll_only: bool,
+    /// How many seconds running commands get to finish after Ctrl-C; then their items are given back
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    grace: u64,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    check(&args.exec).await?;
+    let signals = Signals::listen()?;
+    let url = desk.place.url().await?;
+    let pool = gleaner::pool(&url, usize::from(args.concurrency).min(20) + 2)?;
+    let mut queue = Queue::open(&pool, &args.named.queue).await?;
+    args.named.check_tenant(queue.acts().declaration().tenant.is_some())?;
+    if let Some(tenant) = &args.named.tenant {
+        queue = queue.within(tenant).await?;
+    }
+    let options = Options {
+        concurrency: args.concurrency.into(),
+        owner: args.owner,
+        kinds: args.kinds,
+        grace: Duration::from_secs(args.grace),
+        listen: !args.poll_only,
+        until_empty: args.until_empty || args.once,
+        take: args.once.then_some(1),
+        watch: Duration::from_secs(1),
+        ..Options::default()
+    };
+    let ends = options.until_empty;
+    let report = Report::new(desk.out, queue.name());
+    if !ends {
+        report.begin(&args.exec, args.concurrency);
+    }
+    let groups = Groups::default();
+    let runner = Arc::new(Runner { exec: args.exec, queue: queue.clone(), groups: groups.clone(), report });
+    let (stop, stopping) = watch::channel(false);
+    let farewell = report::Stopping { out: desk.out, grace: args.grace };
+    let listening = tokio::spawn(signals.obey(stop, queue.clone(), groups.clone(), farewell));
+    let handler = move |item: Item, context| {
+        let runner = Arc::clone(&runner);
+        async move { runner.run(item, context).await }
+    };
+    let tally = Worker::new(queue.clone(), Some(&url), options).run(handler, stopping).await;
+    listening.abort();
+    // What outlived the grace was told to end when its item was given back.
+    groups.end_all().await;
+    Report::new(desk.out, queue.name()).end(&tally?, ends);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ctrl-C and a polite kill, heard from the moment this exists.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        let on = |kind| signal(kind).context("listen for signals");
+        Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+    }
+
+    /// The first lets running commands finish; the second gives their items back at once.
+    async fn obey(mut self, stop: watch::Sender<bool>, queue: Queue, groups: Groups, stopping: report::Stopping) {
+        let mut asked = false;
+        loop {
+            tokio::select! { _ = self.interrupt.recv() => {}, _ = self.terminate.recv() => {} }
+            let held = groups.held();
+            if asked {
+                groups.abandon();
+                let held: Vec<(&str, i64)> = held.iter().map(|(key, lease)| (key.as_str(), *lease)).collect();
+                let released = queue.release(&held).await;
+                groups.end_all().await;
+                stopping.released(released.as_deref().map_or(0, <[_]>::len));
+                std::process::exit(130);
+            }
+            asked = true;
+            stop.send_replace(true);
+            stopping.tell(held.len());
+        }
+    }
+}
+
+/// A mistake in the command should not cost every item an attempt.
+async fn check(exec: &str) -> Result<()> {
+    let shell = |args: Vec<String>| async move { tokio::process::Command::new("sh").args(args).output().await.context("run sh") };
+    let parsed = shell(vec!["-n".into(), "-c".into(), exec.into()]).await?;
+    if !parsed.status.success() {
+        bail!("sh does not understand the command: {}", String::from_utf8_lossy(&parsed.stderr).trim());
+    }
+    let first = exec.split_whitespace().next().unwrap_or_default();
+    let plain = first.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    if first.is_empty() || plain && !shell(vec!["-c".into(), r#"command -v -- "$0""#.into(), first.into()]).await?.status.success() {
+        bail!("there is no command {first:?} here; --exec takes what `sh -c` can run");
+    }
+    Ok(())
+}

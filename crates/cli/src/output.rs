@@ -1,0 +1,99 @@
+//! What commands say: words for people, JSON for scripts, colours on terminals only (and not with NO_COLOR).
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+
+use anstyle::{AnsiColor, Color, Style};
+use serde::Serialize;
+use tracing_subscriber::EnvFilter;
+
+pub const GOOD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Green)));
+pub const BAD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Red))).bold();
+pub const BUSY: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Cyan)));
+pub const WARN: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
+pub const DIM: Style = Style::new().dimmed();
+pub const BOLD: Style = Style::new().bold();
+pub const PLAIN: Style = Style::new();
+
+/// The text in that style. Where nobody sees colours the codes are taken out again on the way.
+pub fn paint(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// The style of a state, the same in every table.
+pub fn of_state(state: &str) -> Style {
+    match state {
+        "done" => GOOD,
+        "running" => BUSY,
+        "failed" | "expired" | "backing off" => WARN,
+        "dead" => BAD,
+        "scheduled" | "cancelled" | "finished" => DIM,
+        _ => PLAIN,
+    }
+}
+
+/// Where answers go.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    pub json: bool,
+    pub quiet: bool,
+}
+
+impl Output {
+    pub fn new(json: bool, quiet: bool) -> Self {
+        Self { json, quiet }
+    }
+
+    /// What was asked for, always printed.
+    pub fn data(self, text: impl Display) {
+        print(&text.to_string());
+    }
+
+    /// A line for people.
+    pub fn line(self, text: impl Display) {
+        if !self.json && !self.quiet {
+            print(&text.to_string());
+        }
+    }
+
+    /// The answer for scripts, when they asked for JSON.
+    pub fn json(self, value: &impl Serialize) {
+        if self.json {
+            self.data(serde_json::to_string_pretty(value).expect("our own values are JSON"));
+        }
+    }
+
+    /// One event of many, for scripts that read line by line.
+    pub fn json_line(self, value: &impl Serialize) {
+        if self.json {
+            self.data(serde_json::to_string(value).expect("our own values are JSON"));
+        }
+    }
+
+    /// What happens meanwhile, beside the answer.
+    pub fn note(self, text: impl Display) {
+        if !self.quiet {
+            // Nobody to read it is no reason to stop.
+            let _ = writeln!(anstream::stderr().lock(), "{text}");
+        }
+    }
+}
+
+/// A reader that has seen enough (`| head`) ends us, quietly, as it ends every good tool.
+fn print(text: &str) {
+    let mut out = anstream::stdout().lock();
+    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
+        && error.kind() == io::ErrorKind::BrokenPipe
+    {
+        std::process::exit(0);
+    }
+}
+
+/// Our own log goes to standard error: warnings, more with `-v`, what RUST_LOG says if it is set.
+pub fn start_tracing(verbose: u8) {
+    let level =
+        ["warn", "gleaner=info,gleaner_postgres=info,warn", "gleaner=debug,gleaner_postgres=debug,info"][usize::from(verbose.min(2))];
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours).with_target(false).init();
+}

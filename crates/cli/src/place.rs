@@ -1,0 +1,125 @@
+//! Which database a command speaks to: the one given, else the private one of this home.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail};
+use gleaner::{Acts, bell};
+use gleaner_postgres::{Home, Phase, status};
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+
+#[derive(Debug)]
+pub struct Place {
+    database_url: Option<String>,
+    home: Option<PathBuf>,
+}
+
+impl Place {
+    pub fn new(database_url: Option<String>, home: Option<PathBuf>) -> Self {
+        // A variable set to nothing is how shells unset one.
+        Self { database_url: database_url.filter(|url| !url.is_empty()), home: home.filter(|home| !home.as_os_str().is_empty()) }
+    }
+
+    /// The database somebody named, if one did.
+    pub fn given(&self) -> Option<&str> {
+        self.database_url.as_deref()
+    }
+
+    /// The home of the private PostgreSQL.
+    pub fn home(&self) -> Result<Home> {
+        Ok(match &self.home {
+            Some(path) => Home::at(path)?,
+            None => Home::from_env()?,
+        })
+    }
+
+    /// The home when it is not the usual one, and so has to be told to the next command as well.
+    pub fn unusual_home(&self) -> Option<&PathBuf> {
+        self.home.as_ref()
+    }
+
+    /// The address of the database. Waits for a private one that is on its way up.
+    pub async fn url(&self) -> Result<String> {
+        if let Some(url) = &self.database_url {
+            return Ok(url.clone());
+        }
+        let home = self.home()?;
+        let patience = Instant::now() + Duration::from_secs(30);
+        loop {
+            let now = status(&home).await?;
+            match now.server {
+                Some(server) if server.phase == Phase::Ready => return Ok(server.url),
+                Some(server) if Instant::now() > patience => {
+                    bail!("PostgreSQL (pid {}) does not answer; `gleaner logs` shows what it says", server.pid)
+                }
+                Some(server) if server.phase == Phase::Starting => {}
+                None if now.parent_pid.is_some() && Instant::now() < patience => {}
+                _ => {
+                    return Err(anyhow!(
+                        "there is no database to speak to: nothing runs in {}\n  \
+                         Start a private PostgreSQL with `gleaner up`, or set DATABASE_URL",
+                        home.path().display()
+                    ));
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    pub async fn client(&self) -> Result<Client> {
+        Ok(gleaner::connect(&self.url().await?).await?)
+    }
+
+    /// A connection and the acts of a queue on it.
+    pub async fn acts(&self, named: &Named) -> Result<(Client, Acts)> {
+        let client = self.client().await?;
+        let acts = Acts::of(&client, &named.queue).await?;
+        named.check_tenant(acts.declaration().tenant.is_some())?;
+        let acts = match &named.tenant {
+            Some(tenant) => acts.within(&client, tenant).await?,
+            None => acts,
+        };
+        Ok((client, acts))
+    }
+}
+
+/// Which queue.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Named {
+    /// Name of the queue, as `gleaner queues` lists it
+    pub queue: String,
+    /// The tenant to act in, where the queue has tenants
+    #[arg(long)]
+    pub tenant: Option<String>,
+}
+
+impl Named {
+    pub fn check_tenant(&self, needed: bool) -> Result<()> {
+        match (&self.tenant, needed) {
+            (None, true) => bail!("queue {} has tenants: say which with --tenant", self.queue),
+            (Some(_), false) => bail!("queue {} has no tenants: leave --tenant out", self.queue),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tells waiting workers that the queue has work. Call it after the commit. A lost bell costs time, never work.
+pub async fn ring(client: &Client, queue: &str) {
+    let rung = client.query_typed("select pg_notify($1, $2)", &[(&bell::CHANNEL, Type::TEXT), (&queue, Type::TEXT)]).await;
+    if let Err(error) = rung {
+        tracing::debug!(%error, "the bell did not ring; the poll will find the work");
+    }
+}
+
+/// Seconds in an interval, in PostgreSQL's own reading of it: `5 minutes`, `1 day 2 hours`.
+pub async fn seconds(client: &Client, interval: &str) -> Result<f64> {
+    let rows = client.query_typed("select extract(epoch from $1::text::interval)::float8", &[(&interval, Type::TEXT)]).await;
+    match rows {
+        Ok(rows) => Ok(rows[0].get(0)),
+        Err(error) if error.code().is_some_and(|code| code.code().starts_with("22")) => {
+            bail!("{interval:?} is not a length of time; write it like '5 minutes' or '1 day 12 hours'")
+        }
+        Err(error) => Err(gleaner::Error::Database { act: "read the length of time".into(), source: error }.into()),
+    }
+}

@@ -1,0 +1,10 @@
+//! The `gleaner` command as people and scripts meet it: the real binary, on a real PostgreSQL.
+
+mod attaching;
+mod enqueueing;
+mod help;
+mod lifecycle;
+mod listing;
+mod migrating;
+mod support;
+mod working;

@@ -1,0 +1,165 @@
+//! Takes a queue off its table and leaves the table as it was.
+
+use serde_json::Value;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, GenericClient};
+
+use super::indexes::drop_index;
+use super::{Known, drop_functions, registered, strings, with_lock_timeout};
+use crate::declaration::Declaration;
+use crate::error::{Error, Result};
+use crate::introspect::{Table, literal, quote};
+
+/// Takes the queue off its table. Goes by what the registry recorded, not by the declaration: the table may have changed
+/// since, or be gone. Running rows stand in the way unless `force`d; so does whatever came to use the engine's columns.
+pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<String>> {
+    let Some(known) = registered(client, name).await? else {
+        return Err(crate::registry::unknown(client, name).await?);
+    };
+    let table = Table::find(client, &known.table).await?;
+    let mut done = Vec::new();
+    let mut script = String::new();
+    let functions = drop_functions(&strings(&known.added["functions"]));
+    if let Some(table) = &table {
+        if !force {
+            refuse_running(client, name, table, &known).await?;
+        }
+        let columns = strings(&known.added["columns"]);
+        let indexes: Vec<String> = known.added["indexes"].as_object().into_iter().flat_map(|i| i.keys().cloned()).collect();
+        refuse_used(client, name, table, &columns, &indexes).await?;
+        for index in &indexes {
+            drop_index(client, table, index).await?;
+            done.push(format!("dropped index {index}"));
+        }
+        for trigger in triggers(client, table).await? {
+            script += &format!("drop trigger {trigger} on {};\n", table.sql());
+        }
+        script += &functions;
+        if !columns.is_empty() {
+            let drops: Vec<String> = columns.iter().map(|c| format!("drop column if exists {}", quote(c))).collect();
+            script += &format!("alter table {} {};\n", table.sql(), drops.join(", "));
+        }
+        done.push(format!("dropped {} columns, the functions and the triggers of {name}", columns.len()));
+    } else {
+        script += &functions;
+        done.push(format!("{} is gone; dropped the functions of {name}", known.table));
+    }
+    script += &revocations(client, name, &strings(&known.added["grants"])).await?;
+    let queue = literal(name);
+    script += &format!("delete from gleaner.queue where name = {queue};\n");
+    // Notes about rows of this table; the audit stays, as audits do.
+    script += &format!("delete from gleaner.request where queue = {queue};\ndelete from gleaner.offender where queue = {queue};\n");
+    with_lock_timeout(client, "detach", &script).await?;
+    Ok(done)
+}
+
+/// Our triggers on the table. A table has one queue, so all of that name are this one's.
+async fn triggers(client: &impl GenericClient, table: &Table) -> Result<Vec<String>> {
+    let rows = client
+        .query_typed(
+            "select quote_ident(t.tgname) from pg_trigger t where t.tgrelid = to_regclass($1) and t.tgname like 'zz\\_gleaner\\_%'",
+            &[(&table.sql(), Type::TEXT)],
+        )
+        .await
+        .map_err(Error::doing("look for our triggers"))?;
+    Ok(rows.iter().map(|r| r.get(0)).collect())
+}
+
+async fn refuse_running(client: &impl GenericClient, name: &str, table: &Table, known: &Known) -> Result<()> {
+    let declaration: Declaration =
+        serde_json::from_value(known.declaration.clone()).map_err(|e| Error::Other(format!("read the stored declaration: {e}")))?;
+    let status = &declaration.status;
+    if !table.columns.contains_key(&status.column) {
+        return Ok(());
+    }
+    let held: Vec<String> = status.claimed.iter().chain([&status.running]).map(|word| literal(word)).collect();
+    let sql = format!("select count(*) from {} where {}::text in ({})", table.sql(), quote(&status.column), held.join(", "));
+    let running: i64 = client.query_typed(&sql, &[]).await.map_err(Error::doing("count running rows"))?[0].get(0);
+    if running > 0 {
+        return Err(Error::Unsupported {
+            queue: name.into(),
+            what: format!(
+                "has {running} running rows: let their agents finish, or detach with --force (they stay as they are, held by nobody)"
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// Views, policies, indexes and the like that hang on the engine's columns: dropping a column would fail, or take them along.
+async fn refuse_used(client: &impl GenericClient, name: &str, table: &Table, columns: &[String], ours: &[String]) -> Result<()> {
+    let rows = client
+        .query_typed(
+            "select distinct case when d.classid = 'pg_rewrite'::regclass
+                                  then (select format('view %s', format('%I.%I', n.nspname, v.relname))
+                                        from pg_rewrite r join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace
+                                        where r.oid = d.objid)
+                                  else pg_describe_object(d.classid, d.objid, d.objsubid) end
+             from pg_depend d join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
+             where d.refclassid = 'pg_class'::regclass and d.refobjid = to_regclass($1) and a.attname::text = any ($2)
+               and d.classid <> 'pg_attrdef'::regclass
+               and not (d.classid = 'pg_trigger'::regclass
+                        and exists (select from pg_trigger t where t.oid = d.objid and t.tgname like 'zz\\_gleaner\\_%'))
+               and not (d.classid = 'pg_class'::regclass
+                        and exists (select from pg_class i where i.oid = d.objid and i.relname::text = any ($3)))
+               and not (d.classid = 'pg_constraint'::regclass
+                        and exists (select from pg_constraint c where c.oid = d.objid and c.contype = 'n'))
+             order by 1",
+            &[(&table.sql(), Type::TEXT), (&columns, Type::TEXT_ARRAY), (&ours, Type::TEXT_ARRAY)],
+        )
+        .await
+        .map_err(Error::doing("look for what uses the engine's columns"))?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let users: Vec<String> = rows.iter().map(|r| r.get(0)).collect();
+    Err(Error::Unsupported {
+        queue: name.into(),
+        what: format!("cannot be detached: {} came to use the engine's columns; drop or change them first", users.join(", ")),
+    })
+}
+
+/// Takes the recorded rights back, where their object is still there. One that another queue stands on (a schema, an owner
+/// table) passes to that queue's record instead.
+async fn revocations(client: &impl GenericClient, name: &str, revokes: &[String]) -> Result<String> {
+    let rows = client
+        .query_typed("select name, table_name, declaration from gleaner.queue where name <> $1 order by name", &[(&name, Type::TEXT)])
+        .await
+        .map_err(Error::doing("read the registry"))?;
+    let others: Vec<(String, String, Value)> = rows.iter().map(|r| (r.get(0), r.get(1), r.get(2))).collect();
+    let mut script = String::new();
+    for revoke in revokes {
+        let Some((kind, object)) = object_of(revoke) else { continue };
+        let exists = client
+            .query_typed(
+                "select case $1 when 'schema' then to_regnamespace($2)::oid else to_regclass($2)::oid end is not null",
+                &[(&kind, Type::TEXT), (&object, Type::TEXT)],
+            )
+            .await
+            .map_err(Error::doing("look for what was granted"))?[0]
+            .get::<_, bool>(0);
+        if !exists {
+            continue;
+        }
+        let heir = others.iter().find(|(_, table, declaration)| {
+            let schema = format!("{object}.");
+            let names = [Some(table.as_str()), declaration["owner"]["table"].as_str(), declaration["dead"].as_str()];
+            names.into_iter().flatten().any(|n| n == object || kind == "schema" && n.starts_with(&schema))
+        });
+        script += &match heir {
+            Some((heir, _, _)) => format!(
+                "update gleaner.queue set added = jsonb_set(added, '{{grants}}', coalesce(added -> 'grants', '[]') || to_jsonb({}::text)) where name = {};\n",
+                literal(revoke),
+                literal(heir)
+            ),
+            None => format!("{revoke};\n"),
+        };
+    }
+    Ok(script)
+}
+
+/// `revoke select on table public.t from gleaner_engine`: table, public.t.
+fn object_of(revoke: &str) -> Option<(&str, &str)> {
+    let (_, rest) = revoke.split_once(" on ")?;
+    rest.strip_suffix(" from gleaner_engine")?.split_once(' ')
+}

@@ -1,0 +1,204 @@
+//! Indexes, built without blocking writers: concurrently, by partition where there are any, and again where a build broke off.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+use tokio_postgres::GenericClient;
+use tokio_postgres::types::Type;
+
+use super::{Known, Report, with_lock_timeout};
+use crate::error::{Error, Result};
+use crate::introspect::{Table, literal, quote};
+use crate::plan::{Index, Plan};
+
+/// Builds what is missing; rebuilds what an interrupted build left invalid, or an older declaration different; drops what the
+/// declaration no longer asks for.
+pub(super) async fn build_indexes(
+    client: &mut Client,
+    plan: &Plan,
+    known: Option<&Known>,
+    report: &mut Report,
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
+    for index in &plan.indexes {
+        let recorded = known.and_then(|k| k.added["indexes"][&index.name].as_str());
+        let qualified = format!("{}.{}", quote(&plan.table.schema), quote(&index.name));
+        wait_for_other_build(client, &qualified).await?;
+        match state(client, &qualified).await? {
+            Some(true) if recorded.is_none_or(|r| r == index.definition) => {
+                record(client, &plan.name, &index.name, Some(&index.definition)).await?;
+                continue;
+            }
+            Some(valid) => {
+                let why = if valid { "outdated index" } else { "invalid index left by an interrupted build:" };
+                say(&format!("dropping {why} {}", index.name));
+                drop_index(client, &plan.table, &index.name).await?;
+            }
+            None => {}
+        }
+        if plan.table.rows > 100_000.0 {
+            say(&format!("building index {} on about {} rows; writers go on", index.name, plan.table.rows as u64));
+        }
+        tell_whom_we_wait_for(client, say).await;
+        if plan.table.kind == 'p' {
+            build_partitioned(client, plan, index).await?;
+        } else {
+            let unique = if index.unique { "unique " } else { "" };
+            client
+                .batch_execute(&format!("create {unique}index concurrently if not exists {} {}", quote(&index.name), index.definition))
+                .await
+                .map_err(Error::doing(format!("build index {}", index.name)))?;
+        }
+        record(client, &plan.name, &index.name, Some(&index.definition)).await?;
+        report.built_indexes.push(index.name.clone());
+    }
+    let leftover: Vec<String> = known
+        .and_then(|k| k.added["indexes"].as_object())
+        .into_iter()
+        .flat_map(|recorded| recorded.keys())
+        .filter(|name| !plan.indexes.iter().any(|i| i.name == **name))
+        .cloned()
+        .collect();
+    for name in leftover {
+        say(&format!("dropping index {name}, which the declaration no longer needs"));
+        drop_index(client, &plan.table, &name).await?;
+        record(client, &plan.name, &name, None).await?;
+    }
+    Ok(())
+}
+
+/// Drops without blocking writers; under a partitioned parent, where that is refused, without waiting long for its lock.
+pub(super) async fn drop_index(client: &mut Client, table: &Table, name: &str) -> Result<()> {
+    let qualified = format!("{}.{}", quote(&table.schema), quote(name));
+    if table.kind == 'p' {
+        return with_lock_timeout(client, &format!("drop index {name}"), &format!("drop index if exists {qualified}")).await;
+    }
+    client
+        .batch_execute(&format!("drop index concurrently if exists {qualified}"))
+        .await
+        .map_err(Error::doing(format!("drop index {name}")))
+}
+
+/// The registry learns of an index once it stands: a build that breaks off is not taken for one of the new definition.
+async fn record(client: &impl GenericClient, queue: &str, index: &str, definition: Option<&str>) -> Result<()> {
+    let added = match definition {
+        Some(definition) => format!(
+            "jsonb_set(added, array['indexes'], coalesce(added -> 'indexes', '{{}}') || jsonb_build_object({}, {}))",
+            literal(index),
+            literal(definition)
+        ),
+        None => format!("added #- array['indexes', {}]", literal(index)),
+    };
+    let sql = format!("update gleaner.queue set added = {added} where name = {} and added is distinct from {added}", literal(queue));
+    client.batch_execute(&sql).await.map_err(Error::doing("record the index"))
+}
+
+/// Whether the index is valid; `None` when there is none.
+async fn state(client: &impl GenericClient, qualified: &str) -> Result<Option<bool>> {
+    let rows = client
+        .query_typed("select i.indisvalid from pg_index i where i.indexrelid = to_regclass($1)", &[(&qualified, Type::TEXT)])
+        .await
+        .map_err(Error::doing("look for the index"))?;
+    Ok(rows.first().map(|r| r.get(0)))
+}
+
+/// An index somebody is building at this moment is invalid too, and theirs to finish.
+async fn wait_for_other_build(client: &impl GenericClient, qualified: &str) -> Result<()> {
+    loop {
+        let rows = client
+            .query_typed(
+                "select from pg_stat_progress_create_index where index_relid = to_regclass($1) and pid <> pg_backend_pid()",
+                &[(&qualified, Type::TEXT)],
+            )
+            .await
+            .map_err(Error::doing("look for a build under way"))?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// A concurrent build is refused on a partitioned parent: an empty index there, one on each partition, and each joined to its
+/// parent's. The topmost becomes valid with the last.
+async fn build_partitioned(client: &impl GenericClient, plan: &Plan, index: &Index) -> Result<()> {
+    let act = || Error::doing(format!("build index {} by partition", index.name));
+    let root = plan.table.sql();
+    let unique = if index.unique { "unique " } else { "" };
+    // Parents come before their partitions.
+    let tree = client
+        .query_typed(
+            "select n.nspname::text, c.relname::text, t.isleaf, case when p.oid is null then '' else format('%I.%I', pn.nspname, p.relname) end
+             from pg_partition_tree(to_regclass($1)) t
+             join pg_class c on c.oid = t.relid join pg_namespace n on n.oid = c.relnamespace
+             left join pg_class p on p.oid = t.parentrelid left join pg_namespace pn on pn.oid = p.relnamespace
+             order by t.level, c.oid",
+            &[(&root, Type::TEXT)],
+        )
+        .await
+        .map_err(act())?;
+    let mut joints = Vec::new();
+    let mut names = std::collections::HashMap::new();
+    for node in &tree {
+        let (schema, table, leaf, parent): (String, String, bool, String) = (node.get(0), node.get(1), node.get(2), node.get(3));
+        let on = format!("{}.{}", quote(&schema), quote(&table));
+        let name = if on == root { index.name.clone() } else { shortened(&format!("{table}_{}", index.name)) };
+        let qualified = format!("{}.{}", quote(&schema), quote(&name));
+        let definition = index.definition.replacen(&format!("on {root}"), &format!("on {}{on}", if leaf { "" } else { "only " }), 1);
+        if leaf {
+            wait_for_other_build(client, &qualified).await?;
+            if state(client, &qualified).await? == Some(false) {
+                client.batch_execute(&format!("drop index concurrently if exists {qualified}")).await.map_err(act())?;
+            }
+        }
+        let concurrently = if leaf { "concurrently " } else { "" };
+        client
+            .batch_execute(&format!("create {unique}index {concurrently}if not exists {} {definition}", quote(&name)))
+            .await
+            .map_err(act())?;
+        if on != root {
+            joints.push((parent, qualified.clone()));
+        }
+        names.insert(on, qualified);
+    }
+    for (parent, child) in joints {
+        client.batch_execute(&format!("alter index {} attach partition {child}", names[&parent])).await.map_err(act())?;
+    }
+    Ok(())
+}
+
+/// Names end at 63 bytes; a digest keeps long ones apart.
+fn shortened(name: &str) -> String {
+    if name.len() <= 63 {
+        return name.to_owned();
+    }
+    use sha2::Digest as _;
+    let digest: String = sha2::Sha256::digest(name).iter().take(4).map(|b| format!("{b:02x}")).collect();
+    let end = (0..=54).rev().find(|i| name.is_char_boundary(*i)).unwrap_or(0);
+    format!("{}_{digest}", &name[..end])
+}
+
+/// A concurrent build waits for every older transaction; whoever watches should know for whom.
+async fn tell_whom_we_wait_for(client: &impl GenericClient, say: &(dyn Fn(&str) + Sync)) {
+    let rows = client
+        .query_typed(
+            "select pid, coalesce(usename::text, '?'), (clock_timestamp() - xact_start)::text from pg_stat_activity
+             where xact_start < clock_timestamp() - interval '2 seconds' and pid <> pg_backend_pid() and datname = current_database() order by xact_start limit 3",
+            &[],
+        )
+        .await
+        .unwrap_or_default();
+    for row in rows {
+        let (pid, user, age): (i32, String, String) = (row.get(0), row.get(1), row.get(2));
+        say(&format!("the build will wait for process {pid} of {user}, whose transaction has been open for {age}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn long_names_stay_apart() {
+        let (a, b) = (super::shortened(&format!("{}a", "x".repeat(70))), super::shortened(&format!("{}b", "x".repeat(70))));
+        assert!(a.len() <= 63 && b.len() <= 63 && a != b);
+    }
+}

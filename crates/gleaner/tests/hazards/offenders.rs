@@ -1,0 +1,168 @@
+//! Rows that refuse every change, at the head of the line: the rest is worked, and the refusal is noted.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use gleaner::{Claim, Queue};
+
+use crate::world::{World, world};
+
+/// A user's trigger that stands in the way of the rows marked `bad`.
+fn trigger(when: &str, body: &str) -> String {
+    format!(
+        "create function public.stand_in_the_way() returns trigger language plpgsql as $$ begin
+             if old.payload ? 'bad' then {body} end if;
+             return new;
+         end $$;
+         create trigger stand_in_the_way {when} update on gleaner.jobs for each row execute function public.stand_in_the_way()"
+    )
+}
+
+const NOT_VALID: &str = "alter table gleaner.jobs add constraint no_bad check (not payload ? 'bad') not valid";
+
+/// The ways in which a row can refuse, each with what to run once the bad rows are in.
+fn refusals() -> Vec<(&'static str, String)> {
+    vec![
+        ("a check that does not hold", NOT_VALID.to_owned()),
+        ("a trigger that swallows", trigger("before", "return null;")),
+        ("a trigger that raises", trigger("before", "raise exception 'not on my watch';")),
+        ("a trigger that raises a code of its own", trigger("before", "raise exception 'not on my watch' using errcode = 'MY001';")),
+        ("a trigger that raises afterwards", trigger("after", "raise exception 'too late';")),
+        ("a trigger that is broken", trigger("before", "perform * from a_table_that_was_dropped;")),
+    ]
+}
+
+/// `bad` rows at the head, `good` ones behind, spread over two kinds.
+async fn line(w: &World, bad: i32, good: i32, kinds: [&str; 2]) -> Result<Queue> {
+    w.client
+        .execute(
+            "insert into gleaner.jobs (kind, payload, due_at)
+             select $3::text, '{\"bad\": true}'::jsonb, now() - interval '1 hour' + n * interval '1 second' from generate_series(1, $1::int) n
+             union all
+             select case when n % 2 = 0 then $3::text else $4::text end, '{}'::jsonb, now() - interval '10 minutes' + n * interval '1 second' from generate_series(1, $2::int) n",
+            &[&bad, &good, &kinds[0], &kinds[1]],
+        )
+        .await?;
+    w.queue("jobs").await
+}
+
+/// Claims until nothing comes, as a worker would; what is handed out must really be held, and only once.
+async fn drain(w: &World, queue: &Queue, limit: i32) -> Result<usize> {
+    let mut seen = HashSet::new();
+    loop {
+        let begun = Instant::now();
+        let claimed = queue.claim(&Claim::by("worker").limit(limit)).await?;
+        ensure!(begun.elapsed() < Duration::from_secs(5), "the claim took {:?}", begun.elapsed());
+        if claimed.items.is_empty() {
+            return Ok(seen.len());
+        }
+        for item in &claimed.items {
+            ensure!(seen.insert(item.key.clone()), "{} was handed out twice", item.key);
+            let held = w
+                .count(&format!(
+                    "select count(*) from gleaner.jobs where id = {} and status = 'running' and lease = {}",
+                    item.key, item.lease
+                ))
+                .await?;
+            ensure!(held == 1, "{} was handed out with lease {}, and is not held with it", item.key, item.lease);
+        }
+    }
+}
+
+async fn noted(w: &World) -> Result<i64> {
+    w.count("select count(*) from gleaner.offender as o join gleaner.jobs as j on j.id::text = o.key where o.queue = 'jobs' and j.payload ? 'bad'").await
+}
+
+#[tokio::test]
+async fn one_bad_row_does_not_block_the_line() -> Result<()> {
+    for (what, refusal) in refusals() {
+        for limit in [1, 3, 50] {
+            let w = world().await?;
+            let queue = line(&w, 1, 20, ["a", "a"]).await?;
+            w.run(&refusal).await?;
+            let worked = drain(&w, &queue, limit).await.map_err(|e| e.context(format!("{what}, {limit} at a time")))?;
+            assert_eq!(worked, 20, "{what}, {limit} at a time: the rest is worked");
+            assert_eq!(noted(&w).await?, 1, "{what}, {limit} at a time: the offender is noted");
+        }
+    }
+    Ok(())
+}
+
+/// As many offenders as a batch holds, in the lane that is oldest: the other lane is served all the same.
+#[tokio::test]
+async fn a_batch_of_bad_rows_does_not_block_the_other_kinds() -> Result<()> {
+    for (what, refusal) in refusals() {
+        let w = world().await?;
+        let queue = line(&w, 4, 20, ["a", "b"]).await?;
+        w.run("delete from gleaner.jobs where kind = 'a' and not payload ? 'bad'").await?;
+        w.run(&refusal).await?;
+        let worked = drain(&w, &queue, 4).await.map_err(|e| e.context(what))?;
+        assert_eq!(worked, 10, "{what}: the other kind is worked");
+        assert_eq!(noted(&w).await?, 4, "{what}: the offenders are noted");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bad_row_alone_is_an_empty_answer_and_a_quick_one() -> Result<()> {
+    for (what, refusal) in refusals() {
+        let w = world().await?;
+        let queue = line(&w, 1, 0, ["a", "a"]).await?;
+        w.run(&refusal).await?;
+        assert_eq!(drain(&w, &queue, 10).await.map_err(|e| e.context(what))?, 0, "{what}");
+        assert_eq!(noted(&w).await?, 1, "{what}");
+        // It is stepped over for a while: whoever asks when to come back is not told "now".
+        let again = queue.claim(&Claim::by("worker").limit(10)).await?;
+        assert!(again.items.is_empty() && again.next_due_in != Some(Duration::ZERO), "{what}: {again:?}");
+    }
+    Ok(())
+}
+
+/// A row that is to be buried and refuses that too: the claim neither fails nor goes round in circles.
+#[tokio::test]
+async fn a_poison_row_that_cannot_be_buried_does_not_block_the_line() -> Result<()> {
+    for (what, refusal) in refusals() {
+        let w = world().await?;
+        let queue = line(&w, 2, 20, ["a", "b"]).await?;
+        w.run("begin; set local role gleaner_engine; update gleaner.jobs set status = 'running', started = 1, lost = 2, lease = 1 where payload ? 'bad'; commit").await?;
+        w.run(&refusal).await?;
+        let worked = tokio::time::timeout(Duration::from_secs(20), drain(&w, &queue, 7)).await;
+        let worked = worked.unwrap_or_else(|_| panic!("{what}: the claim never came back"));
+        assert_eq!(worked.map_err(|e| e.context(what))?, 20, "{what}: the rest is worked");
+        assert_eq!(noted(&w).await?, 2, "{what}: the offenders are noted");
+    }
+    Ok(())
+}
+
+/// A row whose owner has become stricter gets a later time during the claim; one that refuses it is simply stepped over.
+#[tokio::test]
+async fn a_refused_row_that_cannot_be_mended_does_not_block_thieves() -> Result<()> {
+    for (what, body) in [("raises", "raise exception 'not on my watch';"), ("swallows", "return null;")] {
+        let w = world().await?;
+        let strict = w.person("strict", 5, true).await?;
+        let easy = w.person("easy", 5, true).await?;
+        let bad = w.activity(Some(strict), "call", 60.0).await?;
+        let mut good = Vec::new();
+        for age in [50.0, 40.0, 30.0] {
+            good.push(w.activity(Some(easy), "call", age).await?);
+        }
+        w.run(&format!("update sales set allow_remote_processing = false where id = {strict}")).await?;
+        w.run(&format!(
+            "create function public.stand_in_the_way() returns trigger language plpgsql as $$ begin if old.id = '{bad}' then {body} end if; return new; end $$;
+             create trigger stand_in_the_way before update on activities for each row execute function public.stand_in_the_way()"
+        ))
+        .await?;
+        let queue = w.queue("activities").await?;
+        let mut worked = Vec::new();
+        loop {
+            let items = w.claim(&queue, "thief", None, 2).await.map_err(|e| e.context(format!("a trigger that {what}")))?;
+            if items.is_empty() {
+                break;
+            }
+            worked.extend(items.into_iter().map(|i| i.key));
+        }
+        assert_eq!(worked, good, "a trigger that {what}");
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Who may call what: functions are everybody's from the moment they exist, unless somebody sees to it.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+
+use crate::world::{World, world};
+
+async fn list(world: &World, sql: &str) -> Result<Vec<String>> {
+    Ok(world.client.query(sql, &[]).await?.iter().map(|r| r.get(0)).collect())
+}
+
+/// Every kind of declaration beside the five systems: a tenant, an owner without a table, a bell.
+async fn with_tenant_queue(world: &World) -> Result<()> {
+    world
+        .run(
+            "create table public.shop_orders (shop uuid, id text, state text default 'a', who text, topic text, dedup text, at timestamptz default now(), ended timestamptz,
+                                              lock text, primary key (shop, id));
+             create table public.shop_dead (id bigserial primary key, original_order text, reason text)",
+        )
+        .await?;
+    let toml = "table = 'public.shop_orders'\ntenant = 'shop'\nkind = 'topic'\nunique = 'dedup'\ncreated = 'at'\nfinished = 'ended'\nnotify = true\ndead = 'public.shop_dead'
+                holder = { by = 'lock' }\nowner = { column = 'who' }\nstatus = { column = 'state', ready = 'a', running = 'b', done = 'c', failed = 'd' }";
+    world.attach("shop_orders", toml).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_function_of_ours_is_executable_by_everybody_or_by_strangers() -> Result<()> {
+    let world = world().await?;
+    with_tenant_queue(&world).await?;
+    let open = list(
+        &world,
+        "select p.oid::regprocedure::text from pg_proc p
+         where p.pronamespace = 'gleaner'::regnamespace
+           and (has_function_privilege('anon', p.oid, 'execute')
+                or p.proacl is null or exists (select from aclexplode(p.proacl) a where a.grantee = 0)) order by 1",
+    )
+    .await?;
+    assert_eq!(open, Vec::<String>::new());
+    Ok(())
+}
+
+/// A definer function without a pinned path runs whatever its caller puts in the way; temporary tables come last.
+#[tokio::test]
+async fn every_function_pins_its_search_path_with_the_temporary_schema_last() -> Result<()> {
+    let world = world().await?;
+    with_tenant_queue(&world).await?;
+    let loose = list(
+        &world,
+        "select p.oid::regprocedure::text || coalesce(' ' || array_to_string(p.proconfig, ' '), '') from pg_proc p
+         where (p.pronamespace = 'gleaner'::regnamespace
+                or p.prosecdef and p.pronamespace = 'public'::regnamespace)
+           and not exists (select from unnest(p.proconfig) c where c ~ '^search_path=pg_catalog(, .*)?, pg_temp$') order by 1",
+    )
+    .await?;
+    assert_eq!(loose, Vec::<String>::new());
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_acts_are_definer_functions_of_the_engine_and_the_registry_lists_every_one() -> Result<()> {
+    let world = world().await?;
+    with_tenant_queue(&world).await?;
+    let helpers: BTreeSet<String> =
+        ["backoff", "caller_role", "caller_session", "caller_uid", "is_trusted", "require_read_committed", "is_administrator"]
+            .map(str::to_owned)
+            .into();
+    let found = list(
+        &world,
+        "select p.oid::regprocedure::text from pg_proc p where p.pronamespace = 'gleaner'::regnamespace and p.prosecdef
+           and pg_get_userbyid(p.proowner) = 'gleaner_engine' order by 1",
+    )
+    .await?;
+    let recorded = list(
+        &world,
+        "select to_regprocedure(f)::text from gleaner.queue q, jsonb_array_elements_text(q.added -> 'functions') f order by 1",
+    )
+    .await?;
+    let (found, recorded): (BTreeSet<_>, BTreeSet<_>) = (found.into_iter().collect(), recorded.into_iter().collect());
+    assert_eq!(found, recorded);
+    let others = list(
+        &world,
+        "select p.proname::text from pg_proc p where p.pronamespace = 'gleaner'::regnamespace and pg_get_userbyid(p.proowner) <> 'gleaner_engine'",
+    )
+    .await?;
+    assert_eq!(others.into_iter().collect::<BTreeSet<_>>(), helpers, "neither a forgotten function nor a leftover");
+    for queue in ["jobs", "activities", "dumps", "runs", "followups", "shop_orders"] {
+        let recorded = world
+            .count(&format!("select jsonb_array_length(added -> 'functions')::bigint from gleaner.queue where name = '{queue}'"))
+            .await?;
+        let found = world
+            .count(&format!(
+                "select count(*) from pg_proc where pronamespace = 'gleaner'::regnamespace and proname ~ '_{queue}(_matching)?$'"
+            ))
+            .await?;
+        assert_eq!(found, recorded, "{queue} has {found} functions and records {recorded}");
+    }
+    Ok(())
+}
+
+/// Working is for those the declaration names; acts that see every row are for operators.
+#[tokio::test]
+async fn signed_in_users_work_but_do_not_operate() -> Result<()> {
+    let world = world().await?;
+    let of = |role: &str, queue: &str| {
+        format!(
+            "select substr(p.proname, 1, length(p.proname) - {}) from pg_proc p
+             where p.pronamespace = 'gleaner'::regnamespace and p.proname ~ '_{queue}$' and has_function_privilege('{role}', p.oid, 'execute') order by 1",
+            queue.len() + 1
+        )
+    };
+    let work = ["claim", "complete", "complete", "explain", "fail", "next_due", "progress", "release", "snooze", "start"];
+    assert_eq!(list(&world, &of("authenticated", "activities")).await?, work);
+    for queue in ["jobs", "dumps", "runs", "followups"] {
+        assert_eq!(list(&world, &of("authenticated", queue)).await?, Vec::<String>::new(), "{queue} is for the service key");
+    }
+    let all = list(&world, &of("service_role", "activities")).await?;
+    for act in ["assign", "bury", "cancel", "enqueue", "recover", "requeue", "stats"] {
+        assert!(all.contains(&act.to_owned()), "{act} is not in {all:?}");
+    }
+    for inner in ["adapt", "dead_letter", "fill", "open", "own", "put_back", "rest"] {
+        assert!(!all.contains(&inner.to_owned()), "{inner} is nobody's to call");
+    }
+
+    let signed_in = world.connect().await?;
+    signed_in.batch_execute("set role authenticated; set request.jwt.claims = '{\"role\": \"authenticated\"}'").await?;
+    for call in [
+        "requeue_activities('{}')",
+        "bury_activities('{}')",
+        "assign_activities('{}', 1)",
+        "enqueue_activities('[]')",
+        "stats_activities()",
+        "recover_activities()",
+    ] {
+        let error = signed_in.query(&format!("select * from gleaner.{call}"), &[]).await.unwrap_err();
+        assert_eq!(error.code().map(|c| c.code()), Some("42501"), "{call}: {error}");
+    }
+    let anon = world.connect().await?;
+    anon.batch_execute("set role anon").await?;
+    for call in ["claim_activities('a')", "claim_jobs('a')", "next_due_jobs()", "queue", "jobs"] {
+        let error = anon.query(&format!("select * from gleaner.{call}"), &[]).await.unwrap_err();
+        assert_eq!(error.code().map(|c| c.code()), Some("42501"), "{call}: {error}");
+    }
+    Ok(())
+}

@@ -1,0 +1,8269 @@
+-- The schema after every migration, as pg_dump prints it: to be read, never applied. Written by `make schema`; a test fails
+-- when it differs from what the migrations make. Qualifiers inside views are left out, as PostgreSQL versions differ in them.
+
+CREATE SCHEMA auth;
+
+CREATE SCHEMA gleaner;
+
+CREATE SCHEMA public;
+
+ALTER SCHEMA public OWNER TO pg_database_owner;
+
+COMMENT ON SCHEMA public IS 'standard public schema';
+
+CREATE TYPE public.processing_state AS ENUM (
+    'pending',
+    'claimed',
+    'processing',
+    'completed',
+    'failed',
+    'cancelled'
+);
+
+CREATE FUNCTION auth.jwt() RETURNS jsonb
+    LANGUAGE sql STABLE
+    AS $$ select nullif(current_setting('request.jwt.claims', true), '')::jsonb $$;
+
+COMMENT ON FUNCTION auth.jwt() IS 'Claims of the caller''s token; null without one.';
+
+CREATE FUNCTION auth.role() RETURNS text
+    LANGUAGE sql STABLE
+    AS $$ select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role' $$;
+
+COMMENT ON FUNCTION auth.role() IS 'The role named in the caller''s token.';
+
+CREATE FUNCTION auth.uid() RETURNS uuid
+    LANGUAGE sql STABLE
+    AS $$ select (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::uuid $$;
+
+COMMENT ON FUNCTION auth.uid() IS 'The signed-in user; null for project keys and direct logins.';
+
+CREATE FUNCTION gleaner.adapt_activities() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean;
+    v_attempts integer;
+begin
+    if tg_op = 'INSERT' then
+        new.lease := 0;
+        new.lost := 0;
+        new.started := 0;
+        new.deadline_at := null;
+        new.agent := null;
+        new.session := null;
+        new.attempts := 0;
+        if new.processing_status is null then
+            new.processing_status := 'raw';
+        end if;
+        if new.processing_status in ('raw', 'failed', 'processing') then
+            -- A due time in the future is an appointment; otherwise the row has waited since it was created.
+        new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
+        new.open_at := case when new.sales_id is null then new.due_at
+            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
+            if new.processing_status = 'failed' then
+                -- Written as failed by somebody who knows better: history, not work.
+                new.due_at := null;
+            elsif new.processing_status in ('processing') then
+                -- Inserted as already being worked on: the inserter holds it.
+                new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+                -- Taken when the row says so: one inserted with an old lock has lost its holder already.
+                v_now := least(coalesce(new.locked_at, v_now), v_now);
+                new.deadline_at := v_now + (case new.type when 'call' then interval '2 hours' else interval '30 minutes' end);
+                new.due_at := v_now + interval '5 minutes';
+                new.open_at := case when new.open_at is null then null else greatest(new.open_at, new.due_at) end;
+                new.started := 1;
+                new.session := v_session;
+            end if;
+        else
+            new.due_at := null;
+        end if;
+        return new;
+    end if;
+
+    -- Out of reach, always.
+    new.lease := old.lease;
+    new.due_at := old.due_at;
+    new.lost := old.lost;
+    new.started := old.started;
+    new.deadline_at := old.deadline_at;
+    new.agent := old.agent;
+    new.session := old.session;
+    new.attempts := old.attempts;
+    new.open_at := old.open_at;
+
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+
+    if old.processing_status in ('processing') then
+        if new.processing_status in ('processing') then
+            if coalesce(v_mine, false) then
+                -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+                if (false or new.processed_data is distinct from old.processed_data or new.progress is distinct from old.progress or new.locked_at is distinct from old.locked_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
+                    new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
+                    new.open_at := case when old.open_at is null then null else greatest(old.open_at, new.due_at) end;
+                end if;
+            else
+                -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
+                new.processing_status := old.processing_status;
+                new.processed_data := old.processed_data;
+                new.progress := old.progress;
+                new.locked_by := old.locked_by;
+                new.locked_at := old.locked_at;
+            end if;
+            if new.sales_id is distinct from old.sales_id then
+        new.due_at := old.due_at;
+        new.open_at := case when new.sales_id is null then new.due_at
+            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
+            end if;
+            return new;
+        end if;
+        if new.processing_status = 'completed' then
+            if v_mine is not true then
+                return null;
+            end if;
+        new.deadline_at := null;
+        new.started := 0;
+        new.locked_by := null;
+        new.locked_at := null;
+            return new;
+        end if;
+        if new.processing_status = 'cancelled' then
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+        new.locked_by := null;
+        new.locked_at := null;
+            return new;
+        end if;
+        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
+        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.processing_status = 'raw') then
+            return null;
+        end if;
+    elsif new.processing_status in ('completed', 'failed') and new.processing_status is distinct from old.processing_status
+          and old.processing_status in ('raw', 'failed') and v_mine then
+        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+        return null;
+    end if;
+
+    if new.processing_status is not distinct from old.processing_status then
+        if new.sales_id is distinct from old.sales_id and old.due_at is not null then
+        new.due_at := old.due_at;
+        new.open_at := case when new.sales_id is null then new.due_at
+            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
+        end if;
+        return new;
+    end if;
+
+    if new.processing_status in ('processing') then
+        -- A plain claim.
+        if old.sales_id is not null and not gleaner.is_trusted()
+           and old.sales_id is distinct from gleaner.own_activities(null)
+           and (gleaner.open_activities(old.sales_id, old.created_at, old.due_at) <= v_now) is not true then
+            return null;
+        end if;
+        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := v_now + interval '5 minutes';
+        new.deadline_at := v_now + (case new.type when 'call' then interval '2 hours' else interval '30 minutes' end);
+        new.open_at := case when old.open_at is null then null else greatest(old.open_at, new.due_at) end;
+        new.started := 1;
+        new.agent := null;
+        new.session := v_session;
+    elsif new.processing_status = 'raw' then
+        -- A requeue, or the holder's release.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        if not (old.processing_status in ('processing') and v_mine is true) then
+            new.attempts := 0;
+            new.lost := 0;
+        end if;
+        new.due_at := v_now;
+        new.open_at := case when new.sales_id is null then new.due_at
+            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
+        new.deadline_at := null;
+        new.started := 0;
+        new.locked_by := null;
+        new.locked_at := null;
+    elsif new.processing_status = 'failed' then
+        if old.processing_status in ('completed', 'cancelled') then
+            new.due_at := null;
+            return new;
+        end if;
+        -- A plain failure counts an attempt, backs off, and is dead in the end.
+        v_attempts := old.attempts + 1;
+        new.attempts := v_attempts;
+        new.lease := old.lease + 1;
+        if new.metadata is not distinct from old.metadata or new.metadata #> '{error}' is null then
+            new.metadata := jsonb_set(coalesce(new.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', 'Error', 'message', 'marked as failed', 'agent_id', coalesce(old.agent, old.session), 'retry_count', v_attempts));
+        end if;
+        if (v_attempts < 3 and coalesce(old.created_at, v_now) + interval '24 hours' > v_now) then
+            new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text);
+            new.open_at := case when old.open_at is null then null else greatest(old.open_at, new.due_at) end;
+        else
+            new.due_at := null;
+            perform gleaner.dead_letter_activities(new, new.metadata #>> ('{error}'::text[] || '{message}'::text[]));
+        end if;
+        new.deadline_at := null;
+        new.started := 0;
+        new.locked_by := null;
+        new.locked_at := null;
+    else
+        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+        new.locked_by := null;
+        new.locked_at := null;
+    end if;
+    return new;
+end
+$$;
+
+ALTER FUNCTION gleaner.adapt_activities() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.adapt_dumps() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean;
+    v_attempts integer;
+begin
+    if tg_op = 'INSERT' then
+        new.lease := 0;
+        new.lost := 0;
+        new.started := 0;
+        new.deadline_at := null;
+        new.agent := null;
+        new.session := null;
+        new.attempts := coalesce(new.attempts, 0);
+        if new.processing_state is null then
+            new.processing_state := 'pending'::public.processing_state;
+        end if;
+        if new.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state) then
+            -- A due time in the future is an appointment; otherwise the row has waited since it was created.
+        new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
+            if new.processing_state = 'failed'::public.processing_state then
+                -- Written as failed by somebody who knows better: history, not work.
+                new.due_at := null;
+            elsif new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+                -- Inserted as already being worked on: the inserter holds it.
+                new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+                -- Taken when the row says so: one inserted with an old lock has lost its holder already.
+                v_now := least(coalesce(new.claimed_at, v_now), v_now);
+                new.deadline_at := v_now + interval '30 minutes';
+                new.due_at := v_now + interval '5 minutes';
+                new.started := 1;
+                new.session := v_session;
+            end if;
+        else
+            new.due_at := null;
+        end if;
+        return new;
+    end if;
+
+    -- Out of reach, always.
+    new.lease := old.lease;
+    new.due_at := old.due_at;
+    new.lost := old.lost;
+    new.started := old.started;
+    new.deadline_at := old.deadline_at;
+    new.agent := old.agent;
+    new.session := old.session;
+    new.attempts := old.attempts;
+
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+
+    if old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+        if new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+            if coalesce(v_mine, false) then
+                if old.processing_state = 'claimed'::public.processing_state and new.processing_state = 'processing'::public.processing_state then
+                    new.started := greatest(old.started, 1);
+                end if;
+                -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+                if (false or new.result is distinct from old.result or new.progress is distinct from old.progress or new.claimed_at is distinct from old.claimed_at or new.processing_state is distinct from old.processing_state) and old.due_at - v_now < (interval '5 minutes') / 2 then
+                    new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
+                end if;
+            else
+                -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
+                new.processing_state := old.processing_state;
+                new.result := old.result;
+                new.progress := old.progress;
+                new.error_message := old.error_message;
+                new.claimed_by := old.claimed_by;
+                new.claimed_at := old.claimed_at;
+            end if;
+            return new;
+        end if;
+        if new.processing_state = 'completed'::public.processing_state then
+            if v_mine is not true then
+                return null;
+            end if;
+        new.deadline_at := null;
+        new.started := 0;
+            new.completed_at := coalesce(nullif(new.completed_at, old.completed_at), v_now);
+            return new;
+        end if;
+        if new.processing_state = 'cancelled'::public.processing_state then
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+            new.completed_at := v_now;
+            return new;
+        end if;
+        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
+        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.processing_state = 'pending'::public.processing_state) then
+            return null;
+        end if;
+    elsif new.processing_state in ('completed'::public.processing_state, 'failed'::public.processing_state) and new.processing_state is distinct from old.processing_state
+          and old.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state) and v_mine then
+        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+        return null;
+    end if;
+
+    if new.processing_state is not distinct from old.processing_state then
+        return new;
+    end if;
+
+    if new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+        -- A plain claim.
+        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := v_now + interval '5 minutes';
+        new.deadline_at := v_now + interval '30 minutes';
+        new.started := 1;
+        new.agent := null;
+        new.session := v_session;
+    elsif new.processing_state = 'pending'::public.processing_state then
+        -- A requeue, or the holder's release.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        if not (old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and v_mine is true) then
+            new.attempts := 0;
+            new.lost := 0;
+        end if;
+        new.due_at := v_now;
+        new.deadline_at := null;
+        new.started := 0;
+        new.completed_at := null;
+    elsif new.processing_state = 'failed'::public.processing_state then
+        if old.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) then
+            new.due_at := null;
+            return new;
+        end if;
+        -- A plain failure counts an attempt, backs off, and is dead in the end.
+        v_attempts := old.attempts + 1;
+        new.attempts := v_attempts;
+        new.lease := old.lease + 1;
+        if new.error_message is not distinct from old.error_message then
+            new.error_message := 'marked as failed';
+        end if;
+        if (v_attempts < 3) then
+            new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text);
+        else
+            new.due_at := null;
+            new.completed_at := v_now;
+        end if;
+        new.deadline_at := null;
+        new.started := 0;
+    else
+        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+        new.completed_at := coalesce(nullif(new.completed_at, old.completed_at), v_now);
+    end if;
+    return new;
+end
+$$;
+
+ALTER FUNCTION gleaner.adapt_dumps() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.adapt_followups() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean;
+    v_attempts integer;
+begin
+    if tg_op = 'INSERT' then
+        new.lease := 0;
+        new.lost := 0;
+        new.started := 0;
+        new.deadline_at := null;
+        new.agent := null;
+        new.session := null;
+        new.attempts := 0;
+        if new.status is null then
+            new.status := 'pending';
+        end if;
+        if new.status in ('pending', 'failed', 'processing') then
+        new.due_at := coalesce(new.scheduled_for, v_now);
+            if new.status = 'failed' then
+                -- Written as failed by somebody who knows better: history, not work.
+                new.due_at := null;
+            elsif new.status in ('processing') then
+                -- Inserted as already being worked on: the inserter holds it.
+                new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+                -- Taken when the row says so: one inserted with an old lock has lost its holder already.
+                v_now := least(coalesce(new.started_processing_at, v_now), v_now);
+                new.deadline_at := v_now + interval '15 minutes';
+                new.due_at := v_now + interval '5 minutes';
+                new.started := 1;
+                new.session := v_session;
+            end if;
+        else
+            new.due_at := null;
+        end if;
+        return new;
+    end if;
+
+    -- Out of reach, always.
+    new.lease := old.lease;
+    new.due_at := old.due_at;
+    new.lost := old.lost;
+    new.started := old.started;
+    new.deadline_at := old.deadline_at;
+    new.agent := old.agent;
+    new.session := old.session;
+    new.attempts := old.attempts;
+
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+
+    if old.status in ('processing') then
+        if new.status in ('processing') then
+            if coalesce(v_mine, false) then
+                -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+                if (false or new.started_processing_at is distinct from old.started_processing_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
+                    new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
+                end if;
+            else
+                -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
+                new.status := old.status;
+                new.error_message := old.error_message;
+                new.started_processing_at := old.started_processing_at;
+            end if;
+            return new;
+        end if;
+        if new.status = 'executed' then
+            if v_mine is not true then
+                return null;
+            end if;
+        new.deadline_at := null;
+        new.started := 0;
+            new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
+            return new;
+        end if;
+        if new.status = 'cancelled' then
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+            new.finished_at := v_now;
+            return new;
+        end if;
+        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
+        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.status = 'pending') then
+            return null;
+        end if;
+    elsif new.status in ('executed', 'failed') and new.status is distinct from old.status
+          and old.status in ('pending', 'failed') and v_mine then
+        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+        return null;
+    end if;
+
+    if new.status is not distinct from old.status then
+        if new.scheduled_for is distinct from old.scheduled_for and old.due_at is not null and old.status in ('pending', 'failed') then
+        new.due_at := coalesce(new.scheduled_for, v_now);
+            return new;
+        end if;
+        return new;
+    end if;
+
+    if new.status in ('processing') then
+        -- A plain claim.
+        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := v_now + interval '5 minutes';
+        new.deadline_at := v_now + interval '15 minutes';
+        new.started := 1;
+        new.agent := null;
+        new.session := v_session;
+    elsif new.status = 'pending' then
+        -- A requeue, or the holder's release.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        if not (old.status in ('processing') and v_mine is true) then
+            new.attempts := 0;
+            new.lost := 0;
+        end if;
+        new.due_at := v_now;
+        new.deadline_at := null;
+        new.started := 0;
+        new.finished_at := null;
+    elsif new.status = 'failed' then
+        if old.status in ('executed', 'cancelled') then
+            new.due_at := null;
+            return new;
+        end if;
+        -- A plain failure counts an attempt, backs off, and is dead in the end.
+        v_attempts := old.attempts + 1;
+        new.attempts := v_attempts;
+        new.lease := old.lease + 1;
+        if new.error_message is not distinct from old.error_message then
+            new.error_message := 'marked as failed';
+        end if;
+        if (v_attempts < 3) then
+            new.due_at := v_now + gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, old.id::text);
+        else
+            new.due_at := null;
+            new.finished_at := v_now;
+        end if;
+        new.deadline_at := null;
+        new.started := 0;
+    else
+        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+        new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
+    end if;
+    return new;
+end
+$$;
+
+ALTER FUNCTION gleaner.adapt_followups() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.adapt_jobs() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean;
+    v_attempts integer;
+begin
+    if tg_op = 'INSERT' then
+        new.lease := 0;
+        new.lost := 0;
+        new.started := 0;
+        new.deadline_at := null;
+        new.agent := null;
+        new.session := null;
+        new.attempts := 0;
+        if new.status is null then
+            new.status := 'ready';
+        end if;
+        if new.status in ('ready', 'failed', 'running') then
+            -- A due time in the future is an appointment; otherwise the row has waited since it was created.
+        new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
+            if new.status = 'failed' then
+                -- Written as failed by somebody who knows better: history, not work.
+                new.due_at := null;
+            elsif new.status in ('running') then
+                -- Inserted as already being worked on: the inserter holds it.
+                new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+                new.deadline_at := v_now + interval '1 hour';
+                new.due_at := v_now + interval '5 minutes';
+                new.started := 1;
+                new.session := v_session;
+            end if;
+        else
+            new.due_at := null;
+        end if;
+        return new;
+    end if;
+
+    -- Out of reach, always.
+    new.lease := old.lease;
+    new.due_at := old.due_at;
+    new.lost := old.lost;
+    new.started := old.started;
+    new.deadline_at := old.deadline_at;
+    new.agent := old.agent;
+    new.session := old.session;
+    new.attempts := old.attempts;
+
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+
+    if old.status in ('running') then
+        if new.status in ('running') then
+            if coalesce(v_mine, false) then
+                -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+                if (false or new.result is distinct from old.result or new.progress is distinct from old.progress) and old.due_at - v_now < (interval '5 minutes') / 2 then
+                    new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
+                end if;
+            else
+                -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
+                new.status := old.status;
+                new.result := old.result;
+                new.progress := old.progress;
+                new.error := old.error;
+            end if;
+            return new;
+        end if;
+        if new.status = 'done' then
+            if v_mine is not true then
+                return null;
+            end if;
+        new.deadline_at := null;
+        new.started := 0;
+            new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
+            return new;
+        end if;
+        if new.status = 'cancelled' then
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+            new.finished_at := v_now;
+            return new;
+        end if;
+        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
+        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.status = 'ready') then
+            return null;
+        end if;
+    elsif new.status in ('done', 'failed') and new.status is distinct from old.status
+          and old.status in ('ready', 'failed') and v_mine then
+        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+        return null;
+    end if;
+
+    if new.status is not distinct from old.status then
+        return new;
+    end if;
+
+    if new.status in ('running') then
+        -- A plain claim.
+        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := v_now + interval '5 minutes';
+        new.deadline_at := v_now + interval '1 hour';
+        new.started := 1;
+        new.agent := null;
+        new.session := v_session;
+    elsif new.status = 'ready' then
+        -- A requeue, or the holder's release.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        if not (old.status in ('running') and v_mine is true) then
+            new.attempts := 0;
+            new.lost := 0;
+        end if;
+        new.due_at := v_now;
+        new.deadline_at := null;
+        new.started := 0;
+        new.finished_at := null;
+    elsif new.status = 'failed' then
+        if old.status in ('done', 'cancelled') then
+            new.due_at := null;
+            return new;
+        end if;
+        -- A plain failure counts an attempt, backs off, and is dead in the end.
+        v_attempts := old.attempts + 1;
+        new.attempts := v_attempts;
+        new.lease := old.lease + 1;
+        if new.error is not distinct from old.error then
+            new.error := jsonb_build_object('timestamp', v_now, 'type', 'Error', 'message', 'marked as failed', 'agent_id', coalesce(old.agent, old.session), 'retry_count', v_attempts);
+        end if;
+        if (v_attempts < 3) then
+            new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text);
+        else
+            new.due_at := null;
+            new.finished_at := v_now;
+        end if;
+        new.deadline_at := null;
+        new.started := 0;
+    else
+        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+        new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
+    end if;
+    return new;
+end
+$$;
+
+ALTER FUNCTION gleaner.adapt_jobs() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.adapt_runs() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean;
+    v_attempts integer;
+begin
+    if tg_op = 'INSERT' then
+        new.lease := 0;
+        new.lost := 0;
+        new.started := 0;
+        new.deadline_at := null;
+        new.agent := null;
+        new.session := null;
+        new.attempts := 0;
+        if new.status is null then
+            new.status := 'queued';
+        end if;
+        if new.status in ('queued', 'failed', 'running') then
+            -- A due time in the future is an appointment; otherwise the row has waited since it was created.
+        new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
+            if new.status = 'failed' then
+                -- Written as failed by somebody who knows better: history, not work.
+                new.due_at := null;
+            elsif new.status in ('running') then
+                -- Inserted as already being worked on: the inserter holds it.
+                new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+                -- Taken when the row says so: one inserted with an old lock has lost its holder already.
+                v_now := least(coalesce(new.started_at, v_now), v_now);
+                new.deadline_at := v_now + interval '2 hours';
+                new.due_at := v_now + interval '30 minutes';
+                new.started := 1;
+                new.session := v_session;
+            end if;
+        else
+            new.due_at := null;
+        end if;
+        return new;
+    end if;
+
+    -- Out of reach, always.
+    new.lease := old.lease;
+    new.due_at := old.due_at;
+    new.lost := old.lost;
+    new.started := old.started;
+    new.deadline_at := old.deadline_at;
+    new.agent := old.agent;
+    new.session := old.session;
+    new.attempts := old.attempts;
+
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+
+    if old.status in ('running') then
+        if new.status in ('running') then
+            if coalesce(v_mine, false) then
+                -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+                if (false or new.result is distinct from old.result or new.progress is distinct from old.progress or new.started_at is distinct from old.started_at) and old.due_at - v_now < (interval '30 minutes') / 2 then
+                    new.due_at := greatest(old.due_at, least(v_now + interval '30 minutes', old.deadline_at));
+                end if;
+            else
+                -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
+                new.status := old.status;
+                new.result := old.result;
+                new.progress := old.progress;
+                new.error := old.error;
+                new.worker_id := old.worker_id;
+                new.started_at := old.started_at;
+            end if;
+            return new;
+        end if;
+        if new.status = 'completed' then
+            if v_mine is not true then
+                return null;
+            end if;
+        new.deadline_at := null;
+        new.started := 0;
+            new.completed_at := coalesce(nullif(new.completed_at, old.completed_at), v_now);
+            return new;
+        end if;
+        if new.status = 'cancelled' then
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+            new.completed_at := v_now;
+            return new;
+        end if;
+        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
+        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.status = 'queued') then
+            return null;
+        end if;
+    elsif new.status in ('completed', 'failed') and new.status is distinct from old.status
+          and old.status in ('queued', 'failed') and v_mine then
+        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+        return null;
+    end if;
+
+    if new.status is not distinct from old.status then
+        return new;
+    end if;
+
+    if new.status in ('running') then
+        -- A plain claim.
+        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := v_now + interval '30 minutes';
+        new.deadline_at := v_now + interval '2 hours';
+        new.started := 1;
+        new.agent := null;
+        new.session := v_session;
+    elsif new.status = 'queued' then
+        -- A requeue, or the holder's release.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        if not (old.status in ('running') and v_mine is true) then
+            new.attempts := 0;
+            new.lost := 0;
+        end if;
+        new.due_at := v_now;
+        new.deadline_at := null;
+        new.started := 0;
+        new.completed_at := null;
+    elsif new.status = 'failed' then
+        if old.status in ('completed', 'cancelled') then
+            new.due_at := null;
+            return new;
+        end if;
+        -- A plain failure counts an attempt, backs off, and is dead in the end.
+        v_attempts := old.attempts + 1;
+        new.attempts := v_attempts;
+        new.lease := old.lease + 1;
+        if new.error is not distinct from old.error then
+            new.error := 'marked as failed';
+        end if;
+        if (v_attempts < 3) then
+            new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text);
+        else
+            new.due_at := null;
+            new.completed_at := v_now;
+        end if;
+        new.deadline_at := null;
+        new.started := 0;
+    else
+        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+        new.completed_at := coalesce(nullif(new.completed_at, old.completed_at), v_now);
+    end if;
+    return new;
+end
+$$;
+
+ALTER FUNCTION gleaner.adapt_runs() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_done uuid[];
+begin
+    perform from public.activities as q where q.id = any (p_ids) order by q.id for no key update;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select 'activities', q.id::text, 'assign', gleaner.caller_session(), jsonb_build_object('from', q.sales_id, 'to', p_owner)
+    from public.activities as q
+    where q.id = any (p_ids) and q.sales_id is distinct from p_owner;
+    with changed as (
+        update public.activities as q
+        set sales_id = p_owner,
+            open_at = case when p_owner is null then q.due_at
+                             else gleaner.open_activities(p_owner, q.created_at, q.due_at) end
+        where q.id = any (p_ids) and q.sales_id is distinct from p_owner
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query
+    select u.id,
+           case when u.id = any (v_done) then 'done' when q.id is null then 'gone' else 'already' end,
+           q.processing_status::text
+    from unnest(p_ids) as u (id)
+    left join public.activities as q on q.id = u.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select least(p_first * power(2, least(greatest(p_attempt, 1) - 1, 20)), p_cap)
+           * (1 + 0.2 * (((hashtextextended(p_key, p_attempt) % 1000) + 1000) % 1000) / 1000.0)
+$$;
+
+COMMENT ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) IS 'Wait before the next try: doubling from the first, capped, with a jitter derived from key and attempt.';
+
+CREATE FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_row public.activities;
+begin
+    for v_row in
+        select q.*
+        from public.activities as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.processing_status not in ('raw', 'processing', 'failed') or v_row.due_at is null then
+            return query select v_row.id, 'already', v_row.processing_status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('activities', v_row.id::text, 'bury', gleaner.caller_session(),
+                jsonb_build_object('from', v_row.processing_status, 'reason', p_reason));
+        perform gleaner.rest_activities(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
+        return query select v_row.id, 'done', ('failed')::text;
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from public.activities as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_row public.agent_processing_queue;
+begin
+    for v_row in
+        select q.*
+        from public.agent_processing_queue as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.processing_state not in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) or v_row.due_at is null then
+            return query select v_row.id, 'already', v_row.processing_state::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('dumps', v_row.id::text, 'bury', gleaner.caller_session(),
+                jsonb_build_object('from', v_row.processing_state, 'reason', p_reason));
+        perform gleaner.rest_dumps(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
+        return query select v_row.id, 'done', ('failed'::public.processing_state)::text;
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from public.agent_processing_queue as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_row public.scheduled_actions;
+begin
+    for v_row in
+        select q.*
+        from public.scheduled_actions as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.status not in ('pending', 'processing', 'failed') or v_row.due_at is null then
+            return query select v_row.id, 'already', v_row.status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('followups', v_row.id::text, 'bury', gleaner.caller_session(),
+                jsonb_build_object('from', v_row.status, 'reason', p_reason));
+        perform gleaner.rest_followups(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
+        return query select v_row.id, 'done', ('failed')::text;
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from public.scheduled_actions as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_row gleaner.jobs;
+begin
+    for v_row in
+        select q.*
+        from gleaner.jobs as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.status not in ('ready', 'running', 'failed') or v_row.due_at is null then
+            return query select v_row.id, 'already', v_row.status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('jobs', v_row.id::text, 'bury', gleaner.caller_session(),
+                jsonb_build_object('from', v_row.status, 'reason', p_reason));
+        perform gleaner.rest_jobs(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
+        return query select v_row.id, 'done', ('failed')::text;
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from gleaner.jobs as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_row public.execution_jobs;
+begin
+    for v_row in
+        select q.*
+        from public.execution_jobs as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.status not in ('queued', 'running', 'failed') or v_row.due_at is null then
+            return query select v_row.id, 'already', v_row.status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('runs', v_row.id::text, 'bury', gleaner.caller_session(),
+                jsonb_build_object('from', v_row.status, 'reason', p_reason));
+        perform gleaner.rest_runs(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
+        return query select v_row.id, 'done', ('failed')::text;
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from public.execution_jobs as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.caller_role() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select coalesce(nullif(current_setting('role', true), 'none'), session_user)
+$$;
+
+COMMENT ON FUNCTION gleaner.caller_role() IS 'The database role that really calls, also inside a definer function.';
+
+CREATE FUNCTION gleaner.caller_session() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select coalesce(
+        (claims ->> 'sub') || '/' || coalesce(claims ->> 'session_id', ''),
+        'role:' || coalesce(nullif(current_setting('role', true), 'none'), session_user))
+    from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb) as token (claims)
+$$;
+
+COMMENT ON FUNCTION gleaner.caller_session() IS 'User and sign-in of the caller, or its role where there is no token.';
+
+CREATE FUNCTION gleaner.caller_uid() RETURNS uuid
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::uuid
+$$;
+
+COMMENT ON FUNCTION gleaner.caller_uid() IS 'The signed-in user of the caller''s token; null without one.';
+
+CREATE FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+    v_done uuid[];
+begin
+    -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
+    perform from public.activities as q where q.id = any (p_ids) order by q.id for no key update;
+    with changed as (
+        update public.activities as q
+        set processing_status = 'cancelled',
+            due_at = null,
+            lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+            metadata = case when p_reason is null then q.metadata else jsonb_set(coalesce(q.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', 'Cancelled', 'message', p_reason, 'agent_id', gleaner.caller_session(), 'retry_count', q.attempts)) end,
+deadline_at = null,
+        started = 0,
+        locked_by = null,
+        locked_at = null
+        where q.id = any (p_ids) and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select 'activities', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
+    from unnest(v_done) as d;
+    return query
+    select u.id,
+           case when u.id = any (v_done) then 'done' when q.id is null then 'gone' else 'already' end,
+           q.processing_status::text
+    from unnest(p_ids) as u (id)
+    left join public.activities as q on q.id = u.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_condition text;
+    v_unknown   text;
+    v_ids       uuid[];
+begin
+    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+           string_agg(k, ', ') filter (where not exists (
+               select from pg_attribute as a where a.attrelid = 'public.activities'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
+    into v_condition, v_unknown
+    from jsonb_object_keys(p_match) as k;
+    if v_condition is null then
+        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_activities.';
+    end if;
+    if v_unknown is not null then
+        raise exception 'no such column in public.activities: %', v_unknown using errcode = '42703';
+    end if;
+    execute format(
+        'select coalesce(array_agg(q.id order by q.id), ''{}'') from public.activities as q, jsonb_populate_record(null::public.activities, $1) as m where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null and %s', v_condition)
+    into v_ids using p_match;
+    return query select * from gleaner.cancel_activities(v_ids, p_reason);
+end
+$_$;
+
+ALTER FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+    v_done uuid[];
+begin
+    -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
+    perform from public.agent_processing_queue as q where q.id = any (p_ids) order by q.id for no key update;
+    with changed as (
+        update public.agent_processing_queue as q
+        set processing_state = 'cancelled'::public.processing_state,
+            due_at = null,
+            lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+            error_message = case when p_reason is null then q.error_message else p_reason end,
+            completed_at = v_now,
+deadline_at = null,
+        started = 0
+        where q.id = any (p_ids) and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select 'dumps', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
+    from unnest(v_done) as d;
+    return query
+    select u.id,
+           case when u.id = any (v_done) then 'done' when q.id is null then 'gone' else 'already' end,
+           q.processing_state::text
+    from unnest(p_ids) as u (id)
+    left join public.agent_processing_queue as q on q.id = u.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_condition text;
+    v_unknown   text;
+    v_ids       uuid[];
+begin
+    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+           string_agg(k, ', ') filter (where not exists (
+               select from pg_attribute as a where a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
+    into v_condition, v_unknown
+    from jsonb_object_keys(p_match) as k;
+    if v_condition is null then
+        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_dumps.';
+    end if;
+    if v_unknown is not null then
+        raise exception 'no such column in public.agent_processing_queue: %', v_unknown using errcode = '42703';
+    end if;
+    execute format(
+        'select coalesce(array_agg(q.id order by q.id), ''{}'') from public.agent_processing_queue as q, jsonb_populate_record(null::public.agent_processing_queue, $1) as m where q.processing_state in (''pending''::public.processing_state, ''claimed''::public.processing_state, ''processing''::public.processing_state, ''failed''::public.processing_state) and q.due_at is not null and %s', v_condition)
+    into v_ids using p_match;
+    return query select * from gleaner.cancel_dumps(v_ids, p_reason);
+end
+$_$;
+
+ALTER FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+    v_done uuid[];
+begin
+    -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
+    perform from public.scheduled_actions as q where q.id = any (p_ids) order by q.id for no key update;
+    with changed as (
+        update public.scheduled_actions as q
+        set status = 'cancelled',
+            due_at = null,
+            lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+            error_message = case when p_reason is null then q.error_message else p_reason end,
+            finished_at = v_now,
+deadline_at = null,
+        started = 0
+        where q.id = any (p_ids) and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select 'followups', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
+    from unnest(v_done) as d;
+    return query
+    select u.id,
+           case when u.id = any (v_done) then 'done' when q.id is null then 'gone' else 'already' end,
+           q.status::text
+    from unnest(p_ids) as u (id)
+    left join public.scheduled_actions as q on q.id = u.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_condition text;
+    v_unknown   text;
+    v_ids       uuid[];
+begin
+    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+           string_agg(k, ', ') filter (where not exists (
+               select from pg_attribute as a where a.attrelid = 'public.scheduled_actions'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
+    into v_condition, v_unknown
+    from jsonb_object_keys(p_match) as k;
+    if v_condition is null then
+        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_followups.';
+    end if;
+    if v_unknown is not null then
+        raise exception 'no such column in public.scheduled_actions: %', v_unknown using errcode = '42703';
+    end if;
+    execute format(
+        'select coalesce(array_agg(q.id order by q.id), ''{}'') from public.scheduled_actions as q, jsonb_populate_record(null::public.scheduled_actions, $1) as m where q.status in (''pending'', ''processing'', ''failed'') and q.due_at is not null and %s', v_condition)
+    into v_ids using p_match;
+    return query select * from gleaner.cancel_followups(v_ids, p_reason);
+end
+$_$;
+
+ALTER FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+    v_done bigint[];
+begin
+    -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
+    perform from gleaner.jobs as q where q.id = any (p_ids) order by q.id for no key update;
+    with changed as (
+        update gleaner.jobs as q
+        set status = 'cancelled',
+            due_at = null,
+            lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+            error = case when p_reason is null then q.error else jsonb_build_object('timestamp', v_now, 'type', 'Cancelled', 'message', p_reason, 'agent_id', gleaner.caller_session(), 'retry_count', q.attempts) end,
+            finished_at = v_now,
+deadline_at = null,
+        started = 0
+        where q.id = any (p_ids) and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select 'jobs', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
+    from unnest(v_done) as d;
+    return query
+    select u.id,
+           case when u.id = any (v_done) then 'done' when q.id is null then 'gone' else 'already' end,
+           q.status::text
+    from unnest(p_ids) as u (id)
+    left join gleaner.jobs as q on q.id = u.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_condition text;
+    v_unknown   text;
+    v_ids       bigint[];
+begin
+    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+           string_agg(k, ', ') filter (where not exists (
+               select from pg_attribute as a where a.attrelid = 'gleaner.jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
+    into v_condition, v_unknown
+    from jsonb_object_keys(p_match) as k;
+    if v_condition is null then
+        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_jobs.';
+    end if;
+    if v_unknown is not null then
+        raise exception 'no such column in gleaner.jobs: %', v_unknown using errcode = '42703';
+    end if;
+    execute format(
+        'select coalesce(array_agg(q.id order by q.id), ''{}'') from gleaner.jobs as q, jsonb_populate_record(null::gleaner.jobs, $1) as m where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null and %s', v_condition)
+    into v_ids using p_match;
+    return query select * from gleaner.cancel_jobs(v_ids, p_reason);
+end
+$_$;
+
+ALTER FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+    v_done uuid[];
+begin
+    -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
+    perform from public.execution_jobs as q where q.id = any (p_ids) order by q.id for no key update;
+    with changed as (
+        update public.execution_jobs as q
+        set status = 'cancelled',
+            due_at = null,
+            lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+            error = case when p_reason is null then q.error else p_reason end,
+            completed_at = v_now,
+deadline_at = null,
+        started = 0
+        where q.id = any (p_ids) and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select 'runs', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
+    from unnest(v_done) as d;
+    return query
+    select u.id,
+           case when u.id = any (v_done) then 'done' when q.id is null then 'gone' else 'already' end,
+           q.status::text
+    from unnest(p_ids) as u (id)
+    left join public.execution_jobs as q on q.id = u.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_condition text;
+    v_unknown   text;
+    v_ids       uuid[];
+begin
+    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+           string_agg(k, ', ') filter (where not exists (
+               select from pg_attribute as a where a.attrelid = 'public.execution_jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
+    into v_condition, v_unknown
+    from jsonb_object_keys(p_match) as k;
+    if v_condition is null then
+        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_runs.';
+    end if;
+    if v_unknown is not null then
+        raise exception 'no such column in public.execution_jobs: %', v_unknown using errcode = '42703';
+    end if;
+    execute format(
+        'select coalesce(array_agg(q.id order by q.id), ''{}'') from public.execution_jobs as q, jsonb_populate_record(null::public.execution_jobs, $1) as m where q.status in (''queued'', ''running'', ''failed'') and q.due_at is not null and %s', v_condition)
+    into v_ids using p_match;
+    return query select * from gleaner.cancel_runs(v_ids, p_reason);
+end
+$_$;
+
+ALTER FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
+
+CREATE TABLE public.activities (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    type text DEFAULT 'other'::text NOT NULL,
+    direction text DEFAULT 'inbound'::text,
+    sales_id bigint,
+    contact_id bigint,
+    processing_status text DEFAULT 'raw'::text NOT NULL,
+    raw_data jsonb,
+    processed_data jsonb,
+    metadata jsonb DEFAULT '{}'::jsonb,
+    locked_by uuid,
+    locked_at timestamp with time zone,
+    provider_id uuid,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    progress jsonb,
+    due_at timestamp with time zone DEFAULT now(),
+    open_at timestamp with time zone,
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT activities_direction_check CHECK ((direction = ANY (ARRAY['inbound'::text, 'outbound'::text]))),
+    CONSTRAINT activities_processing_status_check CHECK ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT activities_type_check CHECK ((type = ANY (ARRAY['email'::text, 'call'::text, 'sms'::text, 'meeting'::text, 'note'::text, 'task'::text, 'whatsapp'::text, 'other'::text])))
+);
+
+COMMENT ON TABLE public.activities IS 'Unified event store and work queue: raw, processing, completed, failed, cancelled.';
+
+COMMENT ON COLUMN public.activities.sales_id IS 'Owner; null when the work belongs to nobody (global).';
+
+COMMENT ON COLUMN public.activities.contact_id IS 'The person on the other end; null while unmatched.';
+
+COMMENT ON COLUMN public.activities.raw_data IS '{source_type: url | text, content, subject, sender, format}';
+
+COMMENT ON COLUMN public.activities.processed_data IS '{transcript, summary, facts}; also holds early results while work goes on.';
+
+COMMENT ON COLUMN public.activities.metadata IS 'What the provider said (from, to, call_sid, …), error, recovery_count.';
+
+COMMENT ON COLUMN public.activities.locked_by IS 'Signed-in user (auth.users.id) whose agent holds the row.';
+
+COMMENT ON COLUMN public.activities.locked_at IS 'When that agent took it.';
+
+COMMENT ON COLUMN public.activities.progress IS '{stage, percent, at}: how far the work has come.';
+
+CREATE FUNCTION gleaner.claim_activities(p_agent text, p_limit integer DEFAULT 1, p_owner bigint DEFAULT NULL::bigint, p_classes text[] DEFAULT '{own,global,stale}'::text[], p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.activities
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
+    v_now        timestamptz := clock_timestamp();
+    v_by         timestamptz := v_now + p_early;
+    v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
+    v_session    text        := gleaner.caller_session();
+    v_left       integer     := least(p_limit, 10000);
+    v_total      integer     := 0;
+    v_class      text;
+    v_keys       uuid[];
+    v_odd        boolean[];
+    v_at         timestamptz[];
+    v_lane       integer[];
+    v_fine       uuid[];
+    v_passed     uuid[];
+    v_taken      uuid[] := '{}';
+    v_buried     integer;
+    v_count      integer;
+    v_alone      boolean := false;
+    v_lane_kind  text[];
+    v_lane_class integer[];
+    v_take       integer[];
+    v_floor_at   timestamptz[];
+    v_floor_key  uuid[];
+    v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_activities', true), '')::jsonb, '{}');
+    v_floor      jsonb;
+    v_place      text;
+    v_hidden     boolean := false;
+    v_begun      timestamptz;
+    v_slow       interval;
+    v_row        public.activities;
+    v_reason     text;
+    v_lost       integer;
+    v_kinds      text[] := p_kinds::text[];
+    v_classes    text[] := array(select c from unnest(array['own', 'global', 'stale']) as c where c = any (p_classes));
+    v_refused    boolean := false;
+    v_mended     uuid[];
+    v_holder     uuid;
+begin
+    perform gleaner.require_read_committed();
+    if p_agent = '' then
+        raise exception 'the agent id is empty' using errcode = 'GL002',
+            hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+    p_owner := gleaner.own_activities(p_owner);
+    v_holder := coalesce(p_holder::uuid, gleaner.caller_uid());
+    if v_holder is null and p_owner is not null then
+        select o.user_id into v_holder from public.sales as o where o.id = p_owner;
+    end if;
+
+    if p_request is not null then
+        insert into gleaner.request (queue, id, at) values ('activities', p_request, v_now) on conflict do nothing;
+        if not found then
+            return query
+            select q.*
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join public.activities as q on q.id = k.id::uuid
+            where r.queue = 'activities' and r.id = p_request
+              and q.lease = k.lease and q.processing_status in ('processing')
+            order by k.n;
+            return;
+        end if;
+    end if;
+
+    -- Rows that refused a change a moment ago are stepped over for a while.
+    v_passed := array(select o.key::uuid from gleaner.offender as o where o.queue = 'activities' and o.until > v_now);
+
+    <<passes>>
+    for v_pass in 1 .. 2 loop
+        -- Second pass: nothing was found, but a floor hid part of the line. A floor never reports "empty".
+        if v_pass = 2 then
+            exit when v_total > 0 or not v_hidden;
+            v_floors := '{}';
+        end if;
+
+        <<classes>>
+        foreach v_class in array v_classes || '{shared}'::text[] loop
+            continue when v_class = 'own' and p_owner is null;
+            -- The exact look, owner by owner: needed when policies changed after rows were stamped with them.
+            continue when v_class = 'shared' and ('stale' <> all (p_classes) or not (v_refused or v_total = 0));
+
+            <<fill>>
+            loop
+                exit passes when v_left <= 0 or v_alone;
+                v_begun := clock_timestamp();
+                v_place := v_class || case when v_class = 'own' then ':' || p_owner::text else '' end;
+                v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
+                                then v_floors #> array[v_place, 'lanes'] end;
+                v_hidden := v_hidden or v_floor is not null;
+                if v_class = 'own' then
+            if p_kinds is null then
+                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
+                with recursive kinds as (
+                    (select q.type as kind from public.activities as q
+                     where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
+                    union all
+                    select (select q.type from public.activities as q
+                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
+                            order by q.type limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+            end if;
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
+            into v_lane_kind, v_lane_class
+            from (select k.kind, c.class
+                  from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
+            where exists (
+                select from public.activities as q
+                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                  and q.type = l.kind
+                  and q.due_at <= v_by
+                  and (q.due_at, q.id) > (
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select q.due_at as at, q.id as id
+                            from public.activities as q
+                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                              and q.type = l.kind
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                            order by q.due_at, q.id
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * interval '0', p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
+                into v_keys, v_odd, v_at, v_lane
+                from (
+                    select p.id, p.odd, p.at, l.lane,
+                           p.at + l.class * interval '0' as rank
+                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                    cross join lateral (
+                        select q.id as id, q.due_at as at,
+                               (q.processing_status in ('processing') or q.lost > 0) as odd
+                        from public.activities as q
+                        where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                          and q.type = l.kind
+                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                          and q.id <> all (v_passed)
+                        order by q.due_at, q.id
+                        limit l.take
+                        for no key update skip locked
+                    ) as p
+                    order by rank, p.id
+                    limit v_left
+                ) as p;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+                elsif v_class = 'global' then
+            if p_kinds is null then
+                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
+                with recursive kinds as (
+                    (select q.type as kind from public.activities as q
+                     where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
+                    union all
+                    select (select q.type from public.activities as q
+                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
+                            order by q.type limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+            end if;
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
+            into v_lane_kind, v_lane_class
+            from (select k.kind, c.class
+                  from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
+            where exists (
+                select from public.activities as q
+                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                  and q.type = l.kind
+                  and q.due_at <= v_by
+                  and (q.due_at, q.id) > (
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select q.due_at as at, q.id as id
+                            from public.activities as q
+                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                              and q.type = l.kind
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                            order by q.due_at, q.id
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * interval '0', p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
+                into v_keys, v_odd, v_at, v_lane
+                from (
+                    select p.id, p.odd, p.at, l.lane,
+                           p.at + l.class * interval '0' as rank
+                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                    cross join lateral (
+                        select q.id as id, q.due_at as at,
+                               (q.processing_status in ('processing') or q.lost > 0) as odd
+                        from public.activities as q
+                        where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                          and q.type = l.kind
+                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                          and q.id <> all (v_passed)
+                        order by q.due_at, q.id
+                        limit l.take
+                        for no key update skip locked
+                    ) as p
+                    order by rank, p.id
+                    limit v_left
+                ) as p;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+                elsif v_class = 'stale' then
+            if p_kinds is null then
+                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
+                with recursive kinds as (
+                    (select q.type as kind from public.activities as q
+                     where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
+                    union all
+                    select (select q.type from public.activities as q
+                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
+                            order by q.type limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+            end if;
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
+            into v_lane_kind, v_lane_class
+            from (select k.kind, c.class
+                  from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
+            where exists (
+                select from public.activities as q
+                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                  and q.type = l.kind
+                  and q.open_at <= v_by
+                  and (q.open_at, q.id) > (
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select q.open_at as at, q.id as id
+                            from public.activities as q
+                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                              and q.type = l.kind
+                              and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
+                            order by q.open_at, q.id
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * interval '0', p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
+                into v_keys, v_odd, v_at, v_lane
+                from (
+                    select p.id, p.odd, p.at, l.lane,
+                           p.at + l.class * interval '0' as rank
+                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                    cross join lateral (
+                        select q.id as id, q.open_at as at,
+                               (q.processing_status in ('processing') or q.lost > 0) as odd
+                        from public.activities as q
+                        where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                          and q.type = l.kind
+                          and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
+                          and q.id <> all (v_passed)
+                        order by q.open_at, q.id
+                        limit l.take
+                        for no key update skip locked
+                    ) as p
+                    order by rank, p.id
+                    limit v_left
+                ) as p;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+                    -- open_at only orders the line. Whether the row may be taken is for its owner's row to say, now.
+                    with policy as (
+                        select k.n, k.id,
+                               q.sales_id is not distinct from p_owner or (coalesce(o.allow_remote_processing, false) and q.created_at + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes') <= v_by) as open,
+                               case when coalesce(o.allow_remote_processing, false) then greatest(q.created_at + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes'), q.due_at) end as open_at
+                        from unnest(v_keys) with ordinality as k (id, n)
+                        join public.activities as q on q.id = k.id
+                        left join public.sales as o on o.id = q.sales_id
+                    ), mended as (
+                        -- A refused row gets the time its owner's policy gives it, or it would be read by every claim.
+                        update public.activities as q
+                        set open_at = policy.open_at
+                        from policy
+                        where q.id = policy.id and policy.open is not true
+                        returning q.id as id
+                    )
+                    select coalesce(array_agg(policy.id), '{}')
+                    into v_mended
+                    from policy where policy.open is not true;
+                    if cardinality(v_mended) > 0 then
+                        v_refused := true;
+                        select coalesce(array_agg(v_keys[s] order by s), '{}'), coalesce(array_agg(v_odd[s] order by s), '{}'),
+                               coalesce(array_agg(v_at[s] order by s), '{}'), coalesce(array_agg(v_lane[s] order by s), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from generate_subscripts(v_keys, 1) as s
+                        where v_keys[s] <> all (v_mended);
+                    end if;
+                else
+                    -- Per owner that shares, straight from the owner's own line: exact whatever rows were stamped with.
+                    with recursive fields as (
+                        (select q.sales_id as owner, q.type as kind
+                         from public.activities as q
+                         where q.sales_id is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                         order by q.sales_id, q.type limit 1)
+                        union all
+                        select next.owner, next.kind
+                        from fields
+                        cross join lateral (
+                            select q.sales_id as owner, q.type as kind
+                            from public.activities as q
+                            where q.sales_id is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                              and (q.sales_id, q.type) > (fields.owner, fields.kind)
+                            order by q.sales_id, q.type limit 1
+                        ) as next
+                    ), lanes as (
+                        select f.owner, f.kind, c.class, coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes') as open_after
+                        from (select * from fields limit 2000) as f
+                        join public.sales as o on o.id = f.owner
+                        cross join generate_series(0, 0) as c (class)
+                        where coalesce(o.allow_remote_processing, false) and f.owner is distinct from p_owner
+                          and (p_kinds is null or f.kind = any (p_kinds::text[]))
+                    ), share as (
+                        select greatest(1, ceil(v_left::numeric / greatest(count(*), 1)))::integer as take from lanes
+                    )
+                    select coalesce(array_agg(p.id order by p.at, p.id), '{}'), coalesce(array_agg(p.odd order by p.at, p.id), '{}')
+                    into v_keys, v_odd
+                    from (
+                        select p.*
+                        from lanes
+                        cross join share
+                        cross join lateral (
+                            select q.id as id, q.due_at as at,
+                                   (q.processing_status in ('processing') or q.lost > 0) as odd
+                            from public.activities as q
+                            where q.sales_id = lanes.owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                              and q.type = lanes.kind
+                              and q.due_at <= v_by - lanes.open_after
+                              and q.id <> all (v_passed)
+                            order by q.due_at, q.id
+                            limit share.take
+                            for no key update skip locked
+                        ) as p
+                        order by p.at, p.id
+                        limit v_left
+                    ) as p;
+                    v_at := '{}';
+                end if;
+
+                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
+                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
+                -- twenty times the slow look has passed.
+                v_slow := clock_timestamp() - v_begun;
+                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                    v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
+                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + 20 * v_slow) end,
+                        'lanes', coalesce(v_floor, '{}') || (
+                            select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
+                            from (select distinct on (u.lane) u.lane, u.at, u.id
+                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                  order by u.lane, u.at desc, u.id desc) as f)));
+                    perform set_config('gleaner.floor_activities', v_floors::text, false);
+                end if;
+                exit fill when cardinality(v_keys) = 0;
+
+                v_fine := v_keys;
+                v_buried := 0;
+                if true = any (v_odd) then
+                    v_fine := '{}';
+                    for v_i in 1 .. cardinality(v_keys) loop
+                        if not v_odd[v_i] then
+                            v_fine := v_fine || v_keys[v_i];
+                            continue;
+                        end if;
+                        select q.* into v_row from public.activities as q where q.id = v_keys[v_i];
+                        v_lost := v_row.lost + case when v_row.processing_status in ('processing') and v_row.started >= 1 then 1 else 0 end;
+                        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+                        if v_reason is not null then
+                            perform gleaner.rest_activities(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                            v_buried := v_buried + 1;
+                        elsif v_total = 0 and cardinality(v_fine) = 0 then
+                            -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
+                            v_fine := array[v_keys[v_i]];
+                            v_alone := true;
+                            exit;
+                        else
+                            v_passed := v_passed || v_keys[v_i];
+                        end if;
+                    end loop;
+                end if;
+
+                if cardinality(v_fine) > 0 then
+                    begin
+                        return query
+                        with taken as (
+                update public.activities as q
+                set processing_status = 'processing',
+                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + coalesce(p_hold, interval '5 minutes')) end,
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end),
+                    metadata = case when (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) = 1 then jsonb_set(coalesce(q.metadata, '{}'), '{recovery_count}', to_jsonb(q.lost + 1)) else q.metadata end,
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    locked_by = v_holder,
+                    locked_at = v_now
+                where q.id = any (v_fine)
+                            returning q.*
+                        )
+                        select taken.*
+                        from taken
+                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
+                        order by k.n;
+                        get diagnostics v_count = row_count;
+                    exception when integrity_constraint_violation or data_exception or raise_exception then
+                        v_count := -1;
+                    end;
+                    if v_count < cardinality(v_fine) then
+                        -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
+                        -- One by one, so that the others are worked, and the offender is noted.
+                        for v_i in 1 .. cardinality(v_fine) loop
+                            if v_count > 0 and exists (select from public.activities as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                                continue;
+                            end if;
+                            v_reason := 'a trigger swallowed the claim';
+                            begin
+                                return query
+                update public.activities as q
+                set processing_status = 'processing',
+                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + coalesce(p_hold, interval '5 minutes')) end,
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end),
+                    metadata = case when (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) = 1 then jsonb_set(coalesce(q.metadata, '{}'), '{recovery_count}', to_jsonb(q.lost + 1)) else q.metadata end,
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    locked_by = v_holder,
+                    locked_at = v_now
+                where q.id = any (array[v_fine[v_i]])
+                                returning q.*;
+                                get diagnostics v_buried = row_count;
+                            exception when integrity_constraint_violation or data_exception or raise_exception then
+                                v_buried := 0;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_buried = 1 then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                            else
+                                v_passed := v_passed || v_fine[v_i];
+                                insert into gleaner.offender as o (queue, key, until, reason)
+                                values ('activities', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
+                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
+                        end loop;
+                        v_buried := 1;
+                    else
+                        v_taken := v_taken || v_fine;
+                        v_total := v_total + v_count;
+                        v_left := v_left - v_count;
+                    end if;
+                end if;
+                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0;
+            end loop;
+        end loop;
+    end loop;
+
+    if v_total = 0 and v_hidden then
+        perform set_config('gleaner.floor_activities', '', false);
+    end if;
+    if p_request is not null and v_total > 0 then
+        update gleaner.request as r
+        set keys = v_taken::text[],
+            leases = array(select q.lease
+                           from unnest(v_taken) with ordinality as k (id, n)
+                           join public.activities as q on q.id = k.id
+                           order by k.n)
+        where r.queue = 'activities' and r.id = p_request;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner bigint, p_classes text[], p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) OWNER TO gleaner_engine;
+
+CREATE TABLE public.agent_processing_queue (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    dump_id uuid NOT NULL,
+    basket_id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    processing_state public.processing_state DEFAULT 'pending'::public.processing_state,
+    claimed_at timestamp with time zone,
+    claimed_by text,
+    completed_at timestamp with time zone,
+    attempts integer DEFAULT 0,
+    error_message text,
+    created_at timestamp with time zone DEFAULT now(),
+    progress jsonb,
+    result jsonb,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text
+);
+
+COMMENT ON TABLE public.agent_processing_queue IS 'Work queue of dumps: pending, claimed, processing, completed, failed, cancelled.';
+
+COMMENT ON COLUMN public.agent_processing_queue.attempts IS 'Failures so far; a claim that is given back does not count.';
+
+COMMENT ON COLUMN public.agent_processing_queue.progress IS '{stage, percent, at}: how far the work has come.';
+
+COMMENT ON COLUMN public.agent_processing_queue.result IS 'Early results while work goes on, then the final ones.';
+
+CREATE FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.agent_processing_queue
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
+    v_now        timestamptz := clock_timestamp();
+    v_by         timestamptz := v_now + p_early;
+    v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
+    v_session    text        := gleaner.caller_session();
+    v_left       integer     := least(p_limit, 10000);
+    v_total      integer     := 0;
+    v_class      text;
+    v_keys       uuid[];
+    v_odd        boolean[];
+    v_at         timestamptz[];
+    v_lane       integer[];
+    v_fine       uuid[];
+    v_passed     uuid[];
+    v_taken      uuid[] := '{}';
+    v_buried     integer;
+    v_count      integer;
+    v_alone      boolean := false;
+    v_lane_kind  text[];
+    v_lane_class integer[];
+    v_take       integer[];
+    v_floor_at   timestamptz[];
+    v_floor_key  uuid[];
+    v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_dumps', true), '')::jsonb, '{}');
+    v_floor      jsonb;
+    v_place      text;
+    v_hidden     boolean := false;
+    v_begun      timestamptz;
+    v_slow       interval;
+    v_row        public.agent_processing_queue;
+    v_reason     text;
+    v_lost       integer;
+    v_classes    text[] := '{global}';
+    v_holder     text;
+begin
+    perform gleaner.require_read_committed();
+    if p_agent = '' then
+        raise exception 'the agent id is empty' using errcode = 'GL002',
+            hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+    v_holder := coalesce(p_holder, p_agent);
+
+    if p_request is not null then
+        insert into gleaner.request (queue, id, at) values ('dumps', p_request, v_now) on conflict do nothing;
+        if not found then
+            return query
+            select q.*
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join public.agent_processing_queue as q on q.id = k.id::uuid
+            where r.queue = 'dumps' and r.id = p_request
+              and q.lease = k.lease and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state)
+            order by k.n;
+            return;
+        end if;
+    end if;
+
+    -- Rows that refused a change a moment ago are stepped over for a while.
+    v_passed := array(select o.key::uuid from gleaner.offender as o where o.queue = 'dumps' and o.until > v_now);
+
+    <<passes>>
+    for v_pass in 1 .. 2 loop
+        -- Second pass: nothing was found, but a floor hid part of the line. A floor never reports "empty".
+        if v_pass = 2 then
+            exit when v_total > 0 or not v_hidden;
+            v_floors := '{}';
+        end if;
+
+        <<classes>>
+        foreach v_class in array v_classes loop
+
+            <<fill>>
+            loop
+                exit passes when v_left <= 0 or v_alone;
+                v_begun := clock_timestamp();
+                v_place := v_class;
+                v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
+                                then v_floors #> array[v_place, 'lanes'] end;
+                v_hidden := v_hidden or v_floor is not null;
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg(''::text order by l.class), '{}'),
+                   coalesce(array_agg(l.class order by l.class), '{}')
+            into v_lane_kind, v_lane_class
+            from (select c.class
+                  from generate_series(0, 0) as c (class)) as l
+            where exists (
+                select from public.agent_processing_queue as q
+                where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+                  and q.due_at <= v_by
+                  and (q.due_at, q.id) > (
+                      coalesce((v_floor #>> array[l.class::text, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select q.due_at as at, q.id as id
+                            from public.agent_processing_queue as q
+                            where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                            order by q.due_at, q.id
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * interval '0', p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
+                into v_keys, v_odd, v_at, v_lane
+                from (
+                    select p.id, p.odd, p.at, l.lane,
+                           p.at + l.class * interval '0' as rank
+                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                    cross join lateral (
+                        select q.id as id, q.due_at as at,
+                               (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or q.lost > 0) as odd
+                        from public.agent_processing_queue as q
+                        where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                          and q.id <> all (v_passed)
+                        order by q.due_at, q.id
+                        limit l.take
+                        for no key update skip locked
+                    ) as p
+                    order by rank, p.id
+                    limit v_left
+                ) as p;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+
+                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
+                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
+                -- twenty times the slow look has passed.
+                v_slow := clock_timestamp() - v_begun;
+                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                    v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
+                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + 20 * v_slow) end,
+                        'lanes', coalesce(v_floor, '{}') || (
+                            select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
+                            from (select distinct on (u.lane) u.lane, u.at, u.id
+                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                  order by u.lane, u.at desc, u.id desc) as f)));
+                    perform set_config('gleaner.floor_dumps', v_floors::text, false);
+                end if;
+                exit fill when cardinality(v_keys) = 0;
+
+                v_fine := v_keys;
+                v_buried := 0;
+                if true = any (v_odd) then
+                    v_fine := '{}';
+                    for v_i in 1 .. cardinality(v_keys) loop
+                        if not v_odd[v_i] then
+                            v_fine := v_fine || v_keys[v_i];
+                            continue;
+                        end if;
+                        select q.* into v_row from public.agent_processing_queue as q where q.id = v_keys[v_i];
+                        v_lost := v_row.lost + case when v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and v_row.started >= 1 then 1 else 0 end;
+                        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+                        if v_reason is not null then
+                            perform gleaner.rest_dumps(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                            v_buried := v_buried + 1;
+                        elsif v_total = 0 and cardinality(v_fine) = 0 then
+                            -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
+                            v_fine := array[v_keys[v_i]];
+                            v_alone := true;
+                            exit;
+                        else
+                            v_passed := v_passed || v_keys[v_i];
+                        end if;
+                    end loop;
+                end if;
+
+                if cardinality(v_fine) > 0 then
+                    begin
+                        return query
+                        with taken as (
+                update public.agent_processing_queue as q
+                set processing_state = 'claimed'::public.processing_state,
+                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '30 minutes',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    claimed_by = v_holder,
+                    claimed_at = v_now
+                where q.id = any (v_fine)
+                            returning q.*
+                        )
+                        select taken.*
+                        from taken
+                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
+                        order by k.n;
+                        get diagnostics v_count = row_count;
+                    exception when integrity_constraint_violation or data_exception or raise_exception then
+                        v_count := -1;
+                    end;
+                    if v_count < cardinality(v_fine) then
+                        -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
+                        -- One by one, so that the others are worked, and the offender is noted.
+                        for v_i in 1 .. cardinality(v_fine) loop
+                            if v_count > 0 and exists (select from public.agent_processing_queue as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                                continue;
+                            end if;
+                            v_reason := 'a trigger swallowed the claim';
+                            begin
+                                return query
+                update public.agent_processing_queue as q
+                set processing_state = 'claimed'::public.processing_state,
+                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '30 minutes',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    claimed_by = v_holder,
+                    claimed_at = v_now
+                where q.id = any (array[v_fine[v_i]])
+                                returning q.*;
+                                get diagnostics v_buried = row_count;
+                            exception when integrity_constraint_violation or data_exception or raise_exception then
+                                v_buried := 0;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_buried = 1 then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                            else
+                                v_passed := v_passed || v_fine[v_i];
+                                insert into gleaner.offender as o (queue, key, until, reason)
+                                values ('dumps', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
+                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
+                        end loop;
+                        v_buried := 1;
+                    else
+                        v_taken := v_taken || v_fine;
+                        v_total := v_total + v_count;
+                        v_left := v_left - v_count;
+                    end if;
+                end if;
+                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0;
+            end loop;
+        end loop;
+    end loop;
+
+    if v_total = 0 and v_hidden then
+        perform set_config('gleaner.floor_dumps', '', false);
+    end if;
+    if p_request is not null and v_total > 0 then
+        update gleaner.request as r
+        set keys = v_taken::text[],
+            leases = array(select q.lease
+                           from unnest(v_taken) with ordinality as k (id, n)
+                           join public.agent_processing_queue as q on q.id = k.id
+                           order by k.n)
+        where r.queue = 'dumps' and r.id = p_request;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) OWNER TO gleaner_engine;
+
+CREATE TABLE public.scheduled_actions (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    prospect_id character varying(255) NOT NULL,
+    action_type text DEFAULT 'follow_up'::text NOT NULL,
+    scheduled_for timestamp with time zone NOT NULL,
+    status character varying(20) DEFAULT 'pending'::character varying NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    started_processing_at timestamp with time zone,
+    executed_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    cancelled_reason text,
+    error_message text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT scheduled_actions_status_check CHECK (((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying, 'executed'::character varying, 'cancelled'::character varying, 'failed'::character varying])::text[])))
+);
+
+COMMENT ON TABLE public.scheduled_actions IS 'Work queue of follow-ups: pending, processing, executed, cancelled, failed.';
+
+COMMENT ON COLUMN public.scheduled_actions.prospect_id IS 'Whom it is for; a reply from that person calls it off.';
+
+COMMENT ON COLUMN public.scheduled_actions.scheduled_for IS 'When it is meant to happen.';
+
+COMMENT ON COLUMN public.scheduled_actions.started_processing_at IS 'When a worker took it.';
+
+COMMENT ON COLUMN public.scheduled_actions.executed_at IS 'When it was done; null for what was called off or given up.';
+
+COMMENT ON COLUMN public.scheduled_actions.finished_at IS 'When it ended, in whatever way.';
+
+CREATE FUNCTION gleaner.claim_followups(p_agent text, p_limit integer DEFAULT 1, p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF public.scheduled_actions
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
+    v_now        timestamptz := clock_timestamp();
+    v_by         timestamptz := v_now + p_early;
+    v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
+    v_session    text        := gleaner.caller_session();
+    v_left       integer     := least(p_limit, 10000);
+    v_total      integer     := 0;
+    v_class      text;
+    v_keys       uuid[];
+    v_odd        boolean[];
+    v_at         timestamptz[];
+    v_lane       integer[];
+    v_fine       uuid[];
+    v_passed     uuid[];
+    v_taken      uuid[] := '{}';
+    v_buried     integer;
+    v_count      integer;
+    v_alone      boolean := false;
+    v_lane_kind  text[];
+    v_lane_class integer[];
+    v_take       integer[];
+    v_floor_at   timestamptz[];
+    v_floor_key  uuid[];
+    v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_followups', true), '')::jsonb, '{}');
+    v_floor      jsonb;
+    v_place      text;
+    v_hidden     boolean := false;
+    v_begun      timestamptz;
+    v_slow       interval;
+    v_row        public.scheduled_actions;
+    v_reason     text;
+    v_lost       integer;
+    v_kinds      text[] := p_kinds::text[];
+    v_classes    text[] := '{global}';
+begin
+    perform gleaner.require_read_committed();
+    if p_agent = '' then
+        raise exception 'the agent id is empty' using errcode = 'GL002',
+            hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+
+    if p_request is not null then
+        insert into gleaner.request (queue, id, at) values ('followups', p_request, v_now) on conflict do nothing;
+        if not found then
+            return query
+            select q.*
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join public.scheduled_actions as q on q.id = k.id::uuid
+            where r.queue = 'followups' and r.id = p_request
+              and q.lease = k.lease and q.status in ('processing')
+            order by k.n;
+            return;
+        end if;
+    end if;
+
+    -- Rows that refused a change a moment ago are stepped over for a while.
+    v_passed := array(select o.key::uuid from gleaner.offender as o where o.queue = 'followups' and o.until > v_now);
+
+    <<passes>>
+    for v_pass in 1 .. 2 loop
+        -- Second pass: nothing was found, but a floor hid part of the line. A floor never reports "empty".
+        if v_pass = 2 then
+            exit when v_total > 0 or not v_hidden;
+            v_floors := '{}';
+        end if;
+
+        <<classes>>
+        foreach v_class in array v_classes loop
+
+            <<fill>>
+            loop
+                exit passes when v_left <= 0 or v_alone;
+                v_begun := clock_timestamp();
+                v_place := v_class;
+                v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
+                                then v_floors #> array[v_place, 'lanes'] end;
+                v_hidden := v_hidden or v_floor is not null;
+            if p_kinds is null then
+                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
+                with recursive kinds as (
+                    (select q.action_type as kind from public.scheduled_actions as q
+                     where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null order by q.action_type limit 1)
+                    union all
+                    select (select q.action_type from public.scheduled_actions as q
+                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and q.action_type > kinds.kind
+                            order by q.action_type limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+            end if;
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
+            into v_lane_kind, v_lane_class
+            from (select k.kind, c.class
+                  from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
+            where exists (
+                select from public.scheduled_actions as q
+                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+                  and q.action_type = l.kind
+                  and q.due_at <= v_by
+                  and (q.due_at, q.id) > (
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select q.due_at as at, q.id as id
+                            from public.scheduled_actions as q
+                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+                              and q.action_type = l.kind
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                            order by q.due_at, q.id
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * interval '0', p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
+                into v_keys, v_odd, v_at, v_lane
+                from (
+                    select p.id, p.odd, p.at, l.lane,
+                           p.at + l.class * interval '0' as rank
+                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                    cross join lateral (
+                        select q.id as id, q.due_at as at,
+                               (q.status in ('processing') or q.lost > 0) as odd
+                        from public.scheduled_actions as q
+                        where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+                          and q.action_type = l.kind
+                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                          and q.id <> all (v_passed)
+                        order by q.due_at, q.id
+                        limit l.take
+                        for no key update skip locked
+                    ) as p
+                    order by rank, p.id
+                    limit v_left
+                ) as p;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+
+                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
+                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
+                -- twenty times the slow look has passed.
+                v_slow := clock_timestamp() - v_begun;
+                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                    v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
+                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + 20 * v_slow) end,
+                        'lanes', coalesce(v_floor, '{}') || (
+                            select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
+                            from (select distinct on (u.lane) u.lane, u.at, u.id
+                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                  order by u.lane, u.at desc, u.id desc) as f)));
+                    perform set_config('gleaner.floor_followups', v_floors::text, false);
+                end if;
+                exit fill when cardinality(v_keys) = 0;
+
+                v_fine := v_keys;
+                v_buried := 0;
+                if true = any (v_odd) then
+                    v_fine := '{}';
+                    for v_i in 1 .. cardinality(v_keys) loop
+                        if not v_odd[v_i] then
+                            v_fine := v_fine || v_keys[v_i];
+                            continue;
+                        end if;
+                        select q.* into v_row from public.scheduled_actions as q where q.id = v_keys[v_i];
+                        v_lost := v_row.lost + case when v_row.status in ('processing') and v_row.started >= 1 then 1 else 0 end;
+                        v_reason := case when v_row.status in ('processing') and v_row.started = 2 then 'outcome unknown: the lease ran out after the work had begun' when v_lost >= 3 then format('lost %s leases', v_lost) end;
+                        if v_reason is not null then
+                            perform gleaner.rest_followups(v_row, v_reason, case when v_row.started = 2 then 'OutcomeUnknown' else 'Poison' end, v_row.attempts, v_lost);
+                            v_buried := v_buried + 1;
+                        elsif v_total = 0 and cardinality(v_fine) = 0 then
+                            -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
+                            v_fine := array[v_keys[v_i]];
+                            v_alone := true;
+                            exit;
+                        else
+                            v_passed := v_passed || v_keys[v_i];
+                        end if;
+                    end loop;
+                end if;
+
+                if cardinality(v_fine) > 0 then
+                    begin
+                        return query
+                        with taken as (
+                update public.scheduled_actions as q
+                set status = 'processing',
+                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '15 minutes',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('processing') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    started_processing_at = v_now
+                where q.id = any (v_fine)
+                            returning q.*
+                        )
+                        select taken.*
+                        from taken
+                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
+                        order by k.n;
+                        get diagnostics v_count = row_count;
+                    exception when integrity_constraint_violation or data_exception or raise_exception then
+                        v_count := -1;
+                    end;
+                    if v_count < cardinality(v_fine) then
+                        -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
+                        -- One by one, so that the others are worked, and the offender is noted.
+                        for v_i in 1 .. cardinality(v_fine) loop
+                            if v_count > 0 and exists (select from public.scheduled_actions as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                                continue;
+                            end if;
+                            v_reason := 'a trigger swallowed the claim';
+                            begin
+                                return query
+                update public.scheduled_actions as q
+                set status = 'processing',
+                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '15 minutes',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('processing') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    started_processing_at = v_now
+                where q.id = any (array[v_fine[v_i]])
+                                returning q.*;
+                                get diagnostics v_buried = row_count;
+                            exception when integrity_constraint_violation or data_exception or raise_exception then
+                                v_buried := 0;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_buried = 1 then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                            else
+                                v_passed := v_passed || v_fine[v_i];
+                                insert into gleaner.offender as o (queue, key, until, reason)
+                                values ('followups', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
+                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
+                        end loop;
+                        v_buried := 1;
+                    else
+                        v_taken := v_taken || v_fine;
+                        v_total := v_total + v_count;
+                        v_left := v_left - v_count;
+                    end if;
+                end if;
+                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0;
+            end loop;
+        end loop;
+    end loop;
+
+    if v_total = 0 and v_hidden then
+        perform set_config('gleaner.floor_followups', '', false);
+    end if;
+    if p_request is not null and v_total > 0 then
+        update gleaner.request as r
+        set keys = v_taken::text[],
+            leases = array(select q.lease
+                           from unnest(v_taken) with ordinality as k (id, n)
+                           join public.scheduled_actions as q on q.id = k.id
+                           order by k.n)
+        where r.queue = 'followups' and r.id = p_request;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) OWNER TO gleaner_engine;
+
+CREATE TABLE gleaner.jobs (
+    id bigint NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    priority smallint DEFAULT 0 NOT NULL,
+    status text DEFAULT 'ready'::text NOT NULL,
+    kind text DEFAULT 'default'::text NOT NULL,
+    unique_key text,
+    agent text,
+    session text,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    progress jsonb,
+    result jsonb,
+    error jsonb,
+    CONSTRAINT jobs_status_known CHECK ((status = ANY (ARRAY['ready'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='1');
+
+COMMENT ON TABLE gleaner.jobs IS 'The built-in queue: any kind of work, for programs without a table of their own.';
+
+COMMENT ON COLUMN gleaner.jobs.priority IS 'Classes 2 (most urgent), 1, 0 and -1; anything beyond falls into the nearest.';
+
+COMMENT ON COLUMN gleaner.jobs.unique_key IS 'No two waiting jobs share one; a running job does not stand in the way.';
+
+CREATE FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer DEFAULT 1, p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF gleaner.jobs
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
+    v_now        timestamptz := clock_timestamp();
+    v_by         timestamptz := v_now + p_early;
+    v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
+    v_session    text        := gleaner.caller_session();
+    v_left       integer     := least(p_limit, 10000);
+    v_total      integer     := 0;
+    v_class      text;
+    v_keys       bigint[];
+    v_odd        boolean[];
+    v_at         timestamptz[];
+    v_lane       integer[];
+    v_fine       bigint[];
+    v_passed     bigint[];
+    v_taken      bigint[] := '{}';
+    v_buried     integer;
+    v_count      integer;
+    v_alone      boolean := false;
+    v_lane_kind  text[];
+    v_lane_class integer[];
+    v_take       integer[];
+    v_floor_at   timestamptz[];
+    v_floor_key  bigint[];
+    v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_jobs', true), '')::jsonb, '{}');
+    v_floor      jsonb;
+    v_place      text;
+    v_hidden     boolean := false;
+    v_begun      timestamptz;
+    v_slow       interval;
+    v_row        gleaner.jobs;
+    v_reason     text;
+    v_lost       integer;
+    v_kinds      text[] := p_kinds::text[];
+    v_classes    text[] := '{global}';
+begin
+    perform gleaner.require_read_committed();
+    if p_agent = '' then
+        raise exception 'the agent id is empty' using errcode = 'GL002',
+            hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+
+    if p_request is not null then
+        insert into gleaner.request (queue, id, at) values ('jobs', p_request, v_now) on conflict do nothing;
+        if not found then
+            return query
+            select q.*
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join gleaner.jobs as q on q.id = k.id::bigint
+            where r.queue = 'jobs' and r.id = p_request
+              and q.lease = k.lease and q.status in ('running')
+            order by k.n;
+            return;
+        end if;
+    end if;
+
+    -- Rows that refused a change a moment ago are stepped over for a while.
+    v_passed := array(select o.key::bigint from gleaner.offender as o where o.queue = 'jobs' and o.until > v_now);
+
+    <<passes>>
+    for v_pass in 1 .. 2 loop
+        -- Second pass: nothing was found, but a floor hid part of the line. A floor never reports "empty".
+        if v_pass = 2 then
+            exit when v_total > 0 or not v_hidden;
+            v_floors := '{}';
+        end if;
+
+        <<classes>>
+        foreach v_class in array v_classes loop
+
+            <<fill>>
+            loop
+                exit passes when v_left <= 0 or v_alone;
+                v_begun := clock_timestamp();
+                v_place := v_class;
+                v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
+                                then v_floors #> array[v_place, 'lanes'] end;
+                v_hidden := v_hidden or v_floor is not null;
+            if p_kinds is null then
+                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
+                with recursive kinds as (
+                    (select q.kind as kind from gleaner.jobs as q
+                     where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by q.kind limit 1)
+                    union all
+                    select (select q.kind from gleaner.jobs as q
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind > kinds.kind
+                            order by q.kind limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+            end if;
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
+            into v_lane_kind, v_lane_class
+            from (select k.kind, c.class
+                  from unnest(v_kinds) as k (kind) cross join generate_series(0, 3) as c (class)) as l
+            where exists (
+                select from gleaner.jobs as q
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                  and q.kind = l.kind
+                  and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
+                  and q.due_at <= v_by
+                  and (q.due_at, q.id) > (
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::bigint, (-9223372036854775808)::bigint)));
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::bigint, (-9223372036854775808)::bigint) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select q.due_at as at, q.id as id
+                            from gleaner.jobs as q
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                              and q.kind = l.kind
+                              and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                            order by q.due_at, q.id
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * interval '10 minutes', p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
+                into v_keys, v_odd, v_at, v_lane
+                from (
+                    select p.id, p.odd, p.at, l.lane,
+                           p.at + l.class * interval '10 minutes' as rank
+                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                    cross join lateral (
+                        select q.id as id, q.due_at as at,
+                               (q.status in ('running') or q.lost > 0) as odd
+                        from gleaner.jobs as q
+                        where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                          and q.kind = l.kind
+                          and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
+                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                          and q.id <> all (v_passed)
+                        order by q.due_at, q.id
+                        limit l.take
+                        for no key update skip locked
+                    ) as p
+                    order by rank, p.id
+                    limit v_left
+                ) as p;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+
+                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
+                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
+                -- twenty times the slow look has passed.
+                v_slow := clock_timestamp() - v_begun;
+                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                    v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
+                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + 20 * v_slow) end,
+                        'lanes', coalesce(v_floor, '{}') || (
+                            select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
+                            from (select distinct on (u.lane) u.lane, u.at, u.id
+                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                  order by u.lane, u.at desc, u.id desc) as f)));
+                    perform set_config('gleaner.floor_jobs', v_floors::text, false);
+                end if;
+                exit fill when cardinality(v_keys) = 0;
+
+                v_fine := v_keys;
+                v_buried := 0;
+                if true = any (v_odd) then
+                    v_fine := '{}';
+                    for v_i in 1 .. cardinality(v_keys) loop
+                        if not v_odd[v_i] then
+                            v_fine := v_fine || v_keys[v_i];
+                            continue;
+                        end if;
+                        select q.* into v_row from gleaner.jobs as q where q.id = v_keys[v_i];
+                        v_lost := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
+                        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+                        if v_reason is not null then
+                            perform gleaner.rest_jobs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                            v_buried := v_buried + 1;
+                        elsif v_total = 0 and cardinality(v_fine) = 0 then
+                            -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
+                            v_fine := array[v_keys[v_i]];
+                            v_alone := true;
+                            exit;
+                        else
+                            v_passed := v_passed || v_keys[v_i];
+                        end if;
+                    end loop;
+                end if;
+
+                if cardinality(v_fine) > 0 then
+                    begin
+                        return query
+                        with taken as (
+                update gleaner.jobs as q
+                set status = 'running',
+                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '1 hour',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session
+                where q.id = any (v_fine)
+                            returning q.*
+                        )
+                        select taken.*
+                        from taken
+                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
+                        order by k.n;
+                        get diagnostics v_count = row_count;
+                    exception when integrity_constraint_violation or data_exception or raise_exception then
+                        v_count := -1;
+                    end;
+                    if v_count < cardinality(v_fine) then
+                        -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
+                        -- One by one, so that the others are worked, and the offender is noted.
+                        for v_i in 1 .. cardinality(v_fine) loop
+                            if v_count > 0 and exists (select from gleaner.jobs as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                                continue;
+                            end if;
+                            v_reason := 'a trigger swallowed the claim';
+                            begin
+                                return query
+                update gleaner.jobs as q
+                set status = 'running',
+                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '1 hour',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session
+                where q.id = any (array[v_fine[v_i]])
+                                returning q.*;
+                                get diagnostics v_buried = row_count;
+                            exception when integrity_constraint_violation or data_exception or raise_exception then
+                                v_buried := 0;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_buried = 1 then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                            else
+                                v_passed := v_passed || v_fine[v_i];
+                                insert into gleaner.offender as o (queue, key, until, reason)
+                                values ('jobs', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
+                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
+                        end loop;
+                        v_buried := 1;
+                    else
+                        v_taken := v_taken || v_fine;
+                        v_total := v_total + v_count;
+                        v_left := v_left - v_count;
+                    end if;
+                end if;
+                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0;
+            end loop;
+        end loop;
+    end loop;
+
+    if v_total = 0 and v_hidden then
+        perform set_config('gleaner.floor_jobs', '', false);
+    end if;
+    if p_request is not null and v_total > 0 then
+        update gleaner.request as r
+        set keys = v_taken::text[],
+            leases = array(select q.lease
+                           from unnest(v_taken) with ordinality as k (id, n)
+                           join gleaner.jobs as q on q.id = k.id
+                           order by k.n)
+        where r.queue = 'jobs' and r.id = p_request;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) OWNER TO gleaner_engine;
+
+CREATE TABLE public.execution_jobs (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    status text DEFAULT 'queued'::text NOT NULL,
+    recording_id text,
+    csv_data text,
+    config jsonb DEFAULT '{}'::jsonb NOT NULL,
+    worker_id text,
+    started_at timestamp with time zone,
+    completed_at timestamp with time zone,
+    result jsonb,
+    progress jsonb,
+    error text,
+    version integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT execution_jobs_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'cancelled'::text])))
+);
+
+COMMENT ON TABLE public.execution_jobs IS 'Work queue of test runs: queued, running, completed, failed, cancelled.';
+
+COMMENT ON COLUMN public.execution_jobs.worker_id IS 'Who runs it; given by the worker.';
+
+COMMENT ON COLUMN public.execution_jobs.version IS 'Grows with every change of status, so that a claim by version fails when anybody was quicker.';
+
+COMMENT ON COLUMN public.execution_jobs.updated_at IS 'The database''s time of the last change; a claim may compare it like a version.';
+
+CREATE FUNCTION gleaner.claim_runs(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.execution_jobs
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
+    v_now        timestamptz := clock_timestamp();
+    v_by         timestamptz := v_now + p_early;
+    v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
+    v_session    text        := gleaner.caller_session();
+    v_left       integer     := least(p_limit, 10000);
+    v_total      integer     := 0;
+    v_class      text;
+    v_keys       uuid[];
+    v_odd        boolean[];
+    v_at         timestamptz[];
+    v_lane       integer[];
+    v_fine       uuid[];
+    v_passed     uuid[];
+    v_taken      uuid[] := '{}';
+    v_buried     integer;
+    v_count      integer;
+    v_alone      boolean := false;
+    v_lane_kind  text[];
+    v_lane_class integer[];
+    v_take       integer[];
+    v_floor_at   timestamptz[];
+    v_floor_key  uuid[];
+    v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_runs', true), '')::jsonb, '{}');
+    v_floor      jsonb;
+    v_place      text;
+    v_hidden     boolean := false;
+    v_begun      timestamptz;
+    v_slow       interval;
+    v_row        public.execution_jobs;
+    v_reason     text;
+    v_lost       integer;
+    v_classes    text[] := '{global}';
+    v_holder     text;
+begin
+    perform gleaner.require_read_committed();
+    if p_agent = '' then
+        raise exception 'the agent id is empty' using errcode = 'GL002',
+            hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+    v_holder := coalesce(p_holder, p_agent);
+
+    if p_request is not null then
+        insert into gleaner.request (queue, id, at) values ('runs', p_request, v_now) on conflict do nothing;
+        if not found then
+            return query
+            select q.*
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join public.execution_jobs as q on q.id = k.id::uuid
+            where r.queue = 'runs' and r.id = p_request
+              and q.lease = k.lease and q.status in ('running')
+            order by k.n;
+            return;
+        end if;
+    end if;
+
+    -- Rows that refused a change a moment ago are stepped over for a while.
+    v_passed := array(select o.key::uuid from gleaner.offender as o where o.queue = 'runs' and o.until > v_now);
+
+    <<passes>>
+    for v_pass in 1 .. 2 loop
+        -- Second pass: nothing was found, but a floor hid part of the line. A floor never reports "empty".
+        if v_pass = 2 then
+            exit when v_total > 0 or not v_hidden;
+            v_floors := '{}';
+        end if;
+
+        <<classes>>
+        foreach v_class in array v_classes loop
+
+            <<fill>>
+            loop
+                exit passes when v_left <= 0 or v_alone;
+                v_begun := clock_timestamp();
+                v_place := v_class;
+                v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
+                                then v_floors #> array[v_place, 'lanes'] end;
+                v_hidden := v_hidden or v_floor is not null;
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg(''::text order by l.class), '{}'),
+                   coalesce(array_agg(l.class order by l.class), '{}')
+            into v_lane_kind, v_lane_class
+            from (select c.class
+                  from generate_series(0, 0) as c (class)) as l
+            where exists (
+                select from public.execution_jobs as q
+                where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+                  and q.due_at <= v_by
+                  and (q.due_at, q.id) > (
+                      coalesce((v_floor #>> array[l.class::text, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select q.due_at as at, q.id as id
+                            from public.execution_jobs as q
+                            where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                            order by q.due_at, q.id
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * interval '0', p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
+                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
+                into v_keys, v_odd, v_at, v_lane
+                from (
+                    select p.id, p.odd, p.at, l.lane,
+                           p.at + l.class * interval '0' as rank
+                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                    cross join lateral (
+                        select q.id as id, q.due_at as at,
+                               (q.status in ('running') or q.lost > 0) as odd
+                        from public.execution_jobs as q
+                        where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                          and q.id <> all (v_passed)
+                        order by q.due_at, q.id
+                        limit l.take
+                        for no key update skip locked
+                    ) as p
+                    order by rank, p.id
+                    limit v_left
+                ) as p;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+
+                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
+                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
+                -- twenty times the slow look has passed.
+                v_slow := clock_timestamp() - v_begun;
+                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                    v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
+                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + 20 * v_slow) end,
+                        'lanes', coalesce(v_floor, '{}') || (
+                            select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
+                            from (select distinct on (u.lane) u.lane, u.at, u.id
+                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                  order by u.lane, u.at desc, u.id desc) as f)));
+                    perform set_config('gleaner.floor_runs', v_floors::text, false);
+                end if;
+                exit fill when cardinality(v_keys) = 0;
+
+                v_fine := v_keys;
+                v_buried := 0;
+                if true = any (v_odd) then
+                    v_fine := '{}';
+                    for v_i in 1 .. cardinality(v_keys) loop
+                        if not v_odd[v_i] then
+                            v_fine := v_fine || v_keys[v_i];
+                            continue;
+                        end if;
+                        select q.* into v_row from public.execution_jobs as q where q.id = v_keys[v_i];
+                        v_lost := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
+                        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+                        if v_reason is not null then
+                            perform gleaner.rest_runs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                            v_buried := v_buried + 1;
+                        elsif v_total = 0 and cardinality(v_fine) = 0 then
+                            -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
+                            v_fine := array[v_keys[v_i]];
+                            v_alone := true;
+                            exit;
+                        else
+                            v_passed := v_passed || v_keys[v_i];
+                        end if;
+                    end loop;
+                end if;
+
+                if cardinality(v_fine) > 0 then
+                    begin
+                        return query
+                        with taken as (
+                update public.execution_jobs as q
+                set status = 'running',
+                    due_at = v_now + coalesce(p_hold, interval '30 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '2 hours',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    worker_id = v_holder,
+                    started_at = v_now
+                where q.id = any (v_fine)
+                            returning q.*
+                        )
+                        select taken.*
+                        from taken
+                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
+                        order by k.n;
+                        get diagnostics v_count = row_count;
+                    exception when integrity_constraint_violation or data_exception or raise_exception then
+                        v_count := -1;
+                    end;
+                    if v_count < cardinality(v_fine) then
+                        -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
+                        -- One by one, so that the others are worked, and the offender is noted.
+                        for v_i in 1 .. cardinality(v_fine) loop
+                            if v_count > 0 and exists (select from public.execution_jobs as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                                continue;
+                            end if;
+                            v_reason := 'a trigger swallowed the claim';
+                            begin
+                                return query
+                update public.execution_jobs as q
+                set status = 'running',
+                    due_at = v_now + coalesce(p_hold, interval '30 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '2 hours',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    worker_id = v_holder,
+                    started_at = v_now
+                where q.id = any (array[v_fine[v_i]])
+                                returning q.*;
+                                get diagnostics v_buried = row_count;
+                            exception when integrity_constraint_violation or data_exception or raise_exception then
+                                v_buried := 0;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_buried = 1 then
+                                v_taken := v_taken || v_fine[v_i];
+                                v_total := v_total + 1;
+                                v_left := v_left - 1;
+                            else
+                                v_passed := v_passed || v_fine[v_i];
+                                insert into gleaner.offender as o (queue, key, until, reason)
+                                values ('runs', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
+                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
+                        end loop;
+                        v_buried := 1;
+                    else
+                        v_taken := v_taken || v_fine;
+                        v_total := v_total + v_count;
+                        v_left := v_left - v_count;
+                    end if;
+                end if;
+                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0;
+            end loop;
+        end loop;
+    end loop;
+
+    if v_total = 0 and v_hidden then
+        perform set_config('gleaner.floor_runs', '', false);
+    end if;
+    if p_request is not null and v_total > 0 then
+        update gleaner.request as r
+        set keys = v_taken::text[],
+            leases = array(select q.lease
+                           from unnest(v_taken) with ordinality as k (id, n)
+                           join public.execution_jobs as q on q.id = k.id
+                           order by k.n)
+        where r.queue = 'runs' and r.id = p_request;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update public.activities as q
+        set processing_status = 'completed',
+            processed_data = case when u.result is null then q.processed_data
+                -- Partial results of earlier stages stay beside the final ones.
+                when jsonb_typeof(q.processed_data) = 'object' and jsonb_typeof(u.result) = 'object' then q.processed_data || u.result
+                else u.result end,
+deadline_at = null,
+        started = 0,
+        locked_by = null,
+        locked_at = null
+        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.processing_status in ('processing') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('completed')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+        insert into gleaner.late_result (queue, key, lease, caller, result)
+        select 'activities', u.id::text, u.lease, v_session, u.result
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+        left join public.activities as q on q.id = u.id
+        where u.id <> all (v_done) and u.lease is not null
+          and (q.lease = u.lease and q.processing_status = 'completed') is not true;
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease and q.processing_status = 'completed' then 'already'
+               else 'lost'
+           end,
+           q.processing_status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.activities as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+    select * from gleaner.complete_activities(array[p_id], array[p_lease], array[p_result]);
+$$;
+
+ALTER FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update public.agent_processing_queue as q
+        set processing_state = 'completed'::public.processing_state,
+            result = case when u.result is null then q.result
+                -- Partial results of earlier stages stay beside the final ones.
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
+                else u.result end,
+            completed_at = v_now,
+deadline_at = null,
+        started = 0
+        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('completed'::public.processing_state)::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+        insert into gleaner.late_result (queue, key, lease, caller, result)
+        select 'dumps', u.id::text, u.lease, v_session, u.result
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+        left join public.agent_processing_queue as q on q.id = u.id
+        where u.id <> all (v_done) and u.lease is not null
+          and (q.lease = u.lease and q.processing_state = 'completed'::public.processing_state) is not true;
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease and q.processing_state = 'completed'::public.processing_state then 'already'
+               else 'lost'
+           end,
+           q.processing_state::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.agent_processing_queue as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+    select * from gleaner.complete_dumps(array[p_id], array[p_lease], array[p_result]);
+$$;
+
+ALTER FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update public.scheduled_actions as q
+        set status = 'executed',
+            finished_at = v_now,
+deadline_at = null,
+        started = 0
+        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.status in ('processing') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('executed')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+        insert into gleaner.late_result (queue, key, lease, caller, result)
+        select 'followups', u.id::text, u.lease, v_session, u.result
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+        left join public.scheduled_actions as q on q.id = u.id
+        where u.id <> all (v_done) and u.lease is not null
+          and (q.lease = u.lease and q.status = 'executed') is not true;
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease and q.status = 'executed' then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.scheduled_actions as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+    select * from gleaner.complete_followups(array[p_id], array[p_lease], array[p_result]);
+$$;
+
+ALTER FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    bigint[];
+begin
+    with changed as (
+        update gleaner.jobs as q
+        set status = 'done',
+            result = case when u.result is null then q.result
+                -- Partial results of earlier stages stay beside the final ones.
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
+                else u.result end,
+            finished_at = v_now,
+deadline_at = null,
+        started = 0
+        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.status in ('running') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('done')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+        insert into gleaner.late_result (queue, key, lease, caller, result)
+        select 'jobs', u.id::text, u.lease, v_session, u.result
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+        left join gleaner.jobs as q on q.id = u.id
+        where u.id <> all (v_done) and u.lease is not null
+          and (q.lease = u.lease and q.status = 'done') is not true;
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease and q.status = 'done' then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join gleaner.jobs as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+    select * from gleaner.complete_jobs(array[p_id], array[p_lease], array[p_result]);
+$$;
+
+ALTER FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update public.execution_jobs as q
+        set status = 'completed',
+            result = case when u.result is null then q.result
+                -- Partial results of earlier stages stay beside the final ones.
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
+                else u.result end,
+            completed_at = v_now,
+deadline_at = null,
+        started = 0
+        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.status in ('running') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('completed')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+        insert into gleaner.late_result (queue, key, lease, caller, result)
+        select 'runs', u.id::text, u.lease, v_session, u.result
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+        left join public.execution_jobs as q on q.id = u.id
+        where u.id <> all (v_done) and u.lease is not null
+          and (q.lease = u.lease and q.status = 'completed') is not true;
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease and q.status = 'completed' then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.execution_jobs as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+    select * from gleaner.complete_runs(array[p_id], array[p_lease], array[p_result]);
+$$;
+
+ALTER FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+begin
+    insert into public.activity_failures (original_activity_id, failure_reason, raw_data)
+    values (p_row.id, p_reason, p_row.raw_data);
+end
+$$;
+
+ALTER FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_item    jsonb;
+    v_names   text[];
+    v_columns text;
+    v_sql     text;
+    v_last    text[];
+    v_update  text;
+    v_since   timestamptz;
+begin
+    if p_on_duplicate not in ('skip', 'replace') then
+        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+        if jsonb_typeof(v_item) <> 'object' then
+            raise exception 'an item must be an object whose keys are columns of public.activities, this one is %', v_item using errcode = 'GL002';
+        end if;
+        -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
+        v_since := coalesce((v_item ->> 'due_at')::timestamptz, (v_item ->> 'created_at')::timestamp with time zone, clock_timestamp());
+        v_item := v_item || jsonb_build_object('due_at', v_since, 'open_at', case when v_item ->> 'sales_id' is null then v_since
+                else gleaner.open_activities((v_item ->> 'sales_id')::bigint, v_since, v_since) end);
+        v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
+        if v_names is distinct from v_last then
+            select string_agg(n, ', ') into v_columns
+            from unnest(v_names) as n
+            where not exists (select from pg_attribute as a where a.attrelid = 'public.activities'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
+            if v_columns is not null then
+                raise exception 'no such column in public.activities: %', v_columns using errcode = '42703';
+            end if;
+            -- These are the engine's to set; an item that carries them was read from the table and is put in again.
+            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
+            into v_columns, v_update
+            from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
+            v_sql := format('insert into public.activities as q (%s) select %s from jsonb_populate_record(null::public.activities, $1)', v_columns, v_columns);
+            if v_columns = '' then
+                v_sql := 'insert into public.activities as q default values';
+            end if;
+            v_last := v_names;
+        end if;
+        execute v_sql || ' returning q.id' into id using v_item;
+        outcome := 'enqueued';
+        return next;
+    end loop;
+end
+$_$;
+
+ALTER FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_item    jsonb;
+    v_names   text[];
+    v_columns text;
+    v_sql     text;
+    v_last    text[];
+    v_update  text;
+    v_since   timestamptz;
+begin
+    if p_on_duplicate not in ('skip', 'replace') then
+        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+        if jsonb_typeof(v_item) <> 'object' then
+            raise exception 'an item must be an object whose keys are columns of public.agent_processing_queue, this one is %', v_item using errcode = 'GL002';
+        end if;
+        -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
+        v_since := coalesce((v_item ->> 'due_at')::timestamptz, (v_item ->> 'created_at')::timestamp with time zone, clock_timestamp());
+        v_item := v_item || jsonb_build_object('due_at', v_since);
+        v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
+        if v_names is distinct from v_last then
+            select string_agg(n, ', ') into v_columns
+            from unnest(v_names) as n
+            where not exists (select from pg_attribute as a where a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
+            if v_columns is not null then
+                raise exception 'no such column in public.agent_processing_queue: %', v_columns using errcode = '42703';
+            end if;
+            -- These are the engine's to set; an item that carries them was read from the table and is put in again.
+            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
+            into v_columns, v_update
+            from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'lost', 'started', 'agent', 'session');
+            v_sql := format('insert into public.agent_processing_queue as q (%s) select %s from jsonb_populate_record(null::public.agent_processing_queue, $1)', v_columns, v_columns);
+            if v_columns = '' then
+                v_sql := 'insert into public.agent_processing_queue as q default values';
+            end if;
+            v_last := v_names;
+        end if;
+        execute v_sql || ' returning q.id' into id using v_item;
+        outcome := 'enqueued';
+        return next;
+    end loop;
+end
+$_$;
+
+ALTER FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_item    jsonb;
+    v_names   text[];
+    v_columns text;
+    v_sql     text;
+    v_last    text[];
+    v_update  text;
+    v_since   timestamptz;
+begin
+    if p_on_duplicate not in ('skip', 'replace') then
+        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+        if jsonb_typeof(v_item) <> 'object' then
+            raise exception 'an item must be an object whose keys are columns of public.scheduled_actions, this one is %', v_item using errcode = 'GL002';
+        end if;
+        -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
+        v_since := coalesce((v_item ->> 'scheduled_for')::timestamp with time zone, (v_item ->> 'due_at')::timestamptz, (v_item ->> 'created_at')::timestamp with time zone, clock_timestamp());
+        v_item := v_item || jsonb_build_object('due_at', v_since);
+        v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
+        if v_names is distinct from v_last then
+            select string_agg(n, ', ') into v_columns
+            from unnest(v_names) as n
+            where not exists (select from pg_attribute as a where a.attrelid = 'public.scheduled_actions'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
+            if v_columns is not null then
+                raise exception 'no such column in public.scheduled_actions: %', v_columns using errcode = '42703';
+            end if;
+            -- These are the engine's to set; an item that carries them was read from the table and is put in again.
+            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
+            into v_columns, v_update
+            from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
+            v_sql := format('insert into public.scheduled_actions as q (%s) select %s from jsonb_populate_record(null::public.scheduled_actions, $1)', v_columns, v_columns);
+            if v_columns = '' then
+                v_sql := 'insert into public.scheduled_actions as q default values';
+            end if;
+            v_last := v_names;
+        end if;
+        execute v_sql || ' returning q.id' into id using v_item;
+        outcome := 'enqueued';
+        return next;
+    end loop;
+end
+$_$;
+
+ALTER FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id bigint, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_item    jsonb;
+    v_names   text[];
+    v_columns text;
+    v_sql     text;
+    v_last    text[];
+    v_update  text;
+    v_since   timestamptz;
+begin
+    if p_on_duplicate not in ('skip', 'replace') then
+        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+        if jsonb_typeof(v_item) <> 'object' then
+            raise exception 'an item must be an object whose keys are columns of gleaner.jobs, this one is %', v_item using errcode = 'GL002';
+        end if;
+        -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
+        v_since := coalesce((v_item ->> 'due_at')::timestamptz, (v_item ->> 'created_at')::timestamp with time zone, clock_timestamp());
+        v_item := v_item || jsonb_build_object('due_at', v_since);
+        v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
+        if v_names is distinct from v_last then
+            select string_agg(n, ', ') into v_columns
+            from unnest(v_names) as n
+            where not exists (select from pg_attribute as a where a.attrelid = 'gleaner.jobs'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
+            if v_columns is not null then
+                raise exception 'no such column in gleaner.jobs: %', v_columns using errcode = '42703';
+            end if;
+            -- These are the engine's to set; an item that carries them was read from the table and is put in again.
+            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id', 'unique_key')), '')
+            into v_columns, v_update
+            from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
+            v_sql := format('insert into gleaner.jobs as q (%s) select %s from jsonb_populate_record(null::gleaner.jobs, $1)', v_columns, v_columns);
+            if v_columns = '' then
+                v_sql := 'insert into gleaner.jobs as q default values';
+            end if;
+            v_last := v_names;
+        end if;
+        for v_try in 1 .. 5 loop
+            id := null;
+            if p_on_duplicate = 'replace' and v_update <> '' then
+                execute v_sql || ' on conflict (unique_key) where status in (''ready'', ''failed'') and due_at is not null and unique_key is not null do update set ' || v_update || ' returning q.id, case when q.xmax = 0 then ''enqueued'' else ''replaced'' end'
+                into id, outcome using v_item;
+                exit;
+            end if;
+            execute v_sql || ' on conflict (unique_key) where status in (''ready'', ''failed'') and due_at is not null and unique_key is not null do nothing returning q.id'
+            into id using v_item;
+            outcome := 'enqueued';
+            exit when id is not null;
+            -- The row that stands may be newer than this statement's snapshot, or taken by now: look, then try again.
+            select q.id, 'standing' into id, outcome
+            from gleaner.jobs as q
+            where q.unique_key = (v_item ->> 'unique_key')::text
+              and q.status in ('ready', 'failed') and q.due_at is not null;
+            exit when id is not null;
+        end loop;
+        return next;
+    end loop;
+end
+$_$;
+
+ALTER FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_item    jsonb;
+    v_names   text[];
+    v_columns text;
+    v_sql     text;
+    v_last    text[];
+    v_update  text;
+    v_since   timestamptz;
+begin
+    if p_on_duplicate not in ('skip', 'replace') then
+        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+        if jsonb_typeof(v_item) <> 'object' then
+            raise exception 'an item must be an object whose keys are columns of public.execution_jobs, this one is %', v_item using errcode = 'GL002';
+        end if;
+        -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
+        v_since := coalesce((v_item ->> 'due_at')::timestamptz, (v_item ->> 'created_at')::timestamp with time zone, clock_timestamp());
+        v_item := v_item || jsonb_build_object('due_at', v_since);
+        v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
+        if v_names is distinct from v_last then
+            select string_agg(n, ', ') into v_columns
+            from unnest(v_names) as n
+            where not exists (select from pg_attribute as a where a.attrelid = 'public.execution_jobs'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
+            if v_columns is not null then
+                raise exception 'no such column in public.execution_jobs: %', v_columns using errcode = '42703';
+            end if;
+            -- These are the engine's to set; an item that carries them was read from the table and is put in again.
+            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
+            into v_columns, v_update
+            from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
+            v_sql := format('insert into public.execution_jobs as q (%s) select %s from jsonb_populate_record(null::public.execution_jobs, $1)', v_columns, v_columns);
+            if v_columns = '' then
+                v_sql := 'insert into public.execution_jobs as q default values';
+            end if;
+            v_last := v_names;
+        end if;
+        execute v_sql || ' returning q.id' into id using v_item;
+        outcome := 'enqueued';
+        return next;
+    end loop;
+end
+$_$;
+
+ALTER FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_row    public.activities;
+    v_state  text;
+    v_class  text := 'global';
+    v_at     timestamptz;
+    v_reason text;
+    v_shared boolean;
+    v_after  interval;
+begin
+    select q.* into v_row from public.activities as q where q.id = p_id;
+    if not found then
+        return null;
+    end if;
+    v_state := case
+        when v_row.processing_status in ('processing') then 'running'
+        when v_row.processing_status = 'completed' then 'done'
+        when v_row.processing_status = 'failed' and v_row.due_at is null then 'dead'
+        when v_row.processing_status = 'cancelled' then 'cancelled'
+        when v_row.processing_status not in ('raw', 'processing', 'failed') then 'other'
+        when v_row.due_at is null then 'unfilled'
+        when v_row.processing_status = 'failed' then 'backing off'
+        when v_row.due_at > v_now then 'scheduled'
+        else 'ready'
+    end;
+    v_at := v_row.due_at;
+    p_owner := gleaner.own_activities(p_owner);
+    if v_row.sales_id is not null then
+        v_class := 'own';
+        if v_row.sales_id is distinct from p_owner then
+            v_class := 'stale';
+            select coalesce(o.allow_remote_processing, false), coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes') into v_shared, v_after
+            from (select v_row.sales_id as id) as asked
+            left join public.sales as o on o.id = asked.id;
+            if not gleaner.is_trusted() and not v_shared then
+                -- A private row is nobody's business: the same answer as for a row that is not there.
+                return null;
+            end if;
+            v_at := case when v_shared then greatest(v_at, v_row.created_at + v_after) end;
+        end if;
+    end if;
+    v_reason := case
+        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.processing_status)
+        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
+        when p_kinds is not null and v_row.type::text <> all (p_kinds) then format('its kind %L is not among those asked for', v_row.type)
+        when v_class = 'stale' and not v_shared then format('its owner %s keeps work private', v_row.sales_id)
+        when v_at is null then 'it has no due time'
+        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
+        when v_at <= v_now then 'its time has come'
+        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
+        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
+        when v_class = 'stale' and v_row.due_at <= v_now then format('its owner %s has first right to it for another %s', v_row.sales_id, v_at - v_now)
+        else format('it is due in %s', v_at - v_now)
+    end;
+    return jsonb_build_object(
+        'id', v_row.id,
+        'state', v_state,
+        'status', v_row.processing_status,
+        'class', v_class,
+        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now
+                     and (p_kinds is null or v_row.type::text = any (p_kinds)), false),
+        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
+        'reason', v_reason,
+        'due_at', v_row.due_at,
+        'attempts', v_row.attempts,
+        'lost', v_row.lost,
+        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
+        'deadline_at', v_row.deadline_at, 'owner', v_row.sales_id, 'open_at', v_row.open_at);
+end
+$$;
+
+ALTER FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.explain_dumps(p_id uuid) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_row    public.agent_processing_queue;
+    v_state  text;
+    v_class  text := 'global';
+    v_at     timestamptz;
+    v_reason text;
+begin
+    select q.* into v_row from public.agent_processing_queue as q where q.id = p_id;
+    if not found then
+        return null;
+    end if;
+    v_state := case
+        when v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 'running'
+        when v_row.processing_state = 'completed'::public.processing_state then 'done'
+        when v_row.processing_state = 'failed'::public.processing_state and v_row.due_at is null then 'dead'
+        when v_row.processing_state = 'cancelled'::public.processing_state then 'cancelled'
+        when v_row.processing_state not in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) then 'other'
+        when v_row.due_at is null then 'unfilled'
+        when v_row.processing_state = 'failed'::public.processing_state then 'backing off'
+        when v_row.due_at > v_now then 'scheduled'
+        else 'ready'
+    end;
+    v_at := v_row.due_at;
+    v_reason := case
+        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.processing_state)
+        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
+        when v_at is null then 'it has no due time'
+        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
+        when v_at <= v_now then 'its time has come'
+        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
+        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
+        else format('it is due in %s', v_at - v_now)
+    end;
+    return jsonb_build_object(
+        'id', v_row.id,
+        'state', v_state,
+        'status', v_row.processing_state,
+        'class', v_class,
+        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now, false),
+        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
+        'reason', v_reason,
+        'due_at', v_row.due_at,
+        'attempts', v_row.attempts,
+        'lost', v_row.lost,
+        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
+        'deadline_at', v_row.deadline_at);
+end
+$$;
+
+ALTER FUNCTION gleaner.explain_dumps(p_id uuid) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[] DEFAULT NULL::text[]) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_row    public.scheduled_actions;
+    v_state  text;
+    v_class  text := 'global';
+    v_at     timestamptz;
+    v_reason text;
+begin
+    select q.* into v_row from public.scheduled_actions as q where q.id = p_id;
+    if not found then
+        return null;
+    end if;
+    v_state := case
+        when v_row.status in ('processing') then 'running'
+        when v_row.status = 'executed' then 'done'
+        when v_row.status = 'failed' and v_row.due_at is null then 'dead'
+        when v_row.status = 'cancelled' then 'cancelled'
+        when v_row.status not in ('pending', 'processing', 'failed') then 'other'
+        when v_row.due_at is null then 'unfilled'
+        when v_row.status = 'failed' then 'backing off'
+        when v_row.due_at > v_now then 'scheduled'
+        else 'ready'
+    end;
+    v_at := v_row.due_at;
+    v_reason := case
+        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
+        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
+        when p_kinds is not null and v_row.action_type::text <> all (p_kinds) then format('its kind %L is not among those asked for', v_row.action_type)
+        when v_at is null then 'it has no due time'
+        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
+        when v_at <= v_now then 'its time has come'
+        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
+        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
+        else format('it is due in %s', v_at - v_now)
+    end;
+    return jsonb_build_object(
+        'id', v_row.id,
+        'state', v_state,
+        'status', v_row.status,
+        'class', v_class,
+        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now
+                     and (p_kinds is null or v_row.action_type::text = any (p_kinds)), false),
+        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
+        'reason', v_reason,
+        'due_at', v_row.due_at,
+        'attempts', v_row.attempts,
+        'lost', v_row.lost,
+        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
+        'deadline_at', v_row.deadline_at);
+end
+$$;
+
+ALTER FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_row    gleaner.jobs;
+    v_state  text;
+    v_class  text := 'global';
+    v_at     timestamptz;
+    v_reason text;
+begin
+    select q.* into v_row from gleaner.jobs as q where q.id = p_id;
+    if not found then
+        return null;
+    end if;
+    v_state := case
+        when v_row.status in ('running') then 'running'
+        when v_row.status = 'done' then 'done'
+        when v_row.status = 'failed' and v_row.due_at is null then 'dead'
+        when v_row.status = 'cancelled' then 'cancelled'
+        when v_row.status not in ('ready', 'running', 'failed') then 'other'
+        when v_row.due_at is null then 'unfilled'
+        when v_row.status = 'failed' then 'backing off'
+        when v_row.due_at > v_now then 'scheduled'
+        else 'ready'
+    end;
+    v_at := v_row.due_at;
+    v_reason := case
+        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
+        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
+        when p_kinds is not null and v_row.kind::text <> all (p_kinds) then format('its kind %L is not among those asked for', v_row.kind)
+        when v_at is null then 'it has no due time'
+        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
+        when v_at <= v_now then 'its time has come'
+        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
+        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
+        else format('it is due in %s', v_at - v_now)
+    end;
+    return jsonb_build_object(
+        'id', v_row.id,
+        'state', v_state,
+        'status', v_row.status,
+        'class', v_class,
+        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now
+                     and (p_kinds is null or v_row.kind::text = any (p_kinds)), false),
+        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
+        'reason', v_reason,
+        'due_at', v_row.due_at,
+        'attempts', v_row.attempts,
+        'lost', v_row.lost,
+        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
+        'deadline_at', v_row.deadline_at);
+end
+$$;
+
+ALTER FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.explain_runs(p_id uuid) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_row    public.execution_jobs;
+    v_state  text;
+    v_class  text := 'global';
+    v_at     timestamptz;
+    v_reason text;
+begin
+    select q.* into v_row from public.execution_jobs as q where q.id = p_id;
+    if not found then
+        return null;
+    end if;
+    v_state := case
+        when v_row.status in ('running') then 'running'
+        when v_row.status = 'completed' then 'done'
+        when v_row.status = 'failed' and v_row.due_at is null then 'dead'
+        when v_row.status = 'cancelled' then 'cancelled'
+        when v_row.status not in ('queued', 'running', 'failed') then 'other'
+        when v_row.due_at is null then 'unfilled'
+        when v_row.status = 'failed' then 'backing off'
+        when v_row.due_at > v_now then 'scheduled'
+        else 'ready'
+    end;
+    v_at := v_row.due_at;
+    v_reason := case
+        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
+        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
+        when v_at is null then 'it has no due time'
+        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
+        when v_at <= v_now then 'its time has come'
+        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
+        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
+        else format('it is due in %s', v_at - v_now)
+    end;
+    return jsonb_build_object(
+        'id', v_row.id,
+        'state', v_state,
+        'status', v_row.status,
+        'class', v_class,
+        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now, false),
+        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
+        'reason', v_reason,
+        'due_at', v_row.due_at,
+        'attempts', v_row.attempts,
+        'lost', v_row.lost,
+        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
+        'deadline_at', v_row.deadline_at);
+end
+$$;
+
+ALTER FUNCTION gleaner.explain_runs(p_id uuid) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_trusted  boolean := gleaner.is_trusted();
+    v_session  text := gleaner.caller_session();
+    v_attempts integer;
+    v_row      public.activities;
+begin
+    select q.* into v_row from public.activities as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.processing_status not in ('processing') then
+        return query select p_id, 'already', v_row.processing_status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.processing_status::text;
+    else
+        v_attempts := v_row.attempts + 1;
+        if p_retryable and (v_attempts < 3 and coalesce(v_row.created_at, v_now) + interval '24 hours' > v_now) then
+            return query select p_id, 'done', gleaner.put_back_activities(
+                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)),
+                true, v_attempts, v_row.lost, p_category, p_message);
+        else
+            perform gleaner.rest_activities(v_row, p_message, p_category, v_attempts, v_row.lost);
+            return query select p_id, 'done', ('failed')::text;
+        end if;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_trusted  boolean := gleaner.is_trusted();
+    v_session  text := gleaner.caller_session();
+    v_attempts integer;
+    v_row      public.agent_processing_queue;
+begin
+    select q.* into v_row from public.agent_processing_queue as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+        return query select p_id, 'already', v_row.processing_state::text;
+    elsif v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.processing_state::text;
+    else
+        v_attempts := v_row.attempts + 1;
+        if p_retryable and (v_attempts < 3) then
+            return query select p_id, 'done', gleaner.put_back_dumps(
+                v_row, 'failed'::public.processing_state, v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, p_id::text)),
+                true, v_attempts, v_row.lost, p_category, p_message);
+        else
+            perform gleaner.rest_dumps(v_row, p_message, p_category, v_attempts, v_row.lost);
+            return query select p_id, 'done', ('failed'::public.processing_state)::text;
+        end if;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_trusted  boolean := gleaner.is_trusted();
+    v_session  text := gleaner.caller_session();
+    v_attempts integer;
+    v_row      public.scheduled_actions;
+begin
+    select q.* into v_row from public.scheduled_actions as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.status not in ('processing') then
+        return query select p_id, 'already', v_row.status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text;
+    else
+        v_attempts := v_row.attempts + 1;
+        if p_retryable and (v_attempts < 3) then
+            return query select p_id, 'done', gleaner.put_back_followups(
+                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, p_id::text)),
+                true, v_attempts, v_row.lost, p_category, p_message);
+        else
+            perform gleaner.rest_followups(v_row, p_message, p_category, v_attempts, v_row.lost);
+            return query select p_id, 'done', ('failed')::text;
+        end if;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_trusted  boolean := gleaner.is_trusted();
+    v_session  text := gleaner.caller_session();
+    v_attempts integer;
+    v_row      gleaner.jobs;
+begin
+    select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
+        return query select p_id, 'already', v_row.status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text;
+    else
+        v_attempts := v_row.attempts + 1;
+        if p_retryable and (v_attempts < 3) then
+            return query select p_id, 'done', gleaner.put_back_jobs(
+                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)),
+                true, v_attempts, v_row.lost, p_category, p_message);
+        else
+            perform gleaner.rest_jobs(v_row, p_message, p_category, v_attempts, v_row.lost);
+            return query select p_id, 'done', ('failed')::text;
+        end if;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_trusted  boolean := gleaner.is_trusted();
+    v_session  text := gleaner.caller_session();
+    v_attempts integer;
+    v_row      public.execution_jobs;
+begin
+    select q.* into v_row from public.execution_jobs as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
+        return query select p_id, 'already', v_row.status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text;
+    else
+        v_attempts := v_row.attempts + 1;
+        if p_retryable and (v_attempts < 3) then
+            return query select p_id, 'done', gleaner.put_back_runs(
+                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, p_id::text)),
+                true, v_attempts, v_row.lost, p_category, p_message);
+        else
+            perform gleaner.rest_runs(v_row, p_message, p_category, v_attempts, v_row.lost);
+            return query select p_id, 'done', ('failed')::text;
+        end if;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fill_activities(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    select s.id into last
+    from (select q.id as id from public.activities as q
+          where p_after is null or q.id > p_after
+          order by q.id limit p_limit) as s
+    order by s.id desc limit 1;
+    update public.activities as q
+    set due_at = case when q.processing_status in ('processing') then v_now + interval '5 minutes'
+                        else least(coalesce(q.created_at, v_now), v_now) end,
+        open_at = case when q.sales_id is null then q.created_at
+                         else gleaner.open_activities(q.sales_id, coalesce(q.created_at, v_now),
+                              case when q.processing_status in ('processing') then v_now + interval '5 minutes' else q.created_at end) end
+    where q.due_at is null
+      and q.processing_status in ('raw', 'processing')
+      and (p_after is null or q.id > p_after) and q.id <= last;
+    get diagnostics filled = row_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.fill_activities(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fill_dumps(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    select s.id into last
+    from (select q.id as id from public.agent_processing_queue as q
+          where p_after is null or q.id > p_after
+          order by q.id limit p_limit) as s
+    order by s.id desc limit 1;
+    update public.agent_processing_queue as q
+    set due_at = case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then v_now + interval '5 minutes'
+                        else least(coalesce(q.created_at, v_now), v_now) end
+    where q.due_at is null
+      and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state)
+      and (p_after is null or q.id > p_after) and q.id <= last;
+    get diagnostics filled = row_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.fill_dumps(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fill_followups(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    select s.id into last
+    from (select q.id as id from public.scheduled_actions as q
+          where p_after is null or q.id > p_after
+          order by q.id limit p_limit) as s
+    order by s.id desc limit 1;
+    update public.scheduled_actions as q
+    set due_at = case when q.status in ('processing') then v_now + interval '5 minutes'
+                        else coalesce(q.scheduled_for, v_now) end
+    where q.due_at is null
+      and q.status in ('pending', 'processing')
+      and (p_after is null or q.id > p_after) and q.id <= last;
+    get diagnostics filled = row_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.fill_followups(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigint, OUT filled integer) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    select s.id into last
+    from (select q.id as id from gleaner.jobs as q
+          where p_after is null or q.id > p_after
+          order by q.id limit p_limit) as s
+    order by s.id desc limit 1;
+    update gleaner.jobs as q
+    set due_at = case when q.status in ('running') then v_now + interval '5 minutes'
+                        else least(coalesce(q.created_at, v_now), v_now) end
+    where q.due_at is null
+      and q.status in ('ready', 'running')
+      and (p_after is null or q.id > p_after) and q.id <= last;
+    get diagnostics filled = row_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigint, OUT filled integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    select s.id into last
+    from (select q.id as id from public.execution_jobs as q
+          where p_after is null or q.id > p_after
+          order by q.id limit p_limit) as s
+    order by s.id desc limit 1;
+    update public.execution_jobs as q
+    set due_at = case when q.status in ('running') then v_now + interval '30 minutes'
+                        else least(coalesce(q.created_at, v_now), v_now) end
+    where q.due_at is null
+      and q.status in ('queued', 'running')
+      and (p_after is null or q.id > p_after) and q.id <= last;
+    get diagnostics filled = row_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.is_administrator() RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select exists (
+        select from public.sales as s where s.user_id = auth.uid() and s.administrator and not s.disabled)
+$$;
+
+COMMENT ON FUNCTION gleaner.is_administrator() IS 'True when the signed-in caller is an administrator of the team.';
+
+CREATE FUNCTION gleaner.is_trusted() RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select coalesce(nullif(current_setting('role', true), 'none'), session_user) not in ('anon', 'authenticated')
+       and coalesce(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role', 'service_role') = 'service_role'
+$$;
+
+COMMENT ON FUNCTION gleaner.is_trusted() IS 'True for the service key and direct logins: they may act for any owner.';
+
+CREATE FUNCTION gleaner.next_due_activities(p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_at timestamptz;
+begin
+    p_owner := gleaner.own_activities(p_owner);
+    select least(
+        (select min(p.at)
+            from unnest(coalesce(p_kinds::text[], array(
+                with recursive kinds as (
+                    (select q.type as kind from public.activities as q
+                     where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
+                    union all
+                    select (select q.type from public.activities as q
+                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
+                            order by q.type limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select k.kind from kinds as k where k.kind is not null))) as l (kind)
+            cross join generate_series(0, 0) as c (class)
+            cross join lateral (
+                select q.due_at as at from public.activities as q
+                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind
+                order by q.due_at, q.id limit 1
+            ) as p),
+        (select min(p.at)
+            from unnest(coalesce(p_kinds::text[], array(
+                with recursive kinds as (
+                    (select q.type as kind from public.activities as q
+                     where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
+                    union all
+                    select (select q.type from public.activities as q
+                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
+                            order by q.type limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select k.kind from kinds as k where k.kind is not null))) as l (kind)
+            cross join generate_series(0, 0) as c (class)
+            cross join lateral (
+                select q.due_at as at from public.activities as q
+                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind
+                order by q.due_at, q.id limit 1
+            ) as p),
+        (select min(p.at)
+            from unnest(coalesce(p_kinds::text[], array(
+                with recursive kinds as (
+                    (select q.type as kind from public.activities as q
+                     where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
+                    union all
+                    select (select q.type from public.activities as q
+                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
+                            order by q.type limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select k.kind from kinds as k where k.kind is not null))) as l (kind)
+            cross join generate_series(0, 0) as c (class)
+            cross join lateral (
+                select q.open_at as at from public.activities as q
+                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind
+                order by q.open_at, q.id limit 1
+            ) as p))
+    into v_at;
+    return greatest(v_at - clock_timestamp(), interval '0');
+end
+$$;
+
+ALTER FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.next_due_dumps() RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_at timestamptz;
+begin
+    select min(p.at)
+            from generate_series(0, 0) as c (class)
+            cross join lateral (
+                select q.due_at as at from public.agent_processing_queue as q
+                where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+                order by q.due_at, q.id limit 1
+            ) as p
+    into v_at;
+    return greatest(v_at - clock_timestamp(), interval '0');
+end
+$$;
+
+ALTER FUNCTION gleaner.next_due_dumps() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.next_due_followups(p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_at timestamptz;
+begin
+    select min(p.at)
+            from unnest(coalesce(p_kinds::text[], array(
+                with recursive kinds as (
+                    (select q.action_type as kind from public.scheduled_actions as q
+                     where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null order by q.action_type limit 1)
+                    union all
+                    select (select q.action_type from public.scheduled_actions as q
+                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and q.action_type > kinds.kind
+                            order by q.action_type limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select k.kind from kinds as k where k.kind is not null))) as l (kind)
+            cross join generate_series(0, 0) as c (class)
+            cross join lateral (
+                select q.due_at as at from public.scheduled_actions as q
+                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and q.action_type = l.kind
+                order by q.due_at, q.id limit 1
+            ) as p
+    into v_at;
+    return greatest(v_at - clock_timestamp(), interval '0');
+end
+$$;
+
+ALTER FUNCTION gleaner.next_due_followups(p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.next_due_jobs(p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_at timestamptz;
+begin
+    select min(p.at)
+            from unnest(coalesce(p_kinds::text[], array(
+                with recursive kinds as (
+                    (select q.kind as kind from gleaner.jobs as q
+                     where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by q.kind limit 1)
+                    union all
+                    select (select q.kind from gleaner.jobs as q
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind > kinds.kind
+                            order by q.kind limit 1)
+                    from kinds where kinds.kind is not null
+                )
+                select k.kind from kinds as k where k.kind is not null))) as l (kind)
+            cross join generate_series(0, 3) as c (class)
+            cross join lateral (
+                select q.due_at as at from gleaner.jobs as q
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind = l.kind and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = c.class
+                order by q.due_at, q.id limit 1
+            ) as p
+    into v_at;
+    return greatest(v_at - clock_timestamp(), interval '0');
+end
+$$;
+
+ALTER FUNCTION gleaner.next_due_jobs(p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.next_due_runs() RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_at timestamptz;
+begin
+    select min(p.at)
+            from generate_series(0, 0) as c (class)
+            cross join lateral (
+                select q.due_at as at from public.execution_jobs as q
+                where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+                order by q.due_at, q.id limit 1
+            ) as p
+    into v_at;
+    return greatest(v_at - clock_timestamp(), interval '0');
+end
+$$;
+
+ALTER FUNCTION gleaner.next_due_runs() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+    select case when coalesce(o.allow_remote_processing, false) then greatest(p_since + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes'), p_due) end
+    from (select p_owner as id) as asked
+    left join public.sales as o on o.id = asked.id
+$$;
+
+ALTER FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.own_activities(p_owner bigint) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_owner bigint;
+begin
+    if gleaner.is_trusted() then
+        return p_owner;
+    end if;
+    select o.id into v_owner from public.sales as o where o.user_id = gleaner.caller_uid();
+    if p_owner is not null and p_owner is distinct from v_owner then
+        raise exception '% is not the caller''s own id in public.sales', p_owner
+            using errcode = '42501', hint = 'Leave the owner out to act as yourself, or use the service key.';
+    end if;
+    return v_owner;
+end
+$$;
+
+ALTER FUNCTION gleaner.own_activities(p_owner bigint) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_due     timestamptz;
+    v_row     public.activities;
+begin
+    select q.* into v_row from public.activities as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text, null::timestamptz;
+        return;
+    end if;
+    if v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.processing_status::text, null::timestamptz;
+        return;
+    end if;
+    v_due := v_row.due_at;
+    if v_due - v_now < (interval '5 minutes') / 2 then
+        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+        v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
+    end if;
+    if p_stage is not null or p_percent is not null or p_partial is not null
+       or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+        update public.activities as q
+        set started = 2,
+            due_at = v_due,
+            open_at = case when q.open_at is null then null else greatest(q.open_at, v_due) end,
+            progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
+            processed_data = case when p_partial is null then q.processed_data
+                when jsonb_typeof(q.processed_data) = 'object' and jsonb_typeof(p_partial) = 'object' then q.processed_data || p_partial
+                else p_partial end
+        where q.id = p_id;
+    end if;
+    return query select p_id, 'done', ('processing')::text, v_due;
+end
+$$;
+
+ALTER FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_due     timestamptz;
+    v_row     public.agent_processing_queue;
+begin
+    select q.* into v_row from public.agent_processing_queue as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text, null::timestamptz;
+        return;
+    end if;
+    if v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.processing_state::text, null::timestamptz;
+        return;
+    end if;
+    v_due := v_row.due_at;
+    if v_due - v_now < (interval '5 minutes') / 2 then
+        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+        v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
+    end if;
+    if p_stage is not null or p_percent is not null or p_partial is not null
+       or v_due is distinct from v_row.due_at or v_row.started <> 2 or v_row.processing_state <> 'processing'::public.processing_state then
+        update public.agent_processing_queue as q
+        set started = 2,
+            due_at = v_due,
+            processing_state = 'processing'::public.processing_state,
+            progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
+            result = case when p_partial is null then q.result
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(p_partial) = 'object' then q.result || p_partial
+                else p_partial end
+        where q.id = p_id;
+    end if;
+    return query select p_id, 'done', ('processing'::public.processing_state)::text, v_due;
+end
+$$;
+
+ALTER FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_due     timestamptz;
+    v_row     public.scheduled_actions;
+begin
+    select q.* into v_row from public.scheduled_actions as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text, null::timestamptz;
+        return;
+    end if;
+    if v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text, null::timestamptz;
+        return;
+    end if;
+    v_due := v_row.due_at;
+    if v_due - v_now < (interval '5 minutes') / 2 then
+        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+        v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
+    end if;
+    if p_partial is not null or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+        update public.scheduled_actions as q
+        set started = 2,
+            due_at = v_due
+        where q.id = p_id;
+    end if;
+    return query select p_id, 'done', ('processing')::text, v_due;
+end
+$$;
+
+ALTER FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id bigint, outcome text, status text, due_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_due     timestamptz;
+    v_row     gleaner.jobs;
+begin
+    select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text, null::timestamptz;
+        return;
+    end if;
+    if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text, null::timestamptz;
+        return;
+    end if;
+    v_due := v_row.due_at;
+    if v_due - v_now < (interval '5 minutes') / 2 then
+        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+        v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
+    end if;
+    if p_stage is not null or p_percent is not null or p_partial is not null
+       or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+        update gleaner.jobs as q
+        set started = 2,
+            due_at = v_due,
+            progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
+            result = case when p_partial is null then q.result
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(p_partial) = 'object' then q.result || p_partial
+                else p_partial end
+        where q.id = p_id;
+    end if;
+    return query select p_id, 'done', ('running')::text, v_due;
+end
+$$;
+
+ALTER FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_due     timestamptz;
+    v_row     public.execution_jobs;
+begin
+    select q.* into v_row from public.execution_jobs as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text, null::timestamptz;
+        return;
+    end if;
+    if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text, null::timestamptz;
+        return;
+    end if;
+    v_due := v_row.due_at;
+    if v_due - v_now < (interval '30 minutes') / 2 then
+        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+        v_due := greatest(v_due, least(v_now + interval '30 minutes', v_row.deadline_at));
+    end if;
+    if p_stage is not null or p_percent is not null or p_partial is not null
+       or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+        update public.execution_jobs as q
+        set started = 2,
+            due_at = v_due,
+            progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
+            result = case when p_partial is null then q.result
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(p_partial) = 'object' then q.result || p_partial
+                else p_partial end
+        where q.id = p_id;
+    end if;
+    return query select p_id, 'done', ('running')::text, v_due;
+end
+$$;
+
+ALTER FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.prune_dumps(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_older_than interval := coalesce(p_older_than, null);
+    v_before     timestamp with time zone;
+    v_count      integer;
+begin
+    -- Evidence and lost answers are kept for a week, whatever the queue keeps.
+    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'dumps' and l.at < clock_timestamp() - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'dumps' and o.until < clock_timestamp();
+    if v_older_than is null then
+        return 0;
+    end if;
+    v_before := clock_timestamp() - v_older_than;
+    delete from public.agent_processing_queue as q
+    where q.id = any (array(
+        select q.id
+        from public.agent_processing_queue as q
+        where q.completed_at < v_before
+          and (q.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) or q.processing_state = 'failed'::public.processing_state and q.due_at is null)
+        limit p_limit
+        for update skip locked));
+    get diagnostics v_count = row_count;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.prune_followups(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_older_than interval := coalesce(p_older_than, null);
+    v_before     timestamp with time zone;
+    v_count      integer;
+begin
+    -- Evidence and lost answers are kept for a week, whatever the queue keeps.
+    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'followups' and l.at < clock_timestamp() - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'followups' and o.until < clock_timestamp();
+    if v_older_than is null then
+        return 0;
+    end if;
+    v_before := clock_timestamp() - v_older_than;
+    delete from public.scheduled_actions as q
+    where q.id = any (array(
+        select q.id
+        from public.scheduled_actions as q
+        where q.finished_at < v_before
+          and (q.status in ('executed', 'cancelled') or q.status = 'failed' and q.due_at is null)
+        limit p_limit
+        for update skip locked));
+    get diagnostics v_count = row_count;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.prune_jobs(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_older_than interval := coalesce(p_older_than, interval '7 days');
+    v_before     timestamp with time zone;
+    v_count      integer;
+begin
+    -- Evidence and lost answers are kept for a week, whatever the queue keeps.
+    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'jobs' and l.at < clock_timestamp() - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'jobs' and o.until < clock_timestamp();
+    if v_older_than is null then
+        return 0;
+    end if;
+    v_before := clock_timestamp() - v_older_than;
+    delete from gleaner.jobs as q
+    where q.id = any (array(
+        select q.id
+        from gleaner.jobs as q
+        where q.finished_at < v_before
+          and (q.status in ('done', 'cancelled') or q.status = 'failed' and q.due_at is null)
+        limit p_limit
+        for update skip locked));
+    get diagnostics v_count = row_count;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.prune_runs(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_older_than interval := coalesce(p_older_than, null);
+    v_before     timestamp with time zone;
+    v_count      integer;
+begin
+    -- Evidence and lost answers are kept for a week, whatever the queue keeps.
+    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'runs' and l.at < clock_timestamp() - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'runs' and o.until < clock_timestamp();
+    if v_older_than is null then
+        return 0;
+    end if;
+    v_before := clock_timestamp() - v_older_than;
+    delete from public.execution_jobs as q
+    where q.id = any (array(
+        select q.id
+        from public.execution_jobs as q
+        where q.completed_at < v_before
+          and (q.status in ('completed', 'cancelled') or q.status = 'failed' and q.due_at is null)
+        limit p_limit
+        for update skip locked));
+    get diagnostics v_count = row_count;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if p_category is not null then
+        p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_message, 'agent_id', coalesce(p_row.agent, p_row.session), 'retry_count', p_attempts));
+    end if;
+    if p_lost > p_row.lost then
+        p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{recovery_count}', to_jsonb(p_lost));
+    end if;
+    update public.activities as q
+    set processing_status = p_status,
+        due_at = p_due,
+        open_at = case when q.open_at is null then null else greatest(q.open_at, p_due) end,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts,
+        lost = p_lost,
+        metadata = p_row.metadata,
+deadline_at = null,
+        started = 0,
+        locked_by = null,
+        locked_at = null
+    where q.id = p_row.id;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update public.agent_processing_queue as q
+    set processing_state = p_status,
+        due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts,
+        lost = p_lost,
+        error_message = case when p_category is null then q.error_message else p_message end,
+        completed_at = null,
+deadline_at = null,
+        started = 0
+    where q.id = p_row.id;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update public.scheduled_actions as q
+    set status = p_status,
+        due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts,
+        lost = p_lost,
+        error_message = case when p_category is null then q.error_message else p_message end,
+        finished_at = null,
+deadline_at = null,
+        started = 0
+    where q.id = p_row.id;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    for v_try in 1 .. 5 loop
+        if p_row.unique_key is not null and exists (
+            select from gleaner.jobs as q
+            where q.unique_key = p_row.unique_key
+              and q.status in ('ready', 'failed') and q.due_at is not null
+              and q.id <> p_row.id
+        ) then
+            update gleaner.jobs as q
+            set status = 'cancelled',
+                due_at = null,
+                lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+                error = jsonb_build_object('timestamp', v_now, 'type', 'Superseded', 'message', 'superseded by a waiting row with the same key', 'agent_id', coalesce(q.agent, q.session), 'retry_count', q.attempts),
+                finished_at = v_now,
+deadline_at = null,
+        started = 0
+            where q.id = p_row.id;
+            return ('cancelled')::text;
+        end if;
+        begin
+    update gleaner.jobs as q
+    set status = p_status,
+        due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts,
+        lost = p_lost,
+        error = case when p_category is null then q.error else jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_message, 'agent_id', coalesce(q.agent, q.session), 'retry_count', p_attempts) end,
+        finished_at = null,
+deadline_at = null,
+        started = 0
+    where q.id = p_row.id;
+    return p_status::text;
+        exception when unique_violation then
+            -- The twin was enqueued between the look and the update; look again, now it can be seen.
+            null;
+        end;
+    end loop;
+    raise exception 'could not put % back: its unique key is contended', p_row.id using errcode = '40001';
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update public.execution_jobs as q
+    set status = p_status,
+        due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts,
+        lost = p_lost,
+        error = case when p_category is null then q.error else p_message end,
+        completed_at = null,
+deadline_at = null,
+        started = 0
+    where q.id = p_row.id;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.recover_activities(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_count  integer := 0;
+    v_lost   integer;
+    v_reason text;
+    v_row    public.activities;
+begin
+    for v_row in
+        select q.*
+        from public.activities as q
+        where q.processing_status in ('processing') and q.due_at <= v_now - p_older_than
+        order by q.id
+        limit 1000
+        for no key update skip locked
+    loop
+        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
+        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+        if v_reason is not null then
+            perform gleaner.rest_activities(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+        else
+            perform gleaner.put_back_activities(v_row, 'raw', v_now, false, v_row.attempts, v_lost);
+        end if;
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.recover_activities(p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.recover_dumps(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_count  integer := 0;
+    v_lost   integer;
+    v_reason text;
+    v_row    public.agent_processing_queue;
+begin
+    for v_row in
+        select q.*
+        from public.agent_processing_queue as q
+        where q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.due_at <= v_now - p_older_than
+        order by q.id
+        limit 1000
+        for no key update skip locked
+    loop
+        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
+        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+        if v_reason is not null then
+            perform gleaner.rest_dumps(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+        else
+            perform gleaner.put_back_dumps(v_row, 'pending'::public.processing_state, v_now, false, v_row.attempts, v_lost);
+        end if;
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.recover_dumps(p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.recover_followups(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_count  integer := 0;
+    v_lost   integer;
+    v_reason text;
+    v_row    public.scheduled_actions;
+begin
+    for v_row in
+        select q.*
+        from public.scheduled_actions as q
+        where q.status in ('processing') and q.due_at <= v_now - p_older_than
+        order by q.id
+        limit 1000
+        for no key update skip locked
+    loop
+        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
+        v_reason := case when v_row.status in ('processing') and v_row.started = 2 then 'outcome unknown: the lease ran out after the work had begun' when v_lost >= 3 then format('lost %s leases', v_lost) end;
+        if v_reason is not null then
+            perform gleaner.rest_followups(v_row, v_reason, case when v_row.started = 2 then 'OutcomeUnknown' else 'Poison' end, v_row.attempts, v_lost);
+        else
+            perform gleaner.put_back_followups(v_row, 'pending', v_now, false, v_row.attempts, v_lost);
+        end if;
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.recover_followups(p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.recover_jobs(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_count  integer := 0;
+    v_lost   integer;
+    v_reason text;
+    v_row    gleaner.jobs;
+begin
+    for v_row in
+        select q.*
+        from gleaner.jobs as q
+        where q.status in ('running') and q.due_at <= v_now - p_older_than
+        order by q.id
+        limit 1000
+        for no key update skip locked
+    loop
+        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
+        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+        if v_reason is not null then
+            perform gleaner.rest_jobs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+        else
+            perform gleaner.put_back_jobs(v_row, 'ready', v_now, false, v_row.attempts, v_lost);
+        end if;
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.recover_jobs(p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.recover_runs(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_count  integer := 0;
+    v_lost   integer;
+    v_reason text;
+    v_row    public.execution_jobs;
+begin
+    for v_row in
+        select q.*
+        from public.execution_jobs as q
+        where q.status in ('running') and q.due_at <= v_now - p_older_than
+        order by q.id
+        limit 1000
+        for no key update skip locked
+    loop
+        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
+        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+        if v_reason is not null then
+            perform gleaner.rest_runs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+        else
+            perform gleaner.put_back_runs(v_row, 'queued', v_now, false, v_row.attempts, v_lost);
+        end if;
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.recover_runs(p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[] := '{}';
+    v_row     public.activities;
+begin
+    for v_row in
+        select q.*
+        from public.activities as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        continue when v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session);
+        continue when not exists (select from unnest(p_ids, p_leases) as u (id, lease)
+                                  where u.id = v_row.id and u.lease = v_row.lease);
+        v_done := v_done || v_row.id;
+        return query select v_row.id, 'done', gleaner.put_back_activities(
+            v_row, 'raw', v_now, true, v_row.attempts, v_row.lost);
+    end loop;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease + 1 and q.processing_status not in ('processing') then 'already'
+               else 'lost'
+           end,
+           q.processing_status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.activities as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[] := '{}';
+    v_row     public.agent_processing_queue;
+begin
+    for v_row in
+        select q.*
+        from public.agent_processing_queue as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        continue when v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session);
+        continue when not exists (select from unnest(p_ids, p_leases) as u (id, lease)
+                                  where u.id = v_row.id and u.lease = v_row.lease);
+        v_done := v_done || v_row.id;
+        return query select v_row.id, 'done', gleaner.put_back_dumps(
+            v_row, 'pending'::public.processing_state, v_now, true, v_row.attempts, v_row.lost);
+    end loop;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease + 1 and q.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 'already'
+               else 'lost'
+           end,
+           q.processing_state::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.agent_processing_queue as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[] := '{}';
+    v_row     public.scheduled_actions;
+begin
+    for v_row in
+        select q.*
+        from public.scheduled_actions as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        continue when v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session);
+        continue when not exists (select from unnest(p_ids, p_leases) as u (id, lease)
+                                  where u.id = v_row.id and u.lease = v_row.lease);
+        v_done := v_done || v_row.id;
+        return query select v_row.id, 'done', gleaner.put_back_followups(
+            v_row, 'pending', v_now, true, v_row.attempts, v_row.lost);
+    end loop;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease + 1 and q.status not in ('processing') then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.scheduled_actions as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    bigint[] := '{}';
+    v_row     gleaner.jobs;
+begin
+    for v_row in
+        select q.*
+        from gleaner.jobs as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        continue when v_row.status not in ('running') or not (v_trusted or v_row.session = v_session);
+        continue when not exists (select from unnest(p_ids, p_leases) as u (id, lease)
+                                  where u.id = v_row.id and u.lease = v_row.lease);
+        v_done := v_done || v_row.id;
+        return query select v_row.id, 'done', gleaner.put_back_jobs(
+            v_row, 'ready', v_now, true, v_row.attempts, v_row.lost);
+    end loop;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join gleaner.jobs as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[] := '{}';
+    v_row     public.execution_jobs;
+begin
+    for v_row in
+        select q.*
+        from public.execution_jobs as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        continue when v_row.status not in ('running') or not (v_trusted or v_row.session = v_session);
+        continue when not exists (select from unnest(p_ids, p_leases) as u (id, lease)
+                                  where u.id = v_row.id and u.lease = v_row.lease);
+        v_done := v_done || v_row.id;
+        return query select v_row.id, 'done', gleaner.put_back_runs(
+            v_row, 'queued', v_now, true, v_row.attempts, v_row.lost);
+    end loop;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.execution_jobs as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.requeue_activities(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := clock_timestamp();
+    v_row public.activities;
+begin
+    for v_row in
+        select q.*
+        from public.activities as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.processing_status = 'raw' and v_row.due_at <= v_now then
+            return query select v_row.id, 'already', v_row.processing_status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('activities', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.processing_status));
+        return query select v_row.id, 'done', gleaner.put_back_activities(v_row, 'raw', v_now, false, 0, 0);
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from public.activities as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.requeue_activities(p_ids uuid[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.requeue_dumps(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := clock_timestamp();
+    v_row public.agent_processing_queue;
+begin
+    for v_row in
+        select q.*
+        from public.agent_processing_queue as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.processing_state = 'pending'::public.processing_state and v_row.due_at <= v_now then
+            return query select v_row.id, 'already', v_row.processing_state::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('dumps', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.processing_state));
+        return query select v_row.id, 'done', gleaner.put_back_dumps(v_row, 'pending'::public.processing_state, v_now, false, 0, 0);
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from public.agent_processing_queue as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.requeue_dumps(p_ids uuid[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.requeue_followups(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := clock_timestamp();
+    v_row public.scheduled_actions;
+begin
+    for v_row in
+        select q.*
+        from public.scheduled_actions as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.status = 'pending' and v_row.due_at <= v_now then
+            return query select v_row.id, 'already', v_row.status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('followups', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.status));
+        return query select v_row.id, 'done', gleaner.put_back_followups(v_row, 'pending', v_now, false, 0, 0);
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from public.scheduled_actions as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.requeue_followups(p_ids uuid[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.requeue_jobs(p_ids bigint[]) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := clock_timestamp();
+    v_row gleaner.jobs;
+begin
+    for v_row in
+        select q.*
+        from gleaner.jobs as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.status = 'ready' and v_row.due_at <= v_now then
+            return query select v_row.id, 'already', v_row.status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('jobs', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.status));
+        return query select v_row.id, 'done', gleaner.put_back_jobs(v_row, 'ready', v_now, false, 0, 0);
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from gleaner.jobs as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.requeue_jobs(p_ids bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.requeue_runs(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := clock_timestamp();
+    v_row public.execution_jobs;
+begin
+    for v_row in
+        select q.*
+        from public.execution_jobs as q
+        where q.id = any (p_ids)
+        order by q.id
+        for no key update
+    loop
+        if v_row.status = 'queued' and v_row.due_at <= v_now then
+            return query select v_row.id, 'already', v_row.status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('runs', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.status));
+        return query select v_row.id, 'done', gleaner.put_back_runs(v_row, 'queued', v_now, false, 0, 0);
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from public.execution_jobs as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.requeue_runs(p_ids uuid[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.require_read_committed() RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'a claim needs read committed, this transaction is %', current_setting('transaction_isolation')
+            using errcode = 'GL001',
+                  hint = 'Claim in a transaction of its own, or begin it with: begin isolation level read committed';
+    end if;
+end
+$$;
+
+CREATE FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_reason, 'agent_id', coalesce(p_row.agent, p_row.session), 'retry_count', p_attempts));
+    if p_lost > p_row.lost then
+        p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{recovery_count}', to_jsonb(p_lost));
+    end if;
+    update public.activities as q
+    set processing_status = 'failed',
+        due_at = null,
+        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        attempts = p_attempts,
+        lost = p_lost,
+        metadata = p_row.metadata,
+deadline_at = null,
+        started = 0,
+        locked_by = null,
+        locked_at = null
+    where q.id = p_row.id;
+    perform gleaner.dead_letter_activities(p_row, p_reason);
+end
+$$;
+
+ALTER FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update public.agent_processing_queue as q
+    set processing_state = 'failed'::public.processing_state,
+        due_at = null,
+        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        attempts = p_attempts,
+        lost = p_lost,
+        error_message = p_reason,
+        completed_at = v_now,
+deadline_at = null,
+        started = 0
+    where q.id = p_row.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update public.scheduled_actions as q
+    set status = 'failed',
+        due_at = null,
+        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        attempts = p_attempts,
+        lost = p_lost,
+        error_message = p_reason,
+        finished_at = v_now,
+deadline_at = null,
+        started = 0
+    where q.id = p_row.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update gleaner.jobs as q
+    set status = 'failed',
+        due_at = null,
+        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        attempts = p_attempts,
+        lost = p_lost,
+        error = jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_reason, 'agent_id', coalesce(q.agent, q.session), 'retry_count', p_attempts),
+        finished_at = v_now,
+deadline_at = null,
+        started = 0
+    where q.id = p_row.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update public.execution_jobs as q
+    set status = 'failed',
+        due_at = null,
+        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        attempts = p_attempts,
+        lost = p_lost,
+        error = p_reason,
+        completed_at = v_now,
+deadline_at = null,
+        started = 0
+    where q.id = p_row.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_row     public.activities;
+begin
+    if p_until is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    select q.* into v_row from public.activities as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.processing_status not in ('processing') then
+        return query select p_id, 'already', v_row.processing_status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.processing_status::text;
+    else
+        return query select p_id, 'done', gleaner.put_back_activities(
+            v_row, 'raw', p_until, true, v_row.attempts, v_row.lost);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_row     public.agent_processing_queue;
+begin
+    if p_until is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    select q.* into v_row from public.agent_processing_queue as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+        return query select p_id, 'already', v_row.processing_state::text;
+    elsif v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.processing_state::text;
+    else
+        return query select p_id, 'done', gleaner.put_back_dumps(
+            v_row, 'pending'::public.processing_state, p_until, true, v_row.attempts, v_row.lost);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_row     public.scheduled_actions;
+begin
+    if p_until is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    select q.* into v_row from public.scheduled_actions as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.status not in ('processing') then
+        return query select p_id, 'already', v_row.status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text;
+    else
+        return query select p_id, 'done', gleaner.put_back_followups(
+            v_row, 'pending', p_until, true, v_row.attempts, v_row.lost);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_row     gleaner.jobs;
+begin
+    if p_until is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
+        return query select p_id, 'already', v_row.status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text;
+    else
+        return query select p_id, 'done', gleaner.put_back_jobs(
+            v_row, 'ready', p_until, true, v_row.attempts, v_row.lost);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_row     public.execution_jobs;
+begin
+    if p_until is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    select q.* into v_row from public.execution_jobs as q where q.id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
+        return query select p_id, 'already', v_row.status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text;
+    else
+        return query select p_id, 'done', gleaner.put_back_runs(
+            v_row, 'queued', p_until, true, v_row.attempts, v_row.lost);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update public.activities as q
+        set started = greatest(q.started, 1)
+        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.processing_status in ('processing') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('processing')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when false then 'already'
+               else 'lost'
+           end,
+           q.processing_status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.activities as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update public.agent_processing_queue as q
+        set started = greatest(q.started, 1),
+            processing_state = 'processing'::public.processing_state
+        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('processing'::public.processing_state)::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when false then 'already'
+               else 'lost'
+           end,
+           q.processing_state::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.agent_processing_queue as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update public.scheduled_actions as q
+        set started = greatest(q.started, 1)
+        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.status in ('processing') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('processing')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when false then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.scheduled_actions as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    bigint[];
+begin
+    with changed as (
+        update gleaner.jobs as q
+        set started = greatest(q.started, 1)
+        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.status in ('running') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('running')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when false then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join gleaner.jobs as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update public.execution_jobs as q
+        set started = greatest(q.started, 1)
+        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.status in ('running') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('running')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.id is null then 'gone'
+               when false then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join public.execution_jobs as q on q.id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.stats_activities() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_known bigint := 0;
+    v_part  record;
+begin
+    for v_part in
+        select s.state, count(*) as n, min(s.at) as oldest
+        from (
+            select case when q.processing_status in ('processing') then case when q.due_at < v_now then 'expired' else 'running' end
+                        when q.processing_status = 'failed' then 'backing off'
+                        when q.due_at > v_now then 'scheduled'
+                        else 'ready' end as state,
+                   q.due_at as at
+            from public.activities as q
+            where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+            limit 10001
+        ) as s
+        group by s.state
+    loop
+        v_known := v_known + v_part.n;
+        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
+        return next;
+    end loop;
+    if v_known > 10000 then
+        state := 'waiting'; capped := true; oldest := null;
+        count := v_known;
+        return next;
+    end if;
+    select 'dead', count(*), count(*) > 10000, null::timestamptz
+    into state, count, capped, oldest
+    from (select from public.activities as q where q.processing_status = 'failed' and q.due_at is null limit 10001) as d;
+    v_known := v_known + count;
+    return next;
+    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.activities') as t) < 16 * 1024 * 1024 then
+        -- A new table has no statistics yet, and reading this much takes milliseconds.
+        select 'finished', count(*), false, null::timestamptz
+        into state, count, capped, oldest
+        from public.activities as q where q.processing_status in ('completed', 'cancelled');
+    else
+        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
+        into state, count, capped, oldest
+        from pg_class as c where c.oid = 'public.activities'::regclass;
+    end if;
+    return next;
+end
+$$;
+
+ALTER FUNCTION gleaner.stats_activities() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.stats_dumps() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_known bigint := 0;
+    v_part  record;
+begin
+    for v_part in
+        select s.state, count(*) as n, min(s.at) as oldest
+        from (
+            select case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then case when q.due_at < v_now then 'expired' else 'running' end
+                        when q.processing_state = 'failed'::public.processing_state then 'backing off'
+                        when q.due_at > v_now then 'scheduled'
+                        else 'ready' end as state,
+                   q.due_at as at
+            from public.agent_processing_queue as q
+            where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+            limit 10001
+        ) as s
+        group by s.state
+    loop
+        v_known := v_known + v_part.n;
+        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
+        return next;
+    end loop;
+    if v_known > 10000 then
+        state := 'waiting'; capped := true; oldest := null;
+        count := v_known;
+        return next;
+    end if;
+    select 'dead', count(*), count(*) > 10000, null::timestamptz
+    into state, count, capped, oldest
+    from (select from public.agent_processing_queue as q where q.processing_state = 'failed'::public.processing_state and q.due_at is null limit 10001) as d;
+    v_known := v_known + count;
+    return next;
+    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.agent_processing_queue') as t) < 16 * 1024 * 1024 then
+        -- A new table has no statistics yet, and reading this much takes milliseconds.
+        select 'finished', count(*), false, null::timestamptz
+        into state, count, capped, oldest
+        from public.agent_processing_queue as q where q.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state);
+    else
+        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
+        into state, count, capped, oldest
+        from pg_class as c where c.oid = 'public.agent_processing_queue'::regclass;
+    end if;
+    return next;
+end
+$$;
+
+ALTER FUNCTION gleaner.stats_dumps() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.stats_followups() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_known bigint := 0;
+    v_part  record;
+begin
+    for v_part in
+        select s.state, count(*) as n, min(s.at) as oldest
+        from (
+            select case when q.status in ('processing') then case when q.due_at < v_now then 'expired' else 'running' end
+                        when q.status = 'failed' then 'backing off'
+                        when q.due_at > v_now then 'scheduled'
+                        else 'ready' end as state,
+                   q.due_at as at
+            from public.scheduled_actions as q
+            where q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+            limit 10001
+        ) as s
+        group by s.state
+    loop
+        v_known := v_known + v_part.n;
+        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
+        return next;
+    end loop;
+    if v_known > 10000 then
+        state := 'waiting'; capped := true; oldest := null;
+        count := v_known;
+        return next;
+    end if;
+    select 'dead', count(*), count(*) > 10000, null::timestamptz
+    into state, count, capped, oldest
+    from (select from public.scheduled_actions as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
+    v_known := v_known + count;
+    return next;
+    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.scheduled_actions') as t) < 16 * 1024 * 1024 then
+        -- A new table has no statistics yet, and reading this much takes milliseconds.
+        select 'finished', count(*), false, null::timestamptz
+        into state, count, capped, oldest
+        from public.scheduled_actions as q where q.status in ('executed', 'cancelled');
+    else
+        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
+        into state, count, capped, oldest
+        from pg_class as c where c.oid = 'public.scheduled_actions'::regclass;
+    end if;
+    return next;
+end
+$$;
+
+ALTER FUNCTION gleaner.stats_followups() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.stats_jobs() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_known bigint := 0;
+    v_part  record;
+begin
+    for v_part in
+        select s.state, count(*) as n, min(s.at) as oldest
+        from (
+            select case when q.status in ('running') then case when q.due_at < v_now then 'expired' else 'running' end
+                        when q.status = 'failed' then 'backing off'
+                        when q.due_at > v_now then 'scheduled'
+                        else 'ready' end as state,
+                   q.due_at as at
+            from gleaner.jobs as q
+            where q.status in ('ready', 'running', 'failed') and q.due_at is not null
+            limit 10001
+        ) as s
+        group by s.state
+    loop
+        v_known := v_known + v_part.n;
+        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
+        return next;
+    end loop;
+    if v_known > 10000 then
+        state := 'waiting'; capped := true; oldest := null;
+        count := v_known;
+        return next;
+    end if;
+    select 'dead', count(*), count(*) > 10000, null::timestamptz
+    into state, count, capped, oldest
+    from (select from gleaner.jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
+    v_known := v_known + count;
+    return next;
+    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('gleaner.jobs') as t) < 16 * 1024 * 1024 then
+        -- A new table has no statistics yet, and reading this much takes milliseconds.
+        select 'finished', count(*), false, null::timestamptz
+        into state, count, capped, oldest
+        from gleaner.jobs as q where q.status in ('done', 'cancelled');
+    else
+        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
+        into state, count, capped, oldest
+        from pg_class as c where c.oid = 'gleaner.jobs'::regclass;
+    end if;
+    return next;
+end
+$$;
+
+ALTER FUNCTION gleaner.stats_jobs() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.stats_runs() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_known bigint := 0;
+    v_part  record;
+begin
+    for v_part in
+        select s.state, count(*) as n, min(s.at) as oldest
+        from (
+            select case when q.status in ('running') then case when q.due_at < v_now then 'expired' else 'running' end
+                        when q.status = 'failed' then 'backing off'
+                        when q.due_at > v_now then 'scheduled'
+                        else 'ready' end as state,
+                   q.due_at as at
+            from public.execution_jobs as q
+            where q.status in ('queued', 'running', 'failed') and q.due_at is not null
+            limit 10001
+        ) as s
+        group by s.state
+    loop
+        v_known := v_known + v_part.n;
+        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
+        return next;
+    end loop;
+    if v_known > 10000 then
+        state := 'waiting'; capped := true; oldest := null;
+        count := v_known;
+        return next;
+    end if;
+    select 'dead', count(*), count(*) > 10000, null::timestamptz
+    into state, count, capped, oldest
+    from (select from public.execution_jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
+    v_known := v_known + count;
+    return next;
+    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.execution_jobs') as t) < 16 * 1024 * 1024 then
+        -- A new table has no statistics yet, and reading this much takes milliseconds.
+        select 'finished', count(*), false, null::timestamptz
+        into state, count, capped, oldest
+        from public.execution_jobs as q where q.status in ('completed', 'cancelled');
+    else
+        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
+        into state, count, capped, oldest
+        from pg_class as c where c.oid = 'public.execution_jobs'::regclass;
+    end if;
+    return next;
+end
+$$;
+
+ALTER FUNCTION gleaner.stats_runs() OWNER TO gleaner_engine;
+
+CREATE FUNCTION public.auto_link_contact() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_email      text;
+    v_phone      text;
+    v_look       record;
+    v_candidates bigint[];
+begin
+    if new.contact_id is not null then
+        return new;
+    end if;
+    v_email := coalesce(public.normalize_email(new.metadata ->> 'from'), public.normalize_email(new.raw_data ->> 'sender'));
+    v_phone := coalesce(public.normalize_phone(new.metadata ->> 'from'), public.normalize_phone(new.raw_data ->> 'sender'));
+
+    for v_look in
+        select l.kind, l.address
+        from (values
+            (1, 'email', v_email),
+            (2, 'phone', v_phone)
+        ) as l (rank, kind, address)
+        where l.address is not null
+        order by l.rank
+    loop
+        v_candidates := array(
+            select a.contact_id
+            from public.contact_addresses as a
+            where a.kind = v_look.kind and a.address = v_look.address
+            order by a.contact_id
+            limit 20);
+        continue when v_candidates = '{}';
+        if cardinality(v_candidates) = 1 then
+            new.contact_id := v_candidates[1];
+        elsif jsonb_typeof(coalesce(new.metadata, '{}')) = 'object' then
+            new.metadata := coalesce(new.metadata, '{}')
+                || jsonb_build_object('match', jsonb_build_object('method', v_look.kind, 'candidates', v_candidates));
+        end if;
+        return new;
+    end loop;
+    return new;
+end
+$$;
+
+COMMENT ON FUNCTION public.auto_link_contact() IS 'Links a new activity to the one contact its sender matches.';
+
+CREATE FUNCTION public.cancel_pending_for_prospect(p_prospect_id text, p_reason text DEFAULT 'the prospect replied'::text) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_ids uuid[];
+begin
+    -- Two statements: the second must see what the first changed.
+    v_ids := array(
+        select c.id
+        from gleaner.cancel_followups_matching(jsonb_build_object('prospect_id', p_prospect_id), p_reason) as c
+        where c.outcome = 'done');
+    update public.scheduled_actions as a set cancelled_reason = p_reason where a.id = any (v_ids);
+    return cardinality(v_ids);
+end
+$$;
+
+COMMENT ON FUNCTION public.cancel_pending_for_prospect(p_prospect_id text, p_reason text) IS 'Calls off every unfinished action of a prospect, running ones included; returns how many.';
+
+CREATE FUNCTION public.claim_due_actions(p_limit integer DEFAULT 10, p_max_delay_seconds integer DEFAULT 5) RETURNS SETOF public.scheduled_actions
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select *
+    from gleaner.claim_followups(
+        -- No agent id: the daemon ends its work by a plain update.
+        p_agent   => null,
+        p_limit   => p_limit,
+        p_started => true,
+        p_early   => make_interval(secs => p_max_delay_seconds))
+$$;
+
+COMMENT ON FUNCTION public.claim_due_actions(p_limit integer, p_max_delay_seconds integer) IS 'Takes actions whose time has come, earliest first.';
+
+CREATE FUNCTION public.claim_next_pending_activity(p_agent_sales_id bigint) RETURNS TABLE(id uuid, raw_data jsonb, type text, is_global boolean, direction text, sales_id bigint, contact_id bigint, processing_status text, processed_data jsonb, metadata jsonb, locked_by uuid, locked_at timestamp with time zone, provider_id uuid, created_at timestamp with time zone, progress jsonb, attempts integer, lease bigint, due_at timestamp with time zone, deadline_at timestamp with time zone)
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select a.id, a.raw_data, a.type, a.sales_id is null,
+           a.direction, a.sales_id, a.contact_id, a.processing_status, a.processed_data, a.metadata,
+           a.locked_by, a.locked_at, a.provider_id, a.created_at,
+           a.progress, a.attempts, a.lease, a.due_at, a.deadline_at
+    from gleaner.claim_activities(
+        -- No agent id: the caller ends its work by a plain update, and is known by its sign-in.
+        p_agent   => null,
+        p_owner   => p_agent_sales_id,
+        p_started => true) as a
+$$;
+
+COMMENT ON FUNCTION public.claim_next_pending_activity(p_agent_sales_id bigint) IS 'Takes one activity: the owner''s own, then nobody''s, then what another owner left standing too long.';
+
+CREATE FUNCTION public.claim_stale_activity() RETURNS TABLE(id uuid, raw_data jsonb, type text, is_global boolean, direction text, sales_id bigint, contact_id bigint, processing_status text, processed_data jsonb, metadata jsonb, locked_by uuid, locked_at timestamp with time zone, provider_id uuid, created_at timestamp with time zone, progress jsonb, attempts integer, lease bigint, due_at timestamp with time zone, deadline_at timestamp with time zone)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    -- No agent id: the caller ends its work by a plain update, and is known by its sign-in.
+    return query
+    select a.id, a.raw_data, a.type, a.sales_id is null,
+           a.direction, a.sales_id, a.contact_id, a.processing_status, a.processed_data, a.metadata,
+           a.locked_by, a.locked_at, a.provider_id, a.created_at,
+           a.progress, a.attempts, a.lease, a.due_at, a.deadline_at
+    from gleaner.claim_activities(p_agent => null, p_classes => '{stale}', p_started => true) as a;
+    if found then
+        return;
+    end if;
+    -- Early by minus five minutes: only what has been due that long.
+    return query
+    select a.id, a.raw_data, a.type, a.sales_id is null,
+           a.direction, a.sales_id, a.contact_id, a.processing_status, a.processed_data, a.metadata,
+           a.locked_by, a.locked_at, a.provider_id, a.created_at,
+           a.progress, a.attempts, a.lease, a.due_at, a.deadline_at
+    from gleaner.claim_activities(p_agent => null, p_classes => '{global}', p_started => true, p_early => '-5 minutes') as a;
+end
+$$;
+
+COMMENT ON FUNCTION public.claim_stale_activity() IS 'Takes one activity that others left standing, within each owner''s own threshold and privacy.';
+
+CREATE FUNCTION public.create_scheduled_action(p_prospect_id text, p_action_type text, p_scheduled_for timestamp with time zone, p_payload jsonb DEFAULT '{}'::jsonb) RETURNS public.scheduled_actions
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    insert into public.scheduled_actions (prospect_id, action_type, scheduled_for, payload)
+    values (p_prospect_id, p_action_type, p_scheduled_for, coalesce(p_payload, '{}'))
+    returning *
+$$;
+
+COMMENT ON FUNCTION public.create_scheduled_action(p_prospect_id text, p_action_type text, p_scheduled_for timestamp with time zone, p_payload jsonb) IS 'Schedules an action and returns it.';
+
+CREATE FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric DEFAULT NULL::numeric) RETURNS uuid
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    insert into public.blocks as b (basket_id, title, content, semantic_type, confidence_score)
+    values (p_basket_id, p_title, coalesce(p_content, ''), p_semantic_type, p_confidence_score)
+    on conflict (basket_id, semantic_type, md5(title), md5(content))
+    do update set confidence_score = coalesce(excluded.confidence_score, b.confidence_score)
+    returning b.id
+$$;
+
+COMMENT ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric) IS 'Stores one insight of a basket; returns its id.';
+
+CREATE FUNCTION public.fn_claim_next_dumps(p_worker_id text, p_limit integer DEFAULT 10, p_stale_after_minutes integer DEFAULT 5) RETURNS SETOF public.agent_processing_queue
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select *
+    from gleaner.claim_dumps(
+        -- No agent id: the worker ends its work by plain updates. Its own name for itself is for people to see.
+        p_agent  => null,
+        p_holder => p_worker_id,
+        p_limit  => p_limit,
+        p_hold   => make_interval(mins => p_stale_after_minutes))
+$$;
+
+COMMENT ON FUNCTION public.fn_claim_next_dumps(p_worker_id text, p_limit integer, p_stale_after_minutes integer) IS 'Takes up to p_limit dumps for a worker.';
+
+CREATE FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb) RETURNS integer
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    with item as (
+        select distinct on (item ->> 'kind', item ->> 'label')
+               item ->> 'kind' as kind,
+               item ->> 'label' as label,
+               coalesce(nullif(item -> 'metadata', 'null'), '{}') as metadata
+        from jsonb_array_elements(p_items) with ordinality as given (item, n)
+        order by item ->> 'kind', item ->> 'label', n desc
+    ), stored as (
+        insert into public.context_items as c (basket_id, kind, label, metadata)
+        select p_basket_id, item.kind, item.label, item.metadata
+        from item
+        order by item.kind, item.label
+        on conflict on constraint context_items_basket_id_kind_label_key
+        do update set metadata = c.metadata || excluded.metadata, updated_at = now()
+        returning 1
+    )
+    select count(*)::integer from stored
+$$;
+
+COMMENT ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb) IS 'Stores the entities of a basket, once each; returns how many.';
+
+CREATE FUNCTION public.get_pending_actions(p_prospect_id text DEFAULT NULL::text) RETURNS SETOF public.scheduled_actions
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select *
+    from public.scheduled_actions as a
+    where a.status = 'pending'
+      and (p_prospect_id is null or a.prospect_id = p_prospect_id)
+    order by a.scheduled_for, a.id
+$$;
+
+COMMENT ON FUNCTION public.get_pending_actions(p_prospect_id text) IS 'Actions that wait, of one prospect or of all, earliest first.';
+
+CREATE FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) RETURNS TABLE(kind text, address text)
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    return query
+    select distinct written.kind, written.address
+    from (
+        select 'email', public.normalize_email(p_email)
+        union all
+        select 'email', public.normalize_email(item ->> 'email')
+        from jsonb_array_elements(case jsonb_typeof(p_emails) when 'array' then p_emails end) as item
+        union all
+        select 'phone', public.normalize_phone(p_phone)
+        union all
+        select 'phone', public.normalize_phone(item ->> 'number')
+        from jsonb_array_elements(case jsonb_typeof(p_phones) when 'array' then p_phones end) as item
+    ) as written (kind, address)
+    where written.address is not null;
+end
+$$;
+
+COMMENT ON FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) IS 'Normalised addresses of one contact.';
+
+CREATE FUNCTION public.mark_processing(p_action_id uuid) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    update public.scheduled_actions as a
+    set status = 'processing', started_processing_at = clock_timestamp()
+    where a.id = p_action_id and a.status = 'pending';
+    return found;
+end
+$$;
+
+COMMENT ON FUNCTION public.mark_processing(p_action_id uuid) IS 'Takes one waiting action by its id; true when the caller got it.';
+
+CREATE FUNCTION public.normalize_email(p_text text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+    select substring(
+        lower(btrim(coalesce(
+            substring(p_text from '<([^<>]*)>'),
+            split_part(regexp_replace(p_text, '\([^()]*\)', '', 'g'), ',', 1)), E' \t\r\n'))
+        from '^[^\s@<>"]+@[^\s@<>"]+$')
+$_$;
+
+COMMENT ON FUNCTION public.normalize_email(p_text text) IS 'The bare address of a sender in lower case; null for what is none.';
+
+CREATE FUNCTION public.normalize_phone(p_text text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+    select case
+        when bare ~ '[[:alpha:]@]' or digits = '' then null
+        -- Withheld callers: words spelt on a keypad. An explicit list, because some look like real numbers.
+        when international and digits in ('266696687', '7378742833', '2562533', '8656696', '86282452253') then null
+        when international then '+' || digits
+        when digits ~ '^011[1-9]\d{6,}$' then '+' || substr(digits, 4)
+        when digits ~ '^00[1-9]\d{6,}$' then '+' || substr(digits, 3)
+        when digits ~ '^[1-9]\d{9}$' then '+1' || digits
+        when digits ~ '^1\d{10}$' then '+' || digits
+        else digits
+    end
+    from (
+        -- '+44 (0)20' names the trunk prefix that is dialled within the country only.
+        select bare, bare ~ '^\(?\+' as international,
+               regexp_replace(case when bare ~ '^\(?\+' then replace(bare, '(0)', '') else bare end, '[^0-9]', '', 'g') as digits
+        from (
+            select regexp_replace(
+                regexp_replace(lower(btrim(p_text)), '^(whatsapp|tel|sms):\s*', ''),
+                '\s*(;\s*ext=|extension|ext\.?|x|#)\s*[0-9]+$', '') as bare
+        ) as without_channel
+    ) as number
+$_$;
+
+COMMENT ON FUNCTION public.normalize_phone(p_text text) IS 'A telephone number in comparable form, E.164 where the country is known; null for none.';
+
+CREATE FUNCTION public.queue_agent_processing() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    insert into public.agent_processing_queue (dump_id, basket_id, workspace_id)
+    select new.id, new.basket_id, b.workspace_id
+    from public.baskets as b
+    where b.id = new.basket_id;
+    return new;
+end
+$$;
+
+COMMENT ON FUNCTION public.queue_agent_processing() IS 'Queues a new dump for processing.';
+
+CREATE FUNCTION public.refresh_contact_addresses() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    if tg_op = 'UPDATE' then
+        delete from public.contact_addresses as a where a.contact_id = new.id;
+    end if;
+    insert into public.contact_addresses (contact_id, kind, address)
+    select new.id, l.kind, l.address
+    from public.list_contact_addresses(new.email, new.phone_number, new.email_jsonb, new.phone_jsonb) as l;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION public.refresh_contact_addresses() IS 'Keeps contact_addresses in step with contacts.';
+
+CREATE FUNCTION public.reset_stale_locks() RETURNS integer
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select gleaner.recover_activities()
+$$;
+
+COMMENT ON FUNCTION public.reset_stale_locks() IS 'Gives activities whose lease has ended back; returns how many.';
+
+CREATE FUNCTION public.reset_stale_processing(p_stale_after_seconds integer DEFAULT 600) RETURNS integer
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select gleaner.recover_followups(make_interval(secs => greatest(p_stale_after_seconds - 300, 0)))
+$$;
+
+COMMENT ON FUNCTION public.reset_stale_processing(p_stale_after_seconds integer) IS 'Gives actions whose lease has ended back; returns how many.';
+
+CREATE FUNCTION public.touch_execution_jobs() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    new.updated_at := clock_timestamp();
+    if new.status is distinct from old.status then
+        new.version := old.version + 1;
+    end if;
+    return new;
+end
+$$;
+
+COMMENT ON FUNCTION public.touch_execution_jobs() IS 'Keeps version and updated_at of test runs.';
+
+CREATE FUNCTION public.touch_scheduled_actions() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    new.updated_at := clock_timestamp();
+    if new.status is distinct from old.status then
+        new.executed_at := case when new.status = 'executed' then coalesce(new.executed_at, new.updated_at) end;
+    end if;
+    return new;
+end
+$$;
+
+COMMENT ON FUNCTION public.touch_scheduled_actions() IS 'Keeps updated_at and executed_at of follow-ups.';
+
+CREATE FUNCTION public.unlock_stale_locks() RETURNS integer
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select gleaner.recover_activities()
+$$;
+
+COMMENT ON FUNCTION public.unlock_stale_locks() IS 'Gives activities whose lease has ended back; returns how many.';
+
+CREATE TABLE gleaner.audit (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    queue text NOT NULL,
+    key text NOT NULL,
+    act text NOT NULL,
+    caller text NOT NULL,
+    detail jsonb
+);
+
+ALTER TABLE gleaner.audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME gleaner.audit_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE gleaner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME gleaner.jobs_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE gleaner.late_result (
+    id bigint NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    queue text NOT NULL,
+    key text NOT NULL,
+    lease bigint NOT NULL,
+    caller text,
+    result jsonb
+);
+
+ALTER TABLE gleaner.late_result ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME gleaner.late_result_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE gleaner.migration (
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    took_ms bigint NOT NULL
+);
+
+CREATE TABLE gleaner.migration_lock (
+    id integer DEFAULT 1 NOT NULL,
+    holder text DEFAULT ''::text NOT NULL,
+    fence bigint DEFAULT 0 NOT NULL,
+    until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    CONSTRAINT migration_lock_single CHECK ((id = 1))
+);
+
+CREATE TABLE gleaner.offender (
+    queue text NOT NULL,
+    key text NOT NULL,
+    until timestamp with time zone NOT NULL,
+    reason text NOT NULL
+);
+
+CREATE TABLE gleaner.queue (
+    name text NOT NULL,
+    table_name text NOT NULL,
+    declaration jsonb NOT NULL,
+    source text NOT NULL,
+    added jsonb DEFAULT '{}'::jsonb NOT NULL,
+    rendered text NOT NULL,
+    attached_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT queue_name_plain CHECK ((name ~ '^[a-z][a-z0-9_]{0,39}$'::text))
+);
+
+COMMENT ON TABLE gleaner.queue IS 'Every attached table; servers and agents find their queues here.';
+
+COMMENT ON COLUMN gleaner.queue.source IS 'The declaration as its author wrote it (TOML).';
+
+COMMENT ON COLUMN gleaner.queue.added IS 'What attach put on the table, and so what detach takes off again.';
+
+COMMENT ON COLUMN gleaner.queue.rendered IS 'The SQL that `gleaner sql` prints, exactly as it was run.';
+
+CREATE TABLE gleaner.request (
+    queue text NOT NULL,
+    id uuid NOT NULL,
+    at timestamp with time zone NOT NULL,
+    keys text[] DEFAULT '{}'::text[] NOT NULL,
+    leases bigint[] DEFAULT '{}'::bigint[] NOT NULL
+);
+
+CREATE TABLE public.activity_failures (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    original_activity_id uuid,
+    failure_reason text,
+    raw_data jsonb,
+    created_at timestamp with time zone DEFAULT now()
+);
+
+COMMENT ON TABLE public.activity_failures IS 'Dead letters of activities; one row each time an activity was given up.';
+
+CREATE TABLE public.baskets (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    workspace_id uuid NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE public.baskets IS 'Collections within a workspace.';
+
+CREATE TABLE public.blocks (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    basket_id uuid NOT NULL,
+    title text NOT NULL,
+    content text DEFAULT ''::text NOT NULL,
+    semantic_type text NOT NULL,
+    confidence_score numeric,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT blocks_confidence_score_check CHECK (((confidence_score >= (0)::numeric) AND (confidence_score <= (1)::numeric)))
+);
+
+COMMENT ON TABLE public.blocks IS 'Structured insights extracted from dumps.';
+
+CREATE TABLE public.contact_addresses (
+    contact_id bigint NOT NULL,
+    kind text NOT NULL,
+    address text NOT NULL,
+    CONSTRAINT contact_addresses_kind_check CHECK ((kind = ANY (ARRAY['email'::text, 'phone'::text])))
+);
+
+COMMENT ON TABLE public.contact_addresses IS 'Normalised e-mail addresses and telephone numbers of contacts, for matching.';
+
+COMMENT ON COLUMN public.contact_addresses.address IS 'As normalize_email or normalize_phone give it.';
+
+CREATE TABLE public.contacts (
+    id bigint NOT NULL,
+    first_name text,
+    last_name text,
+    title text,
+    company_id bigint,
+    sales_id bigint,
+    tags text[],
+    first_seen timestamp with time zone DEFAULT now(),
+    last_seen timestamp with time zone,
+    email text,
+    phone_number text,
+    email_jsonb jsonb,
+    phone_jsonb jsonb
+);
+
+COMMENT ON TABLE public.contacts IS 'People on the other end of calls and messages.';
+
+ALTER TABLE public.contacts ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.contacts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.context_items (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    basket_id uuid NOT NULL,
+    kind text NOT NULL,
+    label text NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE public.context_items IS 'Entities and concepts of a basket, once each.';
+
+CREATE TABLE public.crm_processing_nodes (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    sales_id bigint NOT NULL,
+    app_name text DEFAULT 'atomic-crm'::text NOT NULL,
+    device_name text NOT NULL,
+    status text DEFAULT 'ready'::text NOT NULL,
+    current_activity_id uuid,
+    processed_count integer DEFAULT 0 NOT NULL,
+    last_heartbeat timestamp with time zone DEFAULT now() NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT crm_processing_nodes_status_check CHECK ((status = ANY (ARRAY['ready'::text, 'processing'::text, 'offline'::text])))
+);
+
+COMMENT ON TABLE public.crm_processing_nodes IS 'Agents by owner and device, for display only; silent for two minutes means offline.';
+
+CREATE VIEW public.failed_dumps WITH (security_invoker='true') AS
+ SELECT id,
+    dump_id,
+    basket_id,
+    workspace_id,
+    processing_state,
+    claimed_at,
+    claimed_by,
+    completed_at,
+    attempts,
+    error_message,
+    created_at,
+    progress
+   FROM public.agent_processing_queue q
+  WHERE ((processing_state = 'failed'::public.processing_state) AND (attempts >= 3))
+  ORDER BY created_at
+ LIMIT 1000;
+
+COMMENT ON VIEW public.failed_dumps IS 'Failed dumps needing attention; at most 1,000.';
+
+CREATE TABLE public.ingestion_providers (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    provider_code text NOT NULL,
+    name text NOT NULL,
+    is_active boolean DEFAULT true NOT NULL,
+    config jsonb DEFAULT '{}'::jsonb NOT NULL,
+    sales_id bigint,
+    ingestion_key text DEFAULT encode(sha256(((((gen_random_uuid())::text || (gen_random_uuid())::text) || (gen_random_uuid())::text))::bytea), 'hex'::text) NOT NULL,
+    auto_create_contacts boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE public.ingestion_providers IS 'Inbound channels: provider, secrets, and who owns what arrives.';
+
+COMMENT ON COLUMN public.ingestion_providers.provider_code IS 'twilio, postmark, gmail, generic.';
+
+COMMENT ON COLUMN public.ingestion_providers.config IS 'Secrets and settings of the provider; administrators only.';
+
+COMMENT ON COLUMN public.ingestion_providers.sales_id IS 'Owner of what arrives here; null for work that belongs to nobody.';
+
+COMMENT ON COLUMN public.ingestion_providers.ingestion_key IS 'Secret part of the webhook''s URL.';
+
+COMMENT ON COLUMN public.ingestion_providers.auto_create_contacts IS 'Whether an unknown sender becomes a contact.';
+
+CREATE VIEW public.processing_performance WITH (security_invoker='true') AS
+ SELECT date_trunc('hour'::text, completed_at) AS hour,
+    count(*) AS completed,
+    avg(EXTRACT(epoch FROM (completed_at - created_at))) AS avg_duration_seconds,
+    max(attempts) AS max_attempts
+   FROM public.agent_processing_queue q
+  WHERE ((processing_state = 'completed'::public.processing_state) AND (completed_at > (now() - '24:00:00'::interval)))
+  GROUP BY (date_trunc('hour'::text, completed_at))
+  ORDER BY (date_trunc('hour'::text, completed_at)) DESC;
+
+COMMENT ON VIEW public.processing_performance IS 'Finished dumps of the last 24 hours: number, duration from capture, attempts.';
+
+CREATE TABLE public.workspaces (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE public.workspaces IS 'Teams whose dumps are kept apart.';
+
+CREATE VIEW public.queue_depth_by_workspace WITH (security_invoker='true') AS
+ SELECT name AS workspace,
+    (sum(pending))::bigint AS pending_dumps
+   FROM (public.workspaces w
+     CROSS JOIN LATERAL ( SELECT count(*) AS pending
+           FROM ( SELECT
+                   FROM public.agent_processing_queue queue
+                  WHERE ((workspace_id = id) AND (processing_state = 'pending'::public.processing_state))
+                 LIMIT 10000) waiting) q)
+  WHERE (pending > 0)
+  GROUP BY name
+  ORDER BY ((sum(pending))::bigint) DESC;
+
+COMMENT ON VIEW public.queue_depth_by_workspace IS 'Waiting dumps by workspace, counted up to 10,000 in each.';
+
+CREATE VIEW public.queue_health WITH (security_invoker='true') AS
+ SELECT processing_state,
+    count,
+    avg_age_seconds,
+    max_age_seconds
+   FROM (unnest(enum_range(NULL::public.processing_state)) state(processing_state)
+     CROSS JOIN LATERAL ( SELECT count(*) AS count,
+            avg(EXTRACT(epoch FROM (now() - created_at))) AS avg_age_seconds,
+            max(EXTRACT(epoch FROM (now() - created_at))) AS max_age_seconds
+           FROM ( SELECT created_at
+                   FROM public.agent_processing_queue queue
+                  WHERE (processing_state = processing_state)
+                  ORDER BY created_at
+                 LIMIT 100000) oldest) q)
+  WHERE (count > 0);
+
+COMMENT ON VIEW public.queue_health IS 'Dumps by state: how many (counted up to 100,000) and how old.';
+
+CREATE TABLE public.raw_dumps (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    basket_id uuid NOT NULL,
+    body_md text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE public.raw_dumps IS 'Captured text, kept as it came; each one is queued for processing as it arrives.';
+
+CREATE TABLE public.sales (
+    id bigint NOT NULL,
+    first_name text DEFAULT ''::text NOT NULL,
+    last_name text DEFAULT ''::text NOT NULL,
+    email text,
+    user_id uuid,
+    administrator boolean DEFAULT false NOT NULL,
+    disabled boolean DEFAULT false NOT NULL,
+    avatar jsonb,
+    stale_threshold_minutes integer DEFAULT 5 NOT NULL,
+    allow_remote_processing boolean DEFAULT true NOT NULL,
+    CONSTRAINT sales_stale_threshold_minutes_check CHECK ((stale_threshold_minutes >= 0))
+);
+
+COMMENT ON TABLE public.sales IS 'People who own work. Their own row decides when, and whether, others may take it.';
+
+COMMENT ON COLUMN public.sales.user_id IS 'The signed-in user (auth.users.id) this owner is.';
+
+COMMENT ON COLUMN public.sales.stale_threshold_minutes IS 'Minutes before my work may be taken by others.';
+
+COMMENT ON COLUMN public.sales.allow_remote_processing IS 'False keeps my work strictly local: nobody else takes it or sees it.';
+
+ALTER TABLE public.sales ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.sales_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE VIEW public.stuck_dumps WITH (security_invoker='true') AS
+ SELECT id,
+    dump_id,
+    basket_id,
+    workspace_id,
+    processing_state,
+    claimed_at,
+    claimed_by,
+    completed_at,
+    attempts,
+    error_message,
+    created_at,
+    progress
+   FROM public.agent_processing_queue q
+  WHERE ((processing_state = ANY (ARRAY['claimed'::public.processing_state, 'processing'::public.processing_state])) AND (claimed_at < (now() - '00:10:00'::interval)))
+  ORDER BY claimed_at
+ LIMIT 1000;
+
+COMMENT ON VIEW public.stuck_dumps IS 'Dumps taken more than ten minutes ago and not finished; at most 1,000.';
+
+CREATE TABLE public.substrate_relationships (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    basket_id uuid NOT NULL,
+    from_type text NOT NULL,
+    from_id uuid NOT NULL,
+    to_type text NOT NULL,
+    to_id uuid NOT NULL,
+    relationship_type text NOT NULL,
+    strength numeric,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT substrate_relationships_from_type_check CHECK ((from_type = ANY (ARRAY['dump'::text, 'block'::text, 'context_item'::text]))),
+    CONSTRAINT substrate_relationships_to_type_check CHECK ((to_type = ANY (ARRAY['dump'::text, 'block'::text, 'context_item'::text])))
+);
+
+COMMENT ON TABLE public.substrate_relationships IS 'How dumps, blocks and context items of a basket relate.';
+
+CREATE VIEW public.unmatched_activities WITH (security_invoker='true') AS
+ SELECT id,
+    type,
+    direction,
+    sales_id,
+    processing_status,
+    raw_data,
+    processed_data,
+    metadata,
+    provider_id,
+    created_at
+   FROM public.activities a
+  WHERE (contact_id IS NULL);
+
+COMMENT ON VIEW public.unmatched_activities IS 'Activities without a contact, for a person to link.';
+
+ALTER TABLE gleaner.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.jobs
+    ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.late_result
+    ADD CONSTRAINT late_result_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.migration_lock
+    ADD CONSTRAINT migration_lock_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.migration
+    ADD CONSTRAINT migration_pkey PRIMARY KEY (name);
+
+ALTER TABLE gleaner.offender
+    ADD CONSTRAINT offender_pkey PRIMARY KEY (queue, key);
+
+ALTER TABLE gleaner.queue
+    ADD CONSTRAINT queue_pkey PRIMARY KEY (name);
+
+ALTER TABLE gleaner.queue
+    ADD CONSTRAINT queue_table_name_key UNIQUE (table_name);
+
+ALTER TABLE gleaner.request
+    ADD CONSTRAINT request_pkey PRIMARY KEY (queue, id);
+
+ALTER TABLE public.activities
+    ADD CONSTRAINT activities_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.activity_failures
+    ADD CONSTRAINT activity_failures_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.agent_processing_queue
+    ADD CONSTRAINT agent_processing_queue_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.baskets
+    ADD CONSTRAINT baskets_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.blocks
+    ADD CONSTRAINT blocks_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.contact_addresses
+    ADD CONSTRAINT contact_addresses_pkey PRIMARY KEY (kind, address, contact_id);
+
+ALTER TABLE public.contacts
+    ADD CONSTRAINT contacts_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.context_items
+    ADD CONSTRAINT context_items_basket_id_kind_label_key UNIQUE (basket_id, kind, label);
+
+ALTER TABLE public.context_items
+    ADD CONSTRAINT context_items_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.crm_processing_nodes
+    ADD CONSTRAINT crm_processing_nodes_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.crm_processing_nodes
+    ADD CONSTRAINT crm_processing_nodes_sales_id_app_name_device_name_key UNIQUE (sales_id, app_name, device_name);
+
+ALTER TABLE public.execution_jobs
+    ADD CONSTRAINT execution_jobs_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.ingestion_providers
+    ADD CONSTRAINT ingestion_providers_ingestion_key_key UNIQUE (ingestion_key);
+
+ALTER TABLE public.ingestion_providers
+    ADD CONSTRAINT ingestion_providers_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.raw_dumps
+    ADD CONSTRAINT raw_dumps_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.sales
+    ADD CONSTRAINT sales_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.scheduled_actions
+    ADD CONSTRAINT scheduled_actions_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.substrate_relationships
+    ADD CONSTRAINT substrate_relationships_once_key UNIQUE (basket_id, from_id, to_id, relationship_type);
+
+ALTER TABLE public.substrate_relationships
+    ADD CONSTRAINT substrate_relationships_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.workspaces
+    ADD CONSTRAINT workspaces_pkey PRIMARY KEY (id);
+
+CREATE INDEX audit_key_idx ON gleaner.audit USING btree (queue, key, id);
+
+CREATE INDEX gleaner_jobs_finished ON gleaner.jobs USING brin (finished_at) WITH (autosummarize='on');
+
+CREATE INDEX gleaner_jobs_global ON gleaner.jobs USING btree (kind, (
+CASE
+    WHEN (priority >= 2) THEN 0
+    WHEN (priority >= 1) THEN 1
+    WHEN (priority >= 0) THEN 2
+    ELSE 3
+END), due_at, id) WHERE ((status = ANY (ARRAY['ready'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
+
+CREATE UNIQUE INDEX gleaner_jobs_unique ON gleaner.jobs USING btree (unique_key) WHERE ((status = ANY (ARRAY['ready'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (unique_key IS NOT NULL));
+
+CREATE INDEX late_result_key_idx ON gleaner.late_result USING btree (queue, key);
+
+CREATE INDEX request_at_idx ON gleaner.request USING btree (at);
+
+CREATE INDEX activities_contact_id_idx ON public.activities USING btree (contact_id, created_at);
+
+CREATE INDEX activities_created_at_idx ON public.activities USING btree (created_at);
+
+CREATE INDEX activities_provider_id_idx ON public.activities USING btree (provider_id) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX activities_sales_id_idx ON public.activities USING btree (sales_id, created_at);
+
+CREATE INDEX activity_failures_created_at_idx ON public.activity_failures USING btree (created_at);
+
+CREATE INDEX activity_failures_original_activity_id_idx ON public.activity_failures USING btree (original_activity_id);
+
+CREATE INDEX baskets_workspace_id_idx ON public.baskets USING btree (workspace_id);
+
+CREATE UNIQUE INDEX blocks_same_insight_key ON public.blocks USING btree (basket_id, semantic_type, md5(title), md5(content));
+
+CREATE INDEX contact_addresses_contact_id_idx ON public.contact_addresses USING btree (contact_id);
+
+CREATE INDEX crm_processing_nodes_current_activity_id_idx ON public.crm_processing_nodes USING btree (current_activity_id) WHERE (current_activity_id IS NOT NULL);
+
+CREATE INDEX gleaner_activities_global ON public.activities USING btree (type, due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NULL));
+
+CREATE INDEX gleaner_activities_own ON public.activities USING btree (sales_id, type, due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NOT NULL));
+
+CREATE INDEX gleaner_activities_stale ON public.activities USING btree (type, open_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NOT NULL) AND (open_at IS NOT NULL));
+
+CREATE INDEX gleaner_dumps_global ON public.agent_processing_queue USING btree (due_at, id) WHERE ((processing_state = ANY (ARRAY['pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state])) AND (due_at IS NOT NULL));
+
+CREATE INDEX gleaner_followups_global ON public.scheduled_actions USING btree (action_type, due_at, id) WHERE (((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying, 'failed'::character varying])::text[])) AND (due_at IS NOT NULL));
+
+CREATE INDEX gleaner_runs_global ON public.execution_jobs USING btree (due_at, id) WHERE ((status = ANY (ARRAY['queued'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
+
+CREATE INDEX idx_execution_jobs_created_at ON public.execution_jobs USING btree (created_at);
+
+CREATE INDEX idx_execution_jobs_status ON public.execution_jobs USING btree (status);
+
+CREATE INDEX idx_execution_jobs_status_created ON public.execution_jobs USING btree (status, created_at);
+
+CREATE INDEX idx_queue_completed ON public.agent_processing_queue USING btree (completed_at) WHERE (processing_state = 'completed'::public.processing_state);
+
+CREATE INDEX idx_queue_dump ON public.agent_processing_queue USING btree (dump_id);
+
+CREATE INDEX idx_queue_state_created ON public.agent_processing_queue USING btree (processing_state, created_at);
+
+CREATE INDEX idx_queue_workspace ON public.agent_processing_queue USING btree (workspace_id, processing_state);
+
+CREATE INDEX idx_scheduled_actions_polling ON public.scheduled_actions USING btree (scheduled_for, status) WHERE ((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying])::text[]));
+
+CREATE INDEX idx_scheduled_actions_prospect ON public.scheduled_actions USING btree (prospect_id, scheduled_for);
+
+CREATE INDEX ingestion_providers_sales_id_idx ON public.ingestion_providers USING btree (sales_id);
+
+CREATE INDEX raw_dumps_basket_id_idx ON public.raw_dumps USING btree (basket_id);
+
+CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
+
+CREATE INDEX substrate_relationships_to_id_idx ON public.substrate_relationships USING btree (to_id);
+
+CREATE TRIGGER zz_gleaner_insert_jobs BEFORE INSERT ON gleaner.jobs FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND ((new.status IS DISTINCT FROM 'ready'::text) OR (new.due_at IS NULL) OR (new.lease IS DISTINCT FROM 0) OR (new.attempts IS DISTINCT FROM 0) OR (new.lost IS DISTINCT FROM 0) OR (new.started IS DISTINCT FROM 0)))) EXECUTE FUNCTION gleaner.adapt_jobs();
+
+CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE ON gleaner.jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_jobs();
+
+CREATE TRIGGER after_dump_insert AFTER INSERT ON public.raw_dumps FOR EACH ROW EXECUTE FUNCTION public.queue_agent_processing();
+
+CREATE TRIGGER before_insert_activity_link_contact BEFORE INSERT ON public.activities FOR EACH ROW WHEN (((new.contact_id IS NULL) AND ((new.metadata ? 'from'::text) OR (new.raw_data ? 'sender'::text)))) EXECUTE FUNCTION public.auto_link_contact();
+
+CREATE TRIGGER refresh_contact_addresses AFTER INSERT OR UPDATE OF email, phone_number, email_jsonb, phone_jsonb ON public.contacts FOR EACH ROW EXECUTE FUNCTION public.refresh_contact_addresses();
+
+CREATE TRIGGER touch_execution_jobs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW EXECUTE FUNCTION public.touch_execution_jobs();
+
+CREATE TRIGGER touch_scheduled_actions BEFORE UPDATE ON public.scheduled_actions FOR EACH ROW EXECUTE FUNCTION public.touch_scheduled_actions();
+
+CREATE TRIGGER zz_gleaner_insert_activities BEFORE INSERT ON public.activities FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_activities();
+
+CREATE TRIGGER zz_gleaner_insert_dumps BEFORE INSERT ON public.agent_processing_queue FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_dumps();
+
+CREATE TRIGGER zz_gleaner_insert_followups BEFORE INSERT ON public.scheduled_actions FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_followups();
+
+CREATE TRIGGER zz_gleaner_insert_runs BEFORE INSERT ON public.execution_jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_runs();
+
+CREATE TRIGGER zz_gleaner_update_activities BEFORE UPDATE ON public.activities FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_activities();
+
+CREATE TRIGGER zz_gleaner_update_dumps BEFORE UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_dumps();
+
+CREATE TRIGGER zz_gleaner_update_followups BEFORE UPDATE ON public.scheduled_actions FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_followups();
+
+CREATE TRIGGER zz_gleaner_update_runs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_runs();
+
+ALTER TABLE public.activities
+    ADD CONSTRAINT activities_contact_id_fkey FOREIGN KEY (contact_id) REFERENCES public.contacts(id) ON DELETE SET NULL;
+
+ALTER TABLE public.activities
+    ADD CONSTRAINT activities_provider_id_fkey FOREIGN KEY (provider_id) REFERENCES public.ingestion_providers(id) ON DELETE SET NULL;
+
+ALTER TABLE public.activities
+    ADD CONSTRAINT activities_sales_id_fkey FOREIGN KEY (sales_id) REFERENCES public.sales(id) ON DELETE RESTRICT;
+
+ALTER TABLE public.activity_failures
+    ADD CONSTRAINT activity_failures_original_activity_id_fkey FOREIGN KEY (original_activity_id) REFERENCES public.activities(id) ON DELETE CASCADE;
+
+ALTER TABLE public.agent_processing_queue
+    ADD CONSTRAINT agent_processing_queue_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
+
+ALTER TABLE public.agent_processing_queue
+    ADD CONSTRAINT agent_processing_queue_dump_id_fkey FOREIGN KEY (dump_id) REFERENCES public.raw_dumps(id);
+
+ALTER TABLE public.agent_processing_queue
+    ADD CONSTRAINT agent_processing_queue_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspaces(id);
+
+ALTER TABLE public.baskets
+    ADD CONSTRAINT baskets_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspaces(id);
+
+ALTER TABLE public.blocks
+    ADD CONSTRAINT blocks_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
+
+ALTER TABLE public.contact_addresses
+    ADD CONSTRAINT contact_addresses_contact_id_fkey FOREIGN KEY (contact_id) REFERENCES public.contacts(id) ON DELETE CASCADE;
+
+ALTER TABLE public.contacts
+    ADD CONSTRAINT contacts_sales_id_fkey FOREIGN KEY (sales_id) REFERENCES public.sales(id);
+
+ALTER TABLE public.context_items
+    ADD CONSTRAINT context_items_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
+
+ALTER TABLE public.crm_processing_nodes
+    ADD CONSTRAINT crm_processing_nodes_current_activity_id_fkey FOREIGN KEY (current_activity_id) REFERENCES public.activities(id) ON DELETE SET NULL;
+
+ALTER TABLE public.crm_processing_nodes
+    ADD CONSTRAINT crm_processing_nodes_sales_id_fkey FOREIGN KEY (sales_id) REFERENCES public.sales(id) ON DELETE CASCADE;
+
+ALTER TABLE public.ingestion_providers
+    ADD CONSTRAINT ingestion_providers_sales_id_fkey FOREIGN KEY (sales_id) REFERENCES public.sales(id) ON DELETE RESTRICT;
+
+ALTER TABLE public.raw_dumps
+    ADD CONSTRAINT raw_dumps_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
+
+ALTER TABLE public.substrate_relationships
+    ADD CONSTRAINT substrate_relationships_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
+
+ALTER TABLE public.activities ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY activities_engine ON public.activities TO gleaner_engine USING (true) WITH CHECK (true);
+
+CREATE POLICY activities_insert ON public.activities FOR INSERT TO authenticated WITH CHECK (true);
+
+CREATE POLICY activities_privacy ON public.activities AS RESTRICTIVE TO authenticated USING (((sales_id IS NULL) OR (EXISTS ( SELECT
+   FROM public.sales owner
+  WHERE ((owner.id = activities.sales_id) AND (owner.allow_remote_processing OR (owner.user_id = ( SELECT auth.uid() AS uid)) OR ( SELECT gleaner.is_administrator() AS is_administrator))))))) WITH CHECK (true);
+
+CREATE POLICY activities_read ON public.activities FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY activities_service ON public.activities TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY activities_update ON public.activities FOR UPDATE TO authenticated USING (true) WITH CHECK (true);
+
+ALTER TABLE public.activity_failures ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY activity_failures_engine ON public.activity_failures TO gleaner_engine USING (true) WITH CHECK (true);
+
+CREATE POLICY activity_failures_read ON public.activity_failures FOR SELECT TO authenticated USING ((EXISTS ( SELECT
+   FROM public.activities a
+  WHERE (a.id = activity_failures.original_activity_id))));
+
+CREATE POLICY activity_failures_service ON public.activity_failures TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.agent_processing_queue ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY agent_processing_queue_engine ON public.agent_processing_queue TO gleaner_engine USING (true) WITH CHECK (true);
+
+CREATE POLICY agent_processing_queue_read ON public.agent_processing_queue FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY agent_processing_queue_service ON public.agent_processing_queue TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.baskets ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY baskets_insert ON public.baskets FOR INSERT TO authenticated WITH CHECK (true);
+
+CREATE POLICY baskets_read ON public.baskets FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY baskets_service ON public.baskets TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.blocks ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY blocks_read ON public.blocks FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY blocks_service ON public.blocks TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.contact_addresses ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY contact_addresses_service ON public.contact_addresses FOR SELECT TO service_role USING (true);
+
+ALTER TABLE public.contacts ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY contacts_engine ON public.contacts FOR SELECT TO gleaner_engine USING (true);
+
+CREATE POLICY contacts_service ON public.contacts TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY contacts_team ON public.contacts TO authenticated USING (true) WITH CHECK (true);
+
+ALTER TABLE public.context_items ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY context_items_read ON public.context_items FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY context_items_service ON public.context_items TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.crm_processing_nodes ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY crm_processing_nodes_engine ON public.crm_processing_nodes TO gleaner_engine USING (true) WITH CHECK (true);
+
+CREATE POLICY crm_processing_nodes_own ON public.crm_processing_nodes TO authenticated USING ((sales_id IN ( SELECT s.id
+   FROM public.sales s
+  WHERE (s.user_id = ( SELECT auth.uid() AS uid))))) WITH CHECK ((sales_id IN ( SELECT s.id
+   FROM public.sales s
+  WHERE (s.user_id = ( SELECT auth.uid() AS uid)))));
+
+CREATE POLICY crm_processing_nodes_read ON public.crm_processing_nodes FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY crm_processing_nodes_service ON public.crm_processing_nodes TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.execution_jobs ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY execution_jobs_engine ON public.execution_jobs TO gleaner_engine USING (true) WITH CHECK (true);
+
+CREATE POLICY execution_jobs_insert ON public.execution_jobs FOR INSERT TO authenticated WITH CHECK (true);
+
+CREATE POLICY execution_jobs_read ON public.execution_jobs FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY execution_jobs_service ON public.execution_jobs TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.ingestion_providers ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY ingestion_providers_administrators ON public.ingestion_providers TO authenticated USING (( SELECT gleaner.is_administrator() AS is_administrator)) WITH CHECK (( SELECT gleaner.is_administrator() AS is_administrator));
+
+CREATE POLICY ingestion_providers_service ON public.ingestion_providers TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.raw_dumps ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY raw_dumps_insert ON public.raw_dumps FOR INSERT TO authenticated WITH CHECK (true);
+
+CREATE POLICY raw_dumps_read ON public.raw_dumps FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY raw_dumps_service ON public.raw_dumps TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.sales ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY sales_engine ON public.sales FOR SELECT TO gleaner_engine USING (true);
+
+CREATE POLICY sales_own_row_only ON public.sales AS RESTRICTIVE FOR UPDATE TO authenticated USING (((user_id = ( SELECT auth.uid() AS uid)) AND (NOT disabled))) WITH CHECK (((user_id = ( SELECT auth.uid() AS uid)) AND ((NOT administrator) OR ( SELECT gleaner.is_administrator() AS is_administrator))));
+
+CREATE POLICY sales_read ON public.sales FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY sales_service ON public.sales TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY sales_update_own ON public.sales FOR UPDATE TO authenticated USING ((user_id = ( SELECT auth.uid() AS uid))) WITH CHECK (true);
+
+ALTER TABLE public.scheduled_actions ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY scheduled_actions_engine ON public.scheduled_actions TO gleaner_engine USING (true) WITH CHECK (true);
+
+CREATE POLICY scheduled_actions_read ON public.scheduled_actions FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY scheduled_actions_service ON public.scheduled_actions TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.substrate_relationships ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY substrate_relationships_read ON public.substrate_relationships FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY substrate_relationships_service ON public.substrate_relationships TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY workspaces_read ON public.workspaces FOR SELECT TO authenticated USING (true);
+
+CREATE POLICY workspaces_service ON public.workspaces TO service_role USING (true) WITH CHECK (true);
+
+GRANT USAGE ON SCHEMA auth TO anon;
+GRANT USAGE ON SCHEMA auth TO authenticated;
+GRANT USAGE ON SCHEMA auth TO service_role;
+GRANT USAGE ON SCHEMA auth TO gleaner_engine;
+
+GRANT ALL ON SCHEMA gleaner TO gleaner_engine;
+GRANT USAGE ON SCHEMA gleaner TO authenticated;
+GRANT USAGE ON SCHEMA gleaner TO service_role;
+
+GRANT USAGE ON SCHEMA public TO gleaner_engine;
+
+REVOKE ALL ON FUNCTION gleaner.adapt_activities() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.adapt_dumps() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.adapt_followups() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.adapt_jobs() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.adapt_runs() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.caller_role() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.caller_role() TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.caller_role() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.caller_session() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.caller_session() TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.caller_session() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.caller_uid() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.caller_uid() TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.caller_uid() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.activities TO gleaner_engine;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.activities TO authenticated;
+GRANT ALL ON TABLE public.activities TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner bigint, p_classes text[], p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner bigint, p_classes text[], p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner bigint, p_classes text[], p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agent_processing_queue TO gleaner_engine;
+GRANT SELECT ON TABLE public.agent_processing_queue TO authenticated;
+GRANT ALL ON TABLE public.agent_processing_queue TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.scheduled_actions TO gleaner_engine;
+GRANT SELECT ON TABLE public.scheduled_actions TO authenticated;
+GRANT ALL ON TABLE public.scheduled_actions TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.jobs TO gleaner_engine;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.jobs TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.execution_jobs TO gleaner_engine;
+GRANT SELECT,INSERT ON TABLE public.execution_jobs TO authenticated;
+GRANT ALL ON TABLE public.execution_jobs TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.explain_dumps(p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_dumps(p_id uuid) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.explain_runs(p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_runs(p_id uuid) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.fill_activities(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.fill_dumps(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.fill_followups(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigint, OUT filled integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.is_administrator() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.is_administrator() TO authenticated;
+GRANT ALL ON FUNCTION gleaner.is_administrator() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.is_trusted() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.is_trusted() TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.is_trusted() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.next_due_dumps() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.next_due_dumps() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.next_due_followups(p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.next_due_followups(p_kinds text[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.next_due_jobs(p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.next_due_jobs(p_kinds text[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.next_due_runs() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.next_due_runs() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.own_activities(p_owner bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.put_back_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.put_back_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.put_back_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.recover_activities(p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.recover_activities(p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.recover_dumps(p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.recover_dumps(p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.recover_followups(p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.recover_followups(p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.recover_jobs(p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.recover_jobs(p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.requeue_dumps(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_dumps(p_ids uuid[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.requeue_followups(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_followups(p_ids uuid[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.require_read_committed() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.require_read_committed() TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.require_read_committed() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.stats_activities() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_activities() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.stats_dumps() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_dumps() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.stats_followups() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_followups() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.stats_jobs() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_jobs() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.stats_runs() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_runs() TO service_role;
+
+REVOKE ALL ON FUNCTION public.auto_link_contact() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.cancel_pending_for_prospect(p_prospect_id text, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.cancel_pending_for_prospect(p_prospect_id text, p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.claim_due_actions(p_limit integer, p_max_delay_seconds integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.claim_due_actions(p_limit integer, p_max_delay_seconds integer) TO service_role;
+
+REVOKE ALL ON FUNCTION public.claim_next_pending_activity(p_agent_sales_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.claim_next_pending_activity(p_agent_sales_id bigint) TO authenticated;
+GRANT ALL ON FUNCTION public.claim_next_pending_activity(p_agent_sales_id bigint) TO service_role;
+
+REVOKE ALL ON FUNCTION public.claim_stale_activity() FROM PUBLIC;
+GRANT ALL ON FUNCTION public.claim_stale_activity() TO authenticated;
+GRANT ALL ON FUNCTION public.claim_stale_activity() TO service_role;
+
+REVOKE ALL ON FUNCTION public.create_scheduled_action(p_prospect_id text, p_action_type text, p_scheduled_for timestamp with time zone, p_payload jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.create_scheduled_action(p_prospect_id text, p_action_type text, p_scheduled_for timestamp with time zone, p_payload jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric) TO service_role;
+
+REVOKE ALL ON FUNCTION public.fn_claim_next_dumps(p_worker_id text, p_limit integer, p_stale_after_minutes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_claim_next_dumps(p_worker_id text, p_limit integer, p_stale_after_minutes integer) TO service_role;
+
+REVOKE ALL ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) TO authenticated;
+GRANT ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION public.mark_processing(p_action_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.mark_processing(p_action_id uuid) TO service_role;
+
+REVOKE ALL ON FUNCTION public.normalize_email(p_text text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.normalize_email(p_text text) TO authenticated;
+GRANT ALL ON FUNCTION public.normalize_email(p_text text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.normalize_phone(p_text text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.normalize_phone(p_text text) TO authenticated;
+GRANT ALL ON FUNCTION public.normalize_phone(p_text text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.queue_agent_processing() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.refresh_contact_addresses() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.reset_stale_locks() FROM PUBLIC;
+GRANT ALL ON FUNCTION public.reset_stale_locks() TO authenticated;
+GRANT ALL ON FUNCTION public.reset_stale_locks() TO service_role;
+
+REVOKE ALL ON FUNCTION public.reset_stale_processing(p_stale_after_seconds integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.reset_stale_processing(p_stale_after_seconds integer) TO service_role;
+
+REVOKE ALL ON FUNCTION public.touch_execution_jobs() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.touch_scheduled_actions() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.unlock_stale_locks() FROM PUBLIC;
+GRANT ALL ON FUNCTION public.unlock_stale_locks() TO authenticated;
+GRANT ALL ON FUNCTION public.unlock_stale_locks() TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.audit TO gleaner_engine;
+GRANT SELECT ON TABLE gleaner.audit TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.late_result TO gleaner_engine;
+GRANT SELECT ON TABLE gleaner.late_result TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.offender TO gleaner_engine;
+GRANT SELECT ON TABLE gleaner.offender TO service_role;
+
+GRANT SELECT ON TABLE gleaner.queue TO gleaner_engine;
+GRANT SELECT ON TABLE gleaner.queue TO authenticated;
+GRANT SELECT ON TABLE gleaner.queue TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.request TO gleaner_engine;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.activity_failures TO gleaner_engine;
+GRANT SELECT ON TABLE public.activity_failures TO authenticated;
+GRANT ALL ON TABLE public.activity_failures TO service_role;
+
+GRANT SELECT,INSERT ON TABLE public.baskets TO authenticated;
+GRANT ALL ON TABLE public.baskets TO service_role;
+
+GRANT SELECT ON TABLE public.blocks TO authenticated;
+GRANT ALL ON TABLE public.blocks TO service_role;
+
+GRANT SELECT ON TABLE public.contact_addresses TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.contacts TO authenticated;
+GRANT ALL ON TABLE public.contacts TO service_role;
+GRANT SELECT ON TABLE public.contacts TO gleaner_engine;
+
+GRANT SELECT ON TABLE public.context_items TO authenticated;
+GRANT ALL ON TABLE public.context_items TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.crm_processing_nodes TO authenticated;
+GRANT ALL ON TABLE public.crm_processing_nodes TO service_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.crm_processing_nodes TO gleaner_engine;
+
+GRANT SELECT ON TABLE public.failed_dumps TO authenticated;
+GRANT SELECT ON TABLE public.failed_dumps TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.ingestion_providers TO authenticated;
+GRANT ALL ON TABLE public.ingestion_providers TO service_role;
+
+GRANT SELECT ON TABLE public.processing_performance TO authenticated;
+GRANT SELECT ON TABLE public.processing_performance TO service_role;
+
+GRANT SELECT ON TABLE public.workspaces TO authenticated;
+GRANT ALL ON TABLE public.workspaces TO service_role;
+
+GRANT SELECT ON TABLE public.queue_depth_by_workspace TO authenticated;
+GRANT SELECT ON TABLE public.queue_depth_by_workspace TO service_role;
+
+GRANT SELECT ON TABLE public.queue_health TO authenticated;
+GRANT SELECT ON TABLE public.queue_health TO service_role;
+
+GRANT SELECT,INSERT ON TABLE public.raw_dumps TO authenticated;
+GRANT ALL ON TABLE public.raw_dumps TO service_role;
+
+GRANT SELECT ON TABLE public.sales TO gleaner_engine;
+GRANT SELECT,UPDATE ON TABLE public.sales TO authenticated;
+GRANT ALL ON TABLE public.sales TO service_role;
+
+GRANT SELECT ON TABLE public.stuck_dumps TO authenticated;
+GRANT SELECT ON TABLE public.stuck_dumps TO service_role;
+
+GRANT SELECT ON TABLE public.substrate_relationships TO authenticated;
+GRANT ALL ON TABLE public.substrate_relationships TO service_role;
+
+GRANT SELECT ON TABLE public.unmatched_activities TO authenticated;
+GRANT SELECT ON TABLE public.unmatched_activities TO service_role;
+
