@@ -40,7 +40,7 @@ COMMENT ON FUNCTION auth.uid() IS 'The signed-in user; null for project keys and
 
 CREATE FUNCTION gleaner.adapt_activities() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
@@ -84,6 +84,18 @@ begin
         return new;
     end if;
 
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+    if tg_nargs = 1 then
+        -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
+        -- nobody ever held it; a former holder's late result must not take the place of the one that counts.
+        if old.session is not null and v_mine is not true then
+            return null;
+        end if;
+        return new;
+    end if;
+
     -- Out of reach, always.
     new.lease := old.lease;
     new.due_at := old.due_at;
@@ -94,10 +106,6 @@ begin
     new.session := old.session;
     new.attempts := old.attempts;
     new.open_at := old.open_at;
-
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
 
     if old.processing_status in ('processing') then
         if new.processing_status in ('processing') then
@@ -146,8 +154,10 @@ begin
             return null;
         end if;
     elsif new.processing_status in ('completed', 'failed') and new.processing_status is distinct from old.processing_status
-          and old.processing_status in ('raw', 'failed') and v_mine then
-        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+          and (old.processing_status in ('raw', 'failed', 'cancelled') and v_mine
+               or old.processing_status in ('completed', 'cancelled') and new.processing_status = 'failed') then
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
+        -- somebody who no longer holds it gives up what another has finished.
         return null;
     end if;
 
@@ -161,7 +171,10 @@ begin
     end if;
 
     if new.processing_status in ('processing') then
-        -- A plain claim.
+        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
+        if old.processing_status in ('completed', 'cancelled') or old.processing_status = 'failed' and old.due_at is null then
+            return null;
+        end if;
         if old.sales_id is not null and not gleaner.is_trusted()
            and old.sales_id is distinct from gleaner.own_activities(null)
            and (gleaner.open_activities(old.sales_id, old.created_at, old.due_at) <= v_now) is not true then
@@ -189,20 +202,18 @@ begin
         new.locked_by := null;
         new.locked_at := null;
     elsif new.processing_status = 'failed' then
-        if old.processing_status in ('completed', 'cancelled') then
-            new.due_at := null;
-            return new;
-        end if;
         -- A plain failure counts an attempt, backs off, and is dead in the end.
         v_attempts := old.attempts + 1;
         new.attempts := v_attempts;
         new.lease := old.lease + 1;
-        if new.metadata is not distinct from old.metadata or new.metadata #> '{error}' is null then
+        -- An account of an earlier try is not the writer's of this one.
+        if new.metadata #> '{error}' is null or new.metadata #> '{error}' = old.metadata #> '{error}' then
             new.metadata := jsonb_set(coalesce(new.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', 'Error', 'message', 'marked as failed', 'agent_id', coalesce(old.agent, old.session), 'retry_count', v_attempts));
         end if;
         if (v_attempts < 3 and coalesce(old.created_at, v_now) + interval '24 hours' > v_now) then
-            new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text);
-            new.open_at := case when old.open_at is null then null else greatest(old.open_at, new.due_at) end;
+        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text);
+        new.open_at := case when new.sales_id is null then new.due_at
+            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
         else
             new.due_at := null;
             perform gleaner.dead_letter_activities(new, new.metadata #>> ('{error}'::text[] || '{message}'::text[]));
@@ -228,7 +239,7 @@ ALTER FUNCTION gleaner.adapt_activities() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.adapt_dumps() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
@@ -269,6 +280,18 @@ begin
         return new;
     end if;
 
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+    if tg_nargs = 1 then
+        -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
+        -- nobody ever held it; a former holder's late result must not take the place of the one that counts.
+        if old.session is not null and v_mine is not true then
+            return null;
+        end if;
+        return new;
+    end if;
+
     -- Out of reach, always.
     new.lease := old.lease;
     new.due_at := old.due_at;
@@ -278,10 +301,6 @@ begin
     new.agent := old.agent;
     new.session := old.session;
     new.attempts := old.attempts;
-
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
 
     if old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
         if new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
@@ -326,8 +345,10 @@ begin
             return null;
         end if;
     elsif new.processing_state in ('completed'::public.processing_state, 'failed'::public.processing_state) and new.processing_state is distinct from old.processing_state
-          and old.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state) and v_mine then
-        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+          and (old.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state, 'cancelled'::public.processing_state) and v_mine
+               or old.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) and new.processing_state = 'failed'::public.processing_state) then
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
+        -- somebody who no longer holds it gives up what another has finished.
         return null;
     end if;
 
@@ -336,7 +357,10 @@ begin
     end if;
 
     if new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
-        -- A plain claim.
+        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
+        if old.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) or old.processing_state = 'failed'::public.processing_state and old.due_at is null then
+            return null;
+        end if;
         new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
         new.due_at := v_now + interval '5 minutes';
         new.deadline_at := v_now + interval '30 minutes';
@@ -355,19 +379,16 @@ begin
         new.started := 0;
         new.completed_at := null;
     elsif new.processing_state = 'failed'::public.processing_state then
-        if old.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) then
-            new.due_at := null;
-            return new;
-        end if;
         -- A plain failure counts an attempt, backs off, and is dead in the end.
         v_attempts := old.attempts + 1;
         new.attempts := v_attempts;
         new.lease := old.lease + 1;
-        if new.error_message is not distinct from old.error_message then
+        -- The same words may well be meant again.
+        if new.error_message is null then
             new.error_message := 'marked as failed';
         end if;
         if (v_attempts < 3) then
-            new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text);
+        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text);
         else
             new.due_at := null;
             new.completed_at := v_now;
@@ -390,7 +411,7 @@ ALTER FUNCTION gleaner.adapt_dumps() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.adapt_followups() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
@@ -430,6 +451,10 @@ begin
         return new;
     end if;
 
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+
     -- Out of reach, always.
     new.lease := old.lease;
     new.due_at := old.due_at;
@@ -439,10 +464,6 @@ begin
     new.agent := old.agent;
     new.session := old.session;
     new.attempts := old.attempts;
-
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
 
     if old.status in ('processing') then
         if new.status in ('processing') then
@@ -481,8 +502,10 @@ begin
             return null;
         end if;
     elsif new.status in ('executed', 'failed') and new.status is distinct from old.status
-          and old.status in ('pending', 'failed') and v_mine then
-        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+          and (old.status in ('pending', 'failed', 'cancelled') and v_mine
+               or old.status in ('executed', 'cancelled') and new.status = 'failed') then
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
+        -- somebody who no longer holds it gives up what another has finished.
         return null;
     end if;
 
@@ -495,7 +518,10 @@ begin
     end if;
 
     if new.status in ('processing') then
-        -- A plain claim.
+        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
+        if old.status in ('executed', 'cancelled') or old.status = 'failed' and old.due_at is null then
+            return null;
+        end if;
         new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
         new.due_at := v_now + interval '5 minutes';
         new.deadline_at := v_now + interval '15 minutes';
@@ -514,19 +540,16 @@ begin
         new.started := 0;
         new.finished_at := null;
     elsif new.status = 'failed' then
-        if old.status in ('executed', 'cancelled') then
-            new.due_at := null;
-            return new;
-        end if;
         -- A plain failure counts an attempt, backs off, and is dead in the end.
         v_attempts := old.attempts + 1;
         new.attempts := v_attempts;
         new.lease := old.lease + 1;
-        if new.error_message is not distinct from old.error_message then
+        -- The same words may well be meant again.
+        if new.error_message is null then
             new.error_message := 'marked as failed';
         end if;
         if (v_attempts < 3) then
-            new.due_at := v_now + gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, old.id::text);
+        new.due_at := v_now + gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, old.id::text);
         else
             new.due_at := null;
             new.finished_at := v_now;
@@ -588,6 +611,18 @@ begin
         return new;
     end if;
 
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+    if tg_nargs = 1 then
+        -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
+        -- nobody ever held it; a former holder's late result must not take the place of the one that counts.
+        if old.session is not null and v_mine is not true then
+            return null;
+        end if;
+        return new;
+    end if;
+
     -- Out of reach, always.
     new.lease := old.lease;
     new.due_at := old.due_at;
@@ -597,10 +632,6 @@ begin
     new.agent := old.agent;
     new.session := old.session;
     new.attempts := old.attempts;
-
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
 
     if old.status in ('running') then
         if new.status in ('running') then
@@ -640,8 +671,10 @@ begin
             return null;
         end if;
     elsif new.status in ('done', 'failed') and new.status is distinct from old.status
-          and old.status in ('ready', 'failed') and v_mine then
-        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+          and (old.status in ('ready', 'failed', 'cancelled') and v_mine
+               or old.status in ('done', 'cancelled') and new.status = 'failed') then
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
+        -- somebody who no longer holds it gives up what another has finished.
         return null;
     end if;
 
@@ -650,7 +683,10 @@ begin
     end if;
 
     if new.status in ('running') then
-        -- A plain claim.
+        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
+        if old.status in ('done', 'cancelled') or old.status = 'failed' and old.due_at is null then
+            return null;
+        end if;
         new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
         new.due_at := v_now + interval '5 minutes';
         new.deadline_at := v_now + interval '1 hour';
@@ -669,19 +705,15 @@ begin
         new.started := 0;
         new.finished_at := null;
     elsif new.status = 'failed' then
-        if old.status in ('done', 'cancelled') then
-            new.due_at := null;
-            return new;
-        end if;
         -- A plain failure counts an attempt, backs off, and is dead in the end.
         v_attempts := old.attempts + 1;
         new.attempts := v_attempts;
         new.lease := old.lease + 1;
-        if new.error is not distinct from old.error then
+        if new.error is null or new.error = old.error then
             new.error := jsonb_build_object('timestamp', v_now, 'type', 'Error', 'message', 'marked as failed', 'agent_id', coalesce(old.agent, old.session), 'retry_count', v_attempts);
         end if;
         if (v_attempts < 3) then
-            new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text);
+        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text);
         else
             new.due_at := null;
             new.finished_at := v_now;
@@ -696,6 +728,20 @@ begin
         new.started := 0;
         new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
     end if;
+    if new.status in ('ready', 'failed') and new.due_at is not null and exists (
+        select from gleaner.jobs as q
+        where q.unique_key = new.unique_key
+          and q.status in ('ready', 'failed') and q.due_at is not null
+          and q.id <> new.id
+    ) then
+        -- Going back to the line where a twin waits already: superseded, as by the acts.
+        new.status := 'cancelled';
+        new.due_at := null;
+        new.attempts := old.attempts;
+        new.lost := old.lost;
+        new.error := jsonb_build_object('timestamp', v_now, 'type', 'Superseded', 'message', 'superseded by a waiting row with the same key', 'agent_id', coalesce(old.agent, old.session), 'retry_count', old.attempts);
+        new.finished_at := v_now;
+    end if;
     return new;
 end
 $$;
@@ -704,7 +750,7 @@ ALTER FUNCTION gleaner.adapt_jobs() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.adapt_runs() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
@@ -745,6 +791,18 @@ begin
         return new;
     end if;
 
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+    if tg_nargs = 1 then
+        -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
+        -- nobody ever held it; a former holder's late result must not take the place of the one that counts.
+        if old.session is not null and v_mine is not true then
+            return null;
+        end if;
+        return new;
+    end if;
+
     -- Out of reach, always.
     new.lease := old.lease;
     new.due_at := old.due_at;
@@ -754,10 +812,6 @@ begin
     new.agent := old.agent;
     new.session := old.session;
     new.attempts := old.attempts;
-
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
 
     if old.status in ('running') then
         if new.status in ('running') then
@@ -799,8 +853,10 @@ begin
             return null;
         end if;
     elsif new.status in ('completed', 'failed') and new.status is distinct from old.status
-          and old.status in ('queued', 'failed') and v_mine then
-        -- A late end by the one who held it last: the row was put back in the meantime and is the next agent's.
+          and (old.status in ('queued', 'failed', 'cancelled') and v_mine
+               or old.status in ('completed', 'cancelled') and new.status = 'failed') then
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
+        -- somebody who no longer holds it gives up what another has finished.
         return null;
     end if;
 
@@ -809,7 +865,10 @@ begin
     end if;
 
     if new.status in ('running') then
-        -- A plain claim.
+        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
+        if old.status in ('completed', 'cancelled') or old.status = 'failed' and old.due_at is null then
+            return null;
+        end if;
         new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
         new.due_at := v_now + interval '30 minutes';
         new.deadline_at := v_now + interval '2 hours';
@@ -828,19 +887,16 @@ begin
         new.started := 0;
         new.completed_at := null;
     elsif new.status = 'failed' then
-        if old.status in ('completed', 'cancelled') then
-            new.due_at := null;
-            return new;
-        end if;
         -- A plain failure counts an attempt, backs off, and is dead in the end.
         v_attempts := old.attempts + 1;
         new.attempts := v_attempts;
         new.lease := old.lease + 1;
-        if new.error is not distinct from old.error then
+        -- The same words may well be meant again.
+        if new.error is null then
             new.error := 'marked as failed';
         end if;
         if (v_attempts < 3) then
-            new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text);
+        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text);
         else
             new.due_at := null;
             new.completed_at := v_now;
@@ -863,7 +919,7 @@ ALTER FUNCTION gleaner.adapt_runs() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -906,7 +962,7 @@ COMMENT ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt 
 
 CREATE FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -940,7 +996,7 @@ ALTER FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) OWNER TO gle
 
 CREATE FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -974,7 +1030,7 @@ ALTER FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) OWNER TO gleaner_
 
 CREATE FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -1042,7 +1098,7 @@ ALTER FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) OWNER TO gleaner
 
 CREATE FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -1106,7 +1162,7 @@ COMMENT ON FUNCTION gleaner.caller_uid() IS 'The signed-in user of the caller''s
 
 CREATE FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -1145,7 +1201,7 @@ ALTER FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) OWNER TO g
 
 CREATE FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 declare
@@ -1153,7 +1209,8 @@ declare
     v_unknown   text;
     v_ids       uuid[];
 begin
-    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+    -- An equality, which an index can serve; null asks for rows that have none.
+    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
            string_agg(k, ', ') filter (where not exists (
                select from pg_attribute as a where a.attrelid = 'public.activities'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
     into v_condition, v_unknown
@@ -1175,7 +1232,7 @@ ALTER FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) 
 
 CREATE FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -1213,7 +1270,7 @@ ALTER FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) OWNER TO gleane
 
 CREATE FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 declare
@@ -1221,7 +1278,8 @@ declare
     v_unknown   text;
     v_ids       uuid[];
 begin
-    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+    -- An equality, which an index can serve; null asks for rows that have none.
+    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
            string_agg(k, ', ') filter (where not exists (
                select from pg_attribute as a where a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
     into v_condition, v_unknown
@@ -1243,7 +1301,7 @@ ALTER FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) OWNER
 
 CREATE FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -1281,7 +1339,7 @@ ALTER FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) OWNER TO gl
 
 CREATE FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 declare
@@ -1289,7 +1347,8 @@ declare
     v_unknown   text;
     v_ids       uuid[];
 begin
-    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+    -- An equality, which an index can serve; null asks for rows that have none.
+    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
            string_agg(k, ', ') filter (where not exists (
                select from pg_attribute as a where a.attrelid = 'public.scheduled_actions'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
     into v_condition, v_unknown
@@ -1357,7 +1416,8 @@ declare
     v_unknown   text;
     v_ids       bigint[];
 begin
-    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+    -- An equality, which an index can serve; null asks for rows that have none.
+    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
            string_agg(k, ', ') filter (where not exists (
                select from pg_attribute as a where a.attrelid = 'gleaner.jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
     into v_condition, v_unknown
@@ -1379,7 +1439,7 @@ ALTER FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) OWNER 
 
 CREATE FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -1417,7 +1477,7 @@ ALTER FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) OWNER TO gleaner
 
 CREATE FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 declare
@@ -1425,7 +1485,8 @@ declare
     v_unknown   text;
     v_ids       uuid[];
 begin
-    select string_agg(format('q.%1$I is not distinct from m.%1$I', k), ' and '),
+    -- An equality, which an index can serve; null asks for rows that have none.
+    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
            string_agg(k, ', ') filter (where not exists (
                select from pg_attribute as a where a.attrelid = 'public.execution_jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
     into v_condition, v_unknown
@@ -1494,7 +1555,9 @@ COMMENT ON COLUMN public.activities.progress IS '{stage, percent, at}: how far t
 
 CREATE FUNCTION gleaner.claim_activities(p_agent text, p_limit integer DEFAULT 1, p_owner bigint DEFAULT NULL::bigint, p_classes text[] DEFAULT '{own,global,stale}'::text[], p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.activities
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
@@ -1522,17 +1585,21 @@ declare
     v_floor_key  uuid[];
     v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_activities', true), '')::jsonb, '{}');
     v_floor      jsonb;
+    v_floored    boolean;
+    v_kinds_until double precision;
     v_place      text;
     v_hidden     boolean := false;
     v_begun      timestamptz;
     v_slow       interval;
     v_row        public.activities;
     v_reason     text;
+    v_refusals   integer := 0;
     v_lost       integer;
     v_kinds      text[] := p_kinds::text[];
     v_classes    text[] := array(select c from unnest(array['own', 'global', 'stale']) as c where c = any (p_classes));
     v_refused    boolean := false;
     v_mended     uuid[];
+    v_mended_at  timestamptz[];
     v_holder     uuid;
 begin
     perform gleaner.require_read_committed();
@@ -1580,14 +1647,18 @@ begin
 
             <<fill>>
             loop
-                exit passes when v_left <= 0 or v_alone;
+                exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
                 v_begun := clock_timestamp();
                 v_place := v_class || case when v_class = 'own' then ':' || p_owner::text else '' end;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
                                 then v_floors #> array[v_place, 'lanes'] end;
-                v_hidden := v_hidden or v_floor is not null;
+                v_floored := v_floor is not null;
+                v_hidden := v_hidden or v_floored;
                 if v_class = 'own' then
-            if p_kinds is null then
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+                v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
+                v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
+            elsif p_kinds is null then
                 -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
                 with recursive kinds as (
                     (select q.type as kind from public.activities as q
@@ -1599,6 +1670,7 @@ begin
                     from kinds where kinds.kind is not null
                 )
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on: an empty one costs a single index descent.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
@@ -1606,14 +1678,18 @@ begin
             into v_lane_kind, v_lane_class
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
-            where exists (
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
                 select from public.activities as q
                 where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                   and q.type = l.kind
                   and q.due_at <= v_by
                   and (q.due_at, q.id) > (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
-                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
+                order by q.due_at, q.id
+                limit 1
+            ) as due;
             if cardinality(v_lane_class) > 0 then
                 select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
                        array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
@@ -1631,6 +1707,7 @@ begin
                             where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                               and q.type = l.kind
                               and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
                         ) as p
@@ -1641,35 +1718,41 @@ begin
                                  from generate_subscripts(v_lane_class, 1) as i order by i)
                     into v_take;
                 end if;
-                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
-                into v_keys, v_odd, v_at, v_lane
-                from (
-                    select p.id, p.odd, p.at, l.lane,
-                           p.at + l.class * interval '0' as rank
-                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                    cross join lateral (
-                        select q.id as id, q.due_at as at,
-                               (q.processing_status in ('processing') or q.lost > 0) as odd
-                        from public.activities as q
-                        where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                          and q.type = l.kind
-                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                          and q.id <> all (v_passed)
-                        order by q.due_at, q.id
-                        limit l.take
-                        for no key update skip locked
-                    ) as p
-                    order by rank, p.id
-                    limit v_left
-                ) as p;
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * interval '0' as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.id as id, q.due_at as at,
+                                   (q.processing_status in ('processing') or q.lost > 0) as odd
+                            from public.activities as q
+                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                              and q.type = l.kind
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
+                            order by q.due_at, q.id
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
                 elsif v_class = 'global' then
-            if p_kinds is null then
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+                v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
+                v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
+            elsif p_kinds is null then
                 -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
                 with recursive kinds as (
                     (select q.type as kind from public.activities as q
@@ -1681,6 +1764,7 @@ begin
                     from kinds where kinds.kind is not null
                 )
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on: an empty one costs a single index descent.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
@@ -1688,14 +1772,18 @@ begin
             into v_lane_kind, v_lane_class
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
-            where exists (
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
                 select from public.activities as q
                 where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                   and q.type = l.kind
                   and q.due_at <= v_by
                   and (q.due_at, q.id) > (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
-                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
+                order by q.due_at, q.id
+                limit 1
+            ) as due;
             if cardinality(v_lane_class) > 0 then
                 select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
                        array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
@@ -1713,6 +1801,7 @@ begin
                             where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                               and q.type = l.kind
                               and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
                         ) as p
@@ -1723,35 +1812,41 @@ begin
                                  from generate_subscripts(v_lane_class, 1) as i order by i)
                     into v_take;
                 end if;
-                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
-                into v_keys, v_odd, v_at, v_lane
-                from (
-                    select p.id, p.odd, p.at, l.lane,
-                           p.at + l.class * interval '0' as rank
-                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                    cross join lateral (
-                        select q.id as id, q.due_at as at,
-                               (q.processing_status in ('processing') or q.lost > 0) as odd
-                        from public.activities as q
-                        where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                          and q.type = l.kind
-                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                          and q.id <> all (v_passed)
-                        order by q.due_at, q.id
-                        limit l.take
-                        for no key update skip locked
-                    ) as p
-                    order by rank, p.id
-                    limit v_left
-                ) as p;
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * interval '0' as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.id as id, q.due_at as at,
+                                   (q.processing_status in ('processing') or q.lost > 0) as odd
+                            from public.activities as q
+                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                              and q.type = l.kind
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
+                            order by q.due_at, q.id
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
                 elsif v_class = 'stale' then
-            if p_kinds is null then
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+                v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
+                v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
+            elsif p_kinds is null then
                 -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
                 with recursive kinds as (
                     (select q.type as kind from public.activities as q
@@ -1763,6 +1858,7 @@ begin
                     from kinds where kinds.kind is not null
                 )
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on: an empty one costs a single index descent.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
@@ -1770,14 +1866,18 @@ begin
             into v_lane_kind, v_lane_class
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
-            where exists (
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
                 select from public.activities as q
                 where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                   and q.type = l.kind
                   and q.open_at <= v_by
                   and (q.open_at, q.id) > (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
-                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
+                order by q.open_at, q.id
+                limit 1
+            ) as due;
             if cardinality(v_lane_class) > 0 then
                 select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
                        array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
@@ -1795,6 +1895,7 @@ begin
                             where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                               and q.type = l.kind
                               and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
                             order by q.open_at, q.id
                             limit v_left
                         ) as p
@@ -1805,54 +1906,79 @@ begin
                                  from generate_subscripts(v_lane_class, 1) as i order by i)
                     into v_take;
                 end if;
-                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
-                into v_keys, v_odd, v_at, v_lane
-                from (
-                    select p.id, p.odd, p.at, l.lane,
-                           p.at + l.class * interval '0' as rank
-                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                    cross join lateral (
-                        select q.id as id, q.open_at as at,
-                               (q.processing_status in ('processing') or q.lost > 0) as odd
-                        from public.activities as q
-                        where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                          and q.type = l.kind
-                          and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
-                          and q.id <> all (v_passed)
-                        order by q.open_at, q.id
-                        limit l.take
-                        for no key update skip locked
-                    ) as p
-                    order by rank, p.id
-                    limit v_left
-                ) as p;
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * interval '0' as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.id as id, q.open_at as at,
+                                   (q.processing_status in ('processing') or q.lost > 0) as odd
+                            from public.activities as q
+                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                              and q.type = l.kind
+                              and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
+                            order by q.open_at, q.id
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
                     -- open_at only orders the line. Whether the row may be taken is for its owner's row to say, now.
-                    with policy as (
-                        select k.n, k.id,
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.open_at), '{}')
+                    into v_mended, v_mended_at
+                    from (
+                        select k.id,
                                q.sales_id is not distinct from p_owner or (coalesce(o.allow_remote_processing, false) and q.created_at + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes') <= v_by) as open,
                                case when coalesce(o.allow_remote_processing, false) then greatest(q.created_at + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes'), q.due_at) end as open_at
-                        from unnest(v_keys) with ordinality as k (id, n)
+                        from unnest(v_keys) as k (id)
                         join public.activities as q on q.id = k.id
                         left join public.sales as o on o.id = q.sales_id
-                    ), mended as (
-                        -- A refused row gets the time its owner's policy gives it, or it would be read by every claim.
-                        update public.activities as q
-                        set open_at = policy.open_at
-                        from policy
-                        where q.id = policy.id and policy.open is not true
-                        returning q.id as id
-                    )
-                    select coalesce(array_agg(policy.id), '{}')
-                    into v_mended
-                    from policy where policy.open is not true;
+                    ) as p
+                    where p.open is not true;
                     if cardinality(v_mended) > 0 then
                         v_refused := true;
+                        -- A refused row gets the time its owner's policy gives it, or it would be read by every claim.
+                        begin
+                            update public.activities as q
+                            set open_at = u.open_at
+                            from unnest(v_mended, v_mended_at) as u (id, open_at)
+                            where q.id = u.id;
+                        exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                            for v_i in 1 .. cardinality(v_mended) loop
+                                begin
+                            update public.activities as q
+                            set open_at = u.open_at
+                            from unnest(v_mended[v_i : v_i], v_mended_at[v_i : v_i]) as u (id, open_at)
+                            where q.id = u.id;
+                                exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                                    v_reason := sqlerrm;
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_mended[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('activities', v_mended[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                                end;
+                            end loop;
+                        end;
                         select coalesce(array_agg(v_keys[s] order by s), '{}'), coalesce(array_agg(v_odd[s] order by s), '{}'),
                                coalesce(array_agg(v_at[s] order by s), '{}'), coalesce(array_agg(v_lane[s] order by s), '{}')
                         into v_keys, v_odd, v_at, v_lane
@@ -1898,7 +2024,8 @@ begin
                             from public.activities as q
                             where q.sales_id = lanes.owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                               and q.type = lanes.kind
-                              and q.due_at <= v_by - lanes.open_after
+                              -- The first keeps it on the index; the second is the policy, for a due time may be earlier than the row.
+                              and q.due_at <= v_by - lanes.open_after and q.created_at <= v_by - lanes.open_after
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit share.take
@@ -1910,19 +2037,24 @@ begin
                     v_at := '{}';
                 end if;
 
-                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
-                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
-                -- twenty times the slow look has passed.
+                -- Dead index entries at the head of the line make a look from the start slow: a few after every large
+                -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
+                -- where this one ended, for a moment, or until twenty times the slow look has passed.
                 v_slow := clock_timestamp() - v_begun;
-                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                v_count := cardinality(v_at);
+                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                        then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
+                        else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
+                              from (select distinct on (u.lane) u.lane, u.at, u.id
+                                    from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                    order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
-                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + 20 * v_slow) end,
-                        'lanes', coalesce(v_floor, '{}') || (
-                            select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
-                            from (select distinct on (u.lane) u.lane, u.at, u.id
-                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
-                                  order by u.lane, u.at desc, u.id desc) as f)));
+                        'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                        'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
+                        'lanes', v_floor));
                     perform set_config('gleaner.floor_activities', v_floors::text, false);
                 end if;
                 exit fill when cardinality(v_keys) = 0;
@@ -1940,7 +2072,23 @@ begin
                         v_lost := v_row.lost + case when v_row.processing_status in ('processing') and v_row.started >= 1 then 1 else 0 end;
                         v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
                         if v_reason is not null then
-                            perform gleaner.rest_activities(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                            begin
+                                perform gleaner.rest_activities(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                                v_reason := case when exists (select from public.activities as q where q.id = v_keys[v_i] and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null)
+                                                 then 'a trigger swallowed the burial' end;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_reason is not null then
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('activities', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
                             v_buried := v_buried + 1;
                         elsif v_total = 0 and cardinality(v_fine) = 0 then
                             -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
@@ -1954,13 +2102,12 @@ begin
                 end if;
 
                 if cardinality(v_fine) > 0 then
+                    v_count := -1;
                     begin
-                        return query
-                        with taken as (
                 update public.activities as q
                 set processing_status = 'processing',
-                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
-                    open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + coalesce(p_hold, interval '5 minutes')) end,
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)),
+                    open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end))) end,
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -1971,34 +2118,30 @@ begin
                     session = v_session,
                     locked_by = v_holder,
                     locked_at = v_now
-                where q.id = any (v_fine)
-                            returning q.*
-                        )
-                        select taken.*
-                        from taken
-                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
-                        order by k.n;
+                where q.id = any (v_fine);
                         get diagnostics v_count = row_count;
-                    exception when integrity_constraint_violation or data_exception or raise_exception then
-                        v_count := -1;
+                    exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                     end;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
-                        for v_i in 1 .. cardinality(v_fine) loop
-                            if v_count > 0 and exists (select from public.activities as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                        v_keys := v_fine;
+                        v_fine := '{}';
+                        v_buried := 1;
+                        for v_i in 1 .. cardinality(v_keys) loop
+                            if v_count > 0 and exists (select from public.activities as q where q.id = v_keys[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_fine := v_fine || v_keys[v_i];
                                 continue;
                             end if;
                             v_reason := 'a trigger swallowed the claim';
                             begin
-                                return query
                 update public.activities as q
                 set processing_status = 'processing',
-                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
-                    open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + coalesce(p_hold, interval '5 minutes')) end,
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)),
+                    open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end))) end,
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -2009,30 +2152,38 @@ begin
                     session = v_session,
                     locked_by = v_holder,
                     locked_at = v_now
-                where q.id = any (array[v_fine[v_i]])
-                                returning q.*;
-                                get diagnostics v_buried = row_count;
-                            exception when integrity_constraint_violation or data_exception or raise_exception then
-                                v_buried := 0;
+                where q.id = any (v_keys[v_i : v_i]);
+                                if found then
+                                    v_reason := null;
+                                end if;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                                 v_reason := sqlerrm;
                             end;
-                            if v_buried = 1 then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                            if v_reason is null then
+                                v_fine := v_fine || v_keys[v_i];
                             else
-                                v_passed := v_passed || v_fine[v_i];
-                                insert into gleaner.offender as o (queue, key, until, reason)
-                                values ('activities', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
-                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('activities', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
                             end if;
                         end loop;
-                        v_buried := 1;
-                    else
-                        v_taken := v_taken || v_fine;
-                        v_total := v_total + v_count;
-                        v_left := v_left - v_count;
+                        v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
+                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                    -- cannot be taken back, and its reader would work on a row that nobody holds.
+                    return query
+                    select q.*
+                    from unnest(v_fine) with ordinality as k (id, n)
+                    join public.activities as q on q.id = k.id
+                    order by k.n;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
                 end if;
                 -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0;
@@ -2090,7 +2241,9 @@ COMMENT ON COLUMN public.agent_processing_queue.result IS 'Early results while w
 
 CREATE FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.agent_processing_queue
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
@@ -2118,12 +2271,14 @@ declare
     v_floor_key  uuid[];
     v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_dumps', true), '')::jsonb, '{}');
     v_floor      jsonb;
+    v_floored    boolean;
     v_place      text;
     v_hidden     boolean := false;
     v_begun      timestamptz;
     v_slow       interval;
     v_row        public.agent_processing_queue;
     v_reason     text;
+    v_refusals   integer := 0;
     v_lost       integer;
     v_classes    text[] := '{global}';
     v_holder     text;
@@ -2166,25 +2321,30 @@ begin
 
             <<fill>>
             loop
-                exit passes when v_left <= 0 or v_alone;
+                exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
                                 then v_floors #> array[v_place, 'lanes'] end;
-                v_hidden := v_hidden or v_floor is not null;
+                v_floored := v_floor is not null;
+                v_hidden := v_hidden or v_floored;
             -- Only lanes with a due row go on: an empty one costs a single index descent.
             select coalesce(array_agg(''::text order by l.class), '{}'),
                    coalesce(array_agg(l.class order by l.class), '{}')
             into v_lane_kind, v_lane_class
             from (select c.class
                   from generate_series(0, 0) as c (class)) as l
-            where exists (
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
                 select from public.agent_processing_queue as q
                 where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
                   and q.due_at <= v_by
                   and (q.due_at, q.id) > (
                       coalesce((v_floor #>> array[l.class::text, '0'])::timestamptz, '-infinity'),
-                      coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+                      coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
+                order by q.due_at, q.id
+                limit 1
+            ) as due;
             if cardinality(v_lane_class) > 0 then
                 select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '0'])::timestamptz, '-infinity') order by i),
                        array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
@@ -2201,6 +2361,7 @@ begin
                             from public.agent_processing_queue as q
                             where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
                               and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
                         ) as p
@@ -2211,46 +2372,53 @@ begin
                                  from generate_subscripts(v_lane_class, 1) as i order by i)
                     into v_take;
                 end if;
-                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
-                into v_keys, v_odd, v_at, v_lane
-                from (
-                    select p.id, p.odd, p.at, l.lane,
-                           p.at + l.class * interval '0' as rank
-                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                    cross join lateral (
-                        select q.id as id, q.due_at as at,
-                               (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or q.lost > 0) as odd
-                        from public.agent_processing_queue as q
-                        where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
-                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                          and q.id <> all (v_passed)
-                        order by q.due_at, q.id
-                        limit l.take
-                        for no key update skip locked
-                    ) as p
-                    order by rank, p.id
-                    limit v_left
-                ) as p;
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * interval '0' as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.id as id, q.due_at as at,
+                                   (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or q.lost > 0) as odd
+                            from public.agent_processing_queue as q
+                            where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
+                            order by q.due_at, q.id
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
 
-                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
-                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
-                -- twenty times the slow look has passed.
+                -- Dead index entries at the head of the line make a look from the start slow: a few after every large
+                -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
+                -- where this one ended, for a moment, or until twenty times the slow look has passed.
                 v_slow := clock_timestamp() - v_begun;
-                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                v_count := cardinality(v_at);
+                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                        then jsonb_build_object(v_lane_class[1]::text, jsonb_build_array(v_at[v_count], v_keys[v_count]))
+                        else (select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
+                              from (select distinct on (u.lane) u.lane, u.at, u.id
+                                    from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                    order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
-                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + 20 * v_slow) end,
-                        'lanes', coalesce(v_floor, '{}') || (
-                            select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
-                            from (select distinct on (u.lane) u.lane, u.at, u.id
-                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
-                                  order by u.lane, u.at desc, u.id desc) as f)));
+                        'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                        'lanes', v_floor));
                     perform set_config('gleaner.floor_dumps', v_floors::text, false);
                 end if;
                 exit fill when cardinality(v_keys) = 0;
@@ -2268,7 +2436,23 @@ begin
                         v_lost := v_row.lost + case when v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and v_row.started >= 1 then 1 else 0 end;
                         v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
                         if v_reason is not null then
-                            perform gleaner.rest_dumps(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                            begin
+                                perform gleaner.rest_dumps(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                                v_reason := case when exists (select from public.agent_processing_queue as q where q.id = v_keys[v_i] and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null)
+                                                 then 'a trigger swallowed the burial' end;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_reason is not null then
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('dumps', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
                             v_buried := v_buried + 1;
                         elsif v_total = 0 and cardinality(v_fine) = 0 then
                             -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
@@ -2282,12 +2466,11 @@ begin
                 end if;
 
                 if cardinality(v_fine) > 0 then
+                    v_count := -1;
                     begin
-                        return query
-                        with taken as (
                 update public.agent_processing_queue as q
                 set processing_state = 'claimed'::public.processing_state,
-                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '30 minutes'),
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + interval '30 minutes',
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -2297,33 +2480,29 @@ begin
                     session = v_session,
                     claimed_by = v_holder,
                     claimed_at = v_now
-                where q.id = any (v_fine)
-                            returning q.*
-                        )
-                        select taken.*
-                        from taken
-                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
-                        order by k.n;
+                where q.id = any (v_fine);
                         get diagnostics v_count = row_count;
-                    exception when integrity_constraint_violation or data_exception or raise_exception then
-                        v_count := -1;
+                    exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                     end;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
-                        for v_i in 1 .. cardinality(v_fine) loop
-                            if v_count > 0 and exists (select from public.agent_processing_queue as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                        v_keys := v_fine;
+                        v_fine := '{}';
+                        v_buried := 1;
+                        for v_i in 1 .. cardinality(v_keys) loop
+                            if v_count > 0 and exists (select from public.agent_processing_queue as q where q.id = v_keys[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_fine := v_fine || v_keys[v_i];
                                 continue;
                             end if;
                             v_reason := 'a trigger swallowed the claim';
                             begin
-                                return query
                 update public.agent_processing_queue as q
                 set processing_state = 'claimed'::public.processing_state,
-                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '30 minutes'),
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + interval '30 minutes',
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -2333,30 +2512,38 @@ begin
                     session = v_session,
                     claimed_by = v_holder,
                     claimed_at = v_now
-                where q.id = any (array[v_fine[v_i]])
-                                returning q.*;
-                                get diagnostics v_buried = row_count;
-                            exception when integrity_constraint_violation or data_exception or raise_exception then
-                                v_buried := 0;
+                where q.id = any (v_keys[v_i : v_i]);
+                                if found then
+                                    v_reason := null;
+                                end if;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                                 v_reason := sqlerrm;
                             end;
-                            if v_buried = 1 then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                            if v_reason is null then
+                                v_fine := v_fine || v_keys[v_i];
                             else
-                                v_passed := v_passed || v_fine[v_i];
-                                insert into gleaner.offender as o (queue, key, until, reason)
-                                values ('dumps', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
-                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('dumps', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
                             end if;
                         end loop;
-                        v_buried := 1;
-                    else
-                        v_taken := v_taken || v_fine;
-                        v_total := v_total + v_count;
-                        v_left := v_left - v_count;
+                        v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
+                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                    -- cannot be taken back, and its reader would work on a row that nobody holds.
+                    return query
+                    select q.*
+                    from unnest(v_fine) with ordinality as k (id, n)
+                    join public.agent_processing_queue as q on q.id = k.id
+                    order by k.n;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
                 end if;
                 -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0;
@@ -2420,7 +2607,9 @@ COMMENT ON COLUMN public.scheduled_actions.finished_at IS 'When it ended, in wha
 
 CREATE FUNCTION gleaner.claim_followups(p_agent text, p_limit integer DEFAULT 1, p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF public.scheduled_actions
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
@@ -2448,12 +2637,15 @@ declare
     v_floor_key  uuid[];
     v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_followups', true), '')::jsonb, '{}');
     v_floor      jsonb;
+    v_floored    boolean;
+    v_kinds_until double precision;
     v_place      text;
     v_hidden     boolean := false;
     v_begun      timestamptz;
     v_slow       interval;
     v_row        public.scheduled_actions;
     v_reason     text;
+    v_refusals   integer := 0;
     v_lost       integer;
     v_kinds      text[] := p_kinds::text[];
     v_classes    text[] := '{global}';
@@ -2495,13 +2687,17 @@ begin
 
             <<fill>>
             loop
-                exit passes when v_left <= 0 or v_alone;
+                exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
                                 then v_floors #> array[v_place, 'lanes'] end;
-                v_hidden := v_hidden or v_floor is not null;
-            if p_kinds is null then
+                v_floored := v_floor is not null;
+                v_hidden := v_hidden or v_floored;
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+                v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
+                v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
+            elsif p_kinds is null then
                 -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
                 with recursive kinds as (
                     (select q.action_type as kind from public.scheduled_actions as q
@@ -2513,6 +2709,7 @@ begin
                     from kinds where kinds.kind is not null
                 )
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on: an empty one costs a single index descent.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
@@ -2520,14 +2717,18 @@ begin
             into v_lane_kind, v_lane_class
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
-            where exists (
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
                 select from public.scheduled_actions as q
                 where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
                   and q.action_type = l.kind
                   and q.due_at <= v_by
                   and (q.due_at, q.id) > (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
-                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
+                order by q.due_at, q.id
+                limit 1
+            ) as due;
             if cardinality(v_lane_class) > 0 then
                 select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
                        array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
@@ -2545,6 +2746,7 @@ begin
                             where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
                               and q.action_type = l.kind
                               and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
                         ) as p
@@ -2555,47 +2757,55 @@ begin
                                  from generate_subscripts(v_lane_class, 1) as i order by i)
                     into v_take;
                 end if;
-                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
-                into v_keys, v_odd, v_at, v_lane
-                from (
-                    select p.id, p.odd, p.at, l.lane,
-                           p.at + l.class * interval '0' as rank
-                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                    cross join lateral (
-                        select q.id as id, q.due_at as at,
-                               (q.status in ('processing') or q.lost > 0) as odd
-                        from public.scheduled_actions as q
-                        where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
-                          and q.action_type = l.kind
-                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                          and q.id <> all (v_passed)
-                        order by q.due_at, q.id
-                        limit l.take
-                        for no key update skip locked
-                    ) as p
-                    order by rank, p.id
-                    limit v_left
-                ) as p;
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * interval '0' as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.id as id, q.due_at as at,
+                                   (q.status in ('processing') or q.lost > 0) as odd
+                            from public.scheduled_actions as q
+                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+                              and q.action_type = l.kind
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
+                            order by q.due_at, q.id
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
 
-                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
-                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
-                -- twenty times the slow look has passed.
+                -- Dead index entries at the head of the line make a look from the start slow: a few after every large
+                -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
+                -- where this one ended, for a moment, or until twenty times the slow look has passed.
                 v_slow := clock_timestamp() - v_begun;
-                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                v_count := cardinality(v_at);
+                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                        then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
+                        else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
+                              from (select distinct on (u.lane) u.lane, u.at, u.id
+                                    from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                    order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
-                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + 20 * v_slow) end,
-                        'lanes', coalesce(v_floor, '{}') || (
-                            select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
-                            from (select distinct on (u.lane) u.lane, u.at, u.id
-                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
-                                  order by u.lane, u.at desc, u.id desc) as f)));
+                        'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                        'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
+                        'lanes', v_floor));
                     perform set_config('gleaner.floor_followups', v_floors::text, false);
                 end if;
                 exit fill when cardinality(v_keys) = 0;
@@ -2613,7 +2823,23 @@ begin
                         v_lost := v_row.lost + case when v_row.status in ('processing') and v_row.started >= 1 then 1 else 0 end;
                         v_reason := case when v_row.status in ('processing') and v_row.started = 2 then 'outcome unknown: the lease ran out after the work had begun' when v_lost >= 3 then format('lost %s leases', v_lost) end;
                         if v_reason is not null then
-                            perform gleaner.rest_followups(v_row, v_reason, case when v_row.started = 2 then 'OutcomeUnknown' else 'Poison' end, v_row.attempts, v_lost);
+                            begin
+                                perform gleaner.rest_followups(v_row, v_reason, case when v_row.started = 2 then 'OutcomeUnknown' else 'Poison' end, v_row.attempts, v_lost);
+                                v_reason := case when exists (select from public.scheduled_actions as q where q.id = v_keys[v_i] and q.status in ('pending', 'processing', 'failed') and q.due_at is not null)
+                                                 then 'a trigger swallowed the burial' end;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_reason is not null then
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('followups', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
                             v_buried := v_buried + 1;
                         elsif v_total = 0 and cardinality(v_fine) = 0 then
                             -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
@@ -2627,12 +2853,11 @@ begin
                 end if;
 
                 if cardinality(v_fine) > 0 then
+                    v_count := -1;
                     begin
-                        return query
-                        with taken as (
                 update public.scheduled_actions as q
                 set status = 'processing',
-                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '15 minutes'),
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + interval '15 minutes',
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -2641,33 +2866,29 @@ begin
                     agent = p_agent,
                     session = v_session,
                     started_processing_at = v_now
-                where q.id = any (v_fine)
-                            returning q.*
-                        )
-                        select taken.*
-                        from taken
-                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
-                        order by k.n;
+                where q.id = any (v_fine);
                         get diagnostics v_count = row_count;
-                    exception when integrity_constraint_violation or data_exception or raise_exception then
-                        v_count := -1;
+                    exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                     end;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
-                        for v_i in 1 .. cardinality(v_fine) loop
-                            if v_count > 0 and exists (select from public.scheduled_actions as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                        v_keys := v_fine;
+                        v_fine := '{}';
+                        v_buried := 1;
+                        for v_i in 1 .. cardinality(v_keys) loop
+                            if v_count > 0 and exists (select from public.scheduled_actions as q where q.id = v_keys[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_fine := v_fine || v_keys[v_i];
                                 continue;
                             end if;
                             v_reason := 'a trigger swallowed the claim';
                             begin
-                                return query
                 update public.scheduled_actions as q
                 set status = 'processing',
-                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '15 minutes'),
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + interval '15 minutes',
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -2676,30 +2897,38 @@ begin
                     agent = p_agent,
                     session = v_session,
                     started_processing_at = v_now
-                where q.id = any (array[v_fine[v_i]])
-                                returning q.*;
-                                get diagnostics v_buried = row_count;
-                            exception when integrity_constraint_violation or data_exception or raise_exception then
-                                v_buried := 0;
+                where q.id = any (v_keys[v_i : v_i]);
+                                if found then
+                                    v_reason := null;
+                                end if;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                                 v_reason := sqlerrm;
                             end;
-                            if v_buried = 1 then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                            if v_reason is null then
+                                v_fine := v_fine || v_keys[v_i];
                             else
-                                v_passed := v_passed || v_fine[v_i];
-                                insert into gleaner.offender as o (queue, key, until, reason)
-                                values ('followups', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
-                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('followups', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
                             end if;
                         end loop;
-                        v_buried := 1;
-                    else
-                        v_taken := v_taken || v_fine;
-                        v_total := v_total + v_count;
-                        v_left := v_left - v_count;
+                        v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
+                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                    -- cannot be taken back, and its reader would work on a row that nobody holds.
+                    return query
+                    select q.*
+                    from unnest(v_fine) with ordinality as k (id, n)
+                    join public.scheduled_actions as q on q.id = k.id
+                    order by k.n;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
                 end if;
                 -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0;
@@ -2757,6 +2986,8 @@ COMMENT ON COLUMN gleaner.jobs.unique_key IS 'No two waiting jobs share one; a r
 CREATE FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer DEFAULT 1, p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF gleaner.jobs
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
@@ -2784,12 +3015,15 @@ declare
     v_floor_key  bigint[];
     v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_jobs', true), '')::jsonb, '{}');
     v_floor      jsonb;
+    v_floored    boolean;
+    v_kinds_until double precision;
     v_place      text;
     v_hidden     boolean := false;
     v_begun      timestamptz;
     v_slow       interval;
     v_row        gleaner.jobs;
     v_reason     text;
+    v_refusals   integer := 0;
     v_lost       integer;
     v_kinds      text[] := p_kinds::text[];
     v_classes    text[] := '{global}';
@@ -2831,13 +3065,17 @@ begin
 
             <<fill>>
             loop
-                exit passes when v_left <= 0 or v_alone;
+                exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
                                 then v_floors #> array[v_place, 'lanes'] end;
-                v_hidden := v_hidden or v_floor is not null;
-            if p_kinds is null then
+                v_floored := v_floor is not null;
+                v_hidden := v_hidden or v_floored;
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+                v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
+                v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
+            elsif p_kinds is null then
                 -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
                 with recursive kinds as (
                     (select q.kind as kind from gleaner.jobs as q
@@ -2849,6 +3087,7 @@ begin
                     from kinds where kinds.kind is not null
                 )
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on: an empty one costs a single index descent.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
@@ -2856,7 +3095,8 @@ begin
             into v_lane_kind, v_lane_class
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 3) as c (class)) as l
-            where exists (
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
                 select from gleaner.jobs as q
                 where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
                   and q.kind = l.kind
@@ -2864,7 +3104,10 @@ begin
                   and q.due_at <= v_by
                   and (q.due_at, q.id) > (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
-                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::bigint, (-9223372036854775808)::bigint)));
+                      coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::bigint, (-9223372036854775808)::bigint))
+                order by q.due_at, q.id
+                limit 1
+            ) as due;
             if cardinality(v_lane_class) > 0 then
                 select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
                        array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::bigint, (-9223372036854775808)::bigint) order by i)
@@ -2883,6 +3126,7 @@ begin
                               and q.kind = l.kind
                               and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
                               and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
                         ) as p
@@ -2893,48 +3137,56 @@ begin
                                  from generate_subscripts(v_lane_class, 1) as i order by i)
                     into v_take;
                 end if;
-                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
-                into v_keys, v_odd, v_at, v_lane
-                from (
-                    select p.id, p.odd, p.at, l.lane,
-                           p.at + l.class * interval '10 minutes' as rank
-                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                    cross join lateral (
-                        select q.id as id, q.due_at as at,
-                               (q.status in ('running') or q.lost > 0) as odd
-                        from gleaner.jobs as q
-                        where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                          and q.kind = l.kind
-                          and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
-                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                          and q.id <> all (v_passed)
-                        order by q.due_at, q.id
-                        limit l.take
-                        for no key update skip locked
-                    ) as p
-                    order by rank, p.id
-                    limit v_left
-                ) as p;
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * interval '10 minutes' as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.id as id, q.due_at as at,
+                                   (q.status in ('running') or q.lost > 0) as odd
+                            from gleaner.jobs as q
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                              and q.kind = l.kind
+                              and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
+                            order by q.due_at, q.id
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
 
-                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
-                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
-                -- twenty times the slow look has passed.
+                -- Dead index entries at the head of the line make a look from the start slow: a few after every large
+                -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
+                -- where this one ended, for a moment, or until twenty times the slow look has passed.
                 v_slow := clock_timestamp() - v_begun;
-                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                v_count := cardinality(v_at);
+                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                        then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
+                        else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
+                              from (select distinct on (u.lane) u.lane, u.at, u.id
+                                    from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                    order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
-                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + 20 * v_slow) end,
-                        'lanes', coalesce(v_floor, '{}') || (
-                            select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
-                            from (select distinct on (u.lane) u.lane, u.at, u.id
-                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
-                                  order by u.lane, u.at desc, u.id desc) as f)));
+                        'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                        'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
+                        'lanes', v_floor));
                     perform set_config('gleaner.floor_jobs', v_floors::text, false);
                 end if;
                 exit fill when cardinality(v_keys) = 0;
@@ -2952,7 +3204,23 @@ begin
                         v_lost := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
                         v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
                         if v_reason is not null then
-                            perform gleaner.rest_jobs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                            begin
+                                perform gleaner.rest_jobs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                                v_reason := case when exists (select from gleaner.jobs as q where q.id = v_keys[v_i] and q.status in ('ready', 'running', 'failed') and q.due_at is not null)
+                                                 then 'a trigger swallowed the burial' end;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_reason is not null then
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('jobs', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
                             v_buried := v_buried + 1;
                         elsif v_total = 0 and cardinality(v_fine) = 0 then
                             -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
@@ -2966,12 +3234,11 @@ begin
                 end if;
 
                 if cardinality(v_fine) > 0 then
+                    v_count := -1;
                     begin
-                        return query
-                        with taken as (
                 update gleaner.jobs as q
                 set status = 'running',
-                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'),
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + interval '1 hour',
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -2979,33 +3246,29 @@ begin
                     started = case when p_started or v_alone then 1 else 0 end,
                     agent = p_agent,
                     session = v_session
-                where q.id = any (v_fine)
-                            returning q.*
-                        )
-                        select taken.*
-                        from taken
-                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
-                        order by k.n;
+                where q.id = any (v_fine);
                         get diagnostics v_count = row_count;
-                    exception when integrity_constraint_violation or data_exception or raise_exception then
-                        v_count := -1;
+                    exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                     end;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
-                        for v_i in 1 .. cardinality(v_fine) loop
-                            if v_count > 0 and exists (select from gleaner.jobs as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                        v_keys := v_fine;
+                        v_fine := '{}';
+                        v_buried := 1;
+                        for v_i in 1 .. cardinality(v_keys) loop
+                            if v_count > 0 and exists (select from gleaner.jobs as q where q.id = v_keys[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_fine := v_fine || v_keys[v_i];
                                 continue;
                             end if;
                             v_reason := 'a trigger swallowed the claim';
                             begin
-                                return query
                 update gleaner.jobs as q
                 set status = 'running',
-                    due_at = v_now + coalesce(p_hold, interval '5 minutes'),
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'),
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + interval '1 hour',
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -3013,30 +3276,38 @@ begin
                     started = case when p_started or v_alone then 1 else 0 end,
                     agent = p_agent,
                     session = v_session
-                where q.id = any (array[v_fine[v_i]])
-                                returning q.*;
-                                get diagnostics v_buried = row_count;
-                            exception when integrity_constraint_violation or data_exception or raise_exception then
-                                v_buried := 0;
+                where q.id = any (v_keys[v_i : v_i]);
+                                if found then
+                                    v_reason := null;
+                                end if;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                                 v_reason := sqlerrm;
                             end;
-                            if v_buried = 1 then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                            if v_reason is null then
+                                v_fine := v_fine || v_keys[v_i];
                             else
-                                v_passed := v_passed || v_fine[v_i];
-                                insert into gleaner.offender as o (queue, key, until, reason)
-                                values ('jobs', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
-                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('jobs', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
                             end if;
                         end loop;
-                        v_buried := 1;
-                    else
-                        v_taken := v_taken || v_fine;
-                        v_total := v_total + v_count;
-                        v_left := v_left - v_count;
+                        v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
+                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                    -- cannot be taken back, and its reader would work on a row that nobody holds.
+                    return query
+                    select q.*
+                    from unnest(v_fine) with ordinality as k (id, n)
+                    join gleaner.jobs as q on q.id = k.id
+                    order by k.n;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
                 end if;
                 -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0;
@@ -3097,7 +3368,9 @@ COMMENT ON COLUMN public.execution_jobs.updated_at IS 'The database''s time of t
 
 CREATE FUNCTION gleaner.claim_runs(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.execution_jobs
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
@@ -3125,12 +3398,14 @@ declare
     v_floor_key  uuid[];
     v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_runs', true), '')::jsonb, '{}');
     v_floor      jsonb;
+    v_floored    boolean;
     v_place      text;
     v_hidden     boolean := false;
     v_begun      timestamptz;
     v_slow       interval;
     v_row        public.execution_jobs;
     v_reason     text;
+    v_refusals   integer := 0;
     v_lost       integer;
     v_classes    text[] := '{global}';
     v_holder     text;
@@ -3173,25 +3448,30 @@ begin
 
             <<fill>>
             loop
-                exit passes when v_left <= 0 or v_alone;
+                exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
                                 then v_floors #> array[v_place, 'lanes'] end;
-                v_hidden := v_hidden or v_floor is not null;
+                v_floored := v_floor is not null;
+                v_hidden := v_hidden or v_floored;
             -- Only lanes with a due row go on: an empty one costs a single index descent.
             select coalesce(array_agg(''::text order by l.class), '{}'),
                    coalesce(array_agg(l.class order by l.class), '{}')
             into v_lane_kind, v_lane_class
             from (select c.class
                   from generate_series(0, 0) as c (class)) as l
-            where exists (
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
                 select from public.execution_jobs as q
                 where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
                   and q.due_at <= v_by
                   and (q.due_at, q.id) > (
                       coalesce((v_floor #>> array[l.class::text, '0'])::timestamptz, '-infinity'),
-                      coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid)));
+                      coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
+                order by q.due_at, q.id
+                limit 1
+            ) as due;
             if cardinality(v_lane_class) > 0 then
                 select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '0'])::timestamptz, '-infinity') order by i),
                        array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
@@ -3208,6 +3488,7 @@ begin
                             from public.execution_jobs as q
                             where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
                               and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
                         ) as p
@@ -3218,46 +3499,53 @@ begin
                                  from generate_subscripts(v_lane_class, 1) as i order by i)
                     into v_take;
                 end if;
-                select coalesce(array_agg(p.id order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.odd order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.at order by p.rank, p.id), '{}'),
-                       coalesce(array_agg(p.lane::integer order by p.rank, p.id), '{}')
-                into v_keys, v_odd, v_at, v_lane
-                from (
-                    select p.id, p.odd, p.at, l.lane,
-                           p.at + l.class * interval '0' as rank
-                    from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                    cross join lateral (
-                        select q.id as id, q.due_at as at,
-                               (q.status in ('running') or q.lost > 0) as odd
-                        from public.execution_jobs as q
-                        where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
-                          and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                          and q.id <> all (v_passed)
-                        order by q.due_at, q.id
-                        limit l.take
-                        for no key update skip locked
-                    ) as p
-                    order by rank, p.id
-                    limit v_left
-                ) as p;
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * interval '0' as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.id as id, q.due_at as at,
+                                   (q.status in ('running') or q.lost > 0) as odd
+                            from public.execution_jobs as q
+                            where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.id <> all (v_passed)
+                            order by q.due_at, q.id
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
 
-                -- Dead index entries at the head of the line (a forgotten transaction pins them) make a look from the
-                -- start slow. Then, and only then, the next claims of this session begin where this one ended, until
-                -- twenty times the slow look has passed.
+                -- Dead index entries at the head of the line make a look from the start slow: a few after every large
+                -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
+                -- where this one ended, for a moment, or until twenty times the slow look has passed.
                 v_slow := clock_timestamp() - v_begun;
-                if cardinality(v_at) > 0 and (v_floor is not null or v_slow > interval '3 milliseconds' + cardinality(v_at) * interval '10 microseconds') then
+                v_count := cardinality(v_at);
+                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                        then jsonb_build_object(v_lane_class[1]::text, jsonb_build_array(v_at[v_count], v_keys[v_count]))
+                        else (select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
+                              from (select distinct on (u.lane) u.lane, u.at, u.id
+                                    from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                    order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
-                        'until', case when v_floor is not null then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + 20 * v_slow) end,
-                        'lanes', coalesce(v_floor, '{}') || (
-                            select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
-                            from (select distinct on (u.lane) u.lane, u.at, u.id
-                                  from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
-                                  order by u.lane, u.at desc, u.id desc) as f)));
+                        'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                        'lanes', v_floor));
                     perform set_config('gleaner.floor_runs', v_floors::text, false);
                 end if;
                 exit fill when cardinality(v_keys) = 0;
@@ -3275,7 +3563,23 @@ begin
                         v_lost := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
                         v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
                         if v_reason is not null then
-                            perform gleaner.rest_runs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                            begin
+                                perform gleaner.rest_runs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                                v_reason := case when exists (select from public.execution_jobs as q where q.id = v_keys[v_i] and q.status in ('queued', 'running', 'failed') and q.due_at is not null)
+                                                 then 'a trigger swallowed the burial' end;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_reason is not null then
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('runs', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
                             v_buried := v_buried + 1;
                         elsif v_total = 0 and cardinality(v_fine) = 0 then
                             -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
@@ -3289,12 +3593,11 @@ begin
                 end if;
 
                 if cardinality(v_fine) > 0 then
+                    v_count := -1;
                     begin
-                        return query
-                        with taken as (
                 update public.execution_jobs as q
                 set status = 'running',
-                    due_at = v_now + coalesce(p_hold, interval '30 minutes'),
+                    due_at = v_now + least(coalesce(p_hold, interval '30 minutes'), interval '2 hours'),
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + interval '2 hours',
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -3304,33 +3607,29 @@ begin
                     session = v_session,
                     worker_id = v_holder,
                     started_at = v_now
-                where q.id = any (v_fine)
-                            returning q.*
-                        )
-                        select taken.*
-                        from taken
-                        join unnest(v_fine) with ordinality as k (id, n) on k.id = taken.id
-                        order by k.n;
+                where q.id = any (v_fine);
                         get diagnostics v_count = row_count;
-                    exception when integrity_constraint_violation or data_exception or raise_exception then
-                        v_count := -1;
+                    exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                     end;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
-                        for v_i in 1 .. cardinality(v_fine) loop
-                            if v_count > 0 and exists (select from public.execution_jobs as q where q.id = v_fine[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                        v_keys := v_fine;
+                        v_fine := '{}';
+                        v_buried := 1;
+                        for v_i in 1 .. cardinality(v_keys) loop
+                            if v_count > 0 and exists (select from public.execution_jobs as q where q.id = v_keys[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_fine := v_fine || v_keys[v_i];
                                 continue;
                             end if;
                             v_reason := 'a trigger swallowed the claim';
                             begin
-                                return query
                 update public.execution_jobs as q
                 set status = 'running',
-                    due_at = v_now + coalesce(p_hold, interval '30 minutes'),
+                    due_at = v_now + least(coalesce(p_hold, interval '30 minutes'), interval '2 hours'),
                     lease = greatest(q.lease + 1, v_lease),
                     deadline_at = v_now + interval '2 hours',
                     -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
@@ -3340,30 +3639,38 @@ begin
                     session = v_session,
                     worker_id = v_holder,
                     started_at = v_now
-                where q.id = any (array[v_fine[v_i]])
-                                returning q.*;
-                                get diagnostics v_buried = row_count;
-                            exception when integrity_constraint_violation or data_exception or raise_exception then
-                                v_buried := 0;
+                where q.id = any (v_keys[v_i : v_i]);
+                                if found then
+                                    v_reason := null;
+                                end if;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
                                 v_reason := sqlerrm;
                             end;
-                            if v_buried = 1 then
-                                v_taken := v_taken || v_fine[v_i];
-                                v_total := v_total + 1;
-                                v_left := v_left - 1;
+                            if v_reason is null then
+                                v_fine := v_fine || v_keys[v_i];
                             else
-                                v_passed := v_passed || v_fine[v_i];
-                                insert into gleaner.offender as o (queue, key, until, reason)
-                                values ('runs', v_fine[v_i]::text, v_now + interval '1 minute', v_reason)
-                                on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('runs', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
                             end if;
                         end loop;
-                        v_buried := 1;
-                    else
-                        v_taken := v_taken || v_fine;
-                        v_total := v_total + v_count;
-                        v_left := v_left - v_count;
+                        v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
+                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                    -- cannot be taken back, and its reader would work on a row that nobody holds.
+                    return query
+                    select q.*
+                    from unnest(v_fine) with ordinality as k (id, n)
+                    join public.execution_jobs as q on q.id = k.id
+                    order by k.n;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
                 end if;
                 -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0;
@@ -3390,7 +3697,7 @@ ALTER FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid,
 
 CREATE FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3445,7 +3752,7 @@ ALTER FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_re
 
 CREATE FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE sql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
     select * from gleaner.complete_activities(array[p_id], array[p_lease], array[p_result]);
 $$;
@@ -3454,7 +3761,7 @@ ALTER FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result j
 
 CREATE FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3508,7 +3815,7 @@ ALTER FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results
 
 CREATE FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE sql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
     select * from gleaner.complete_dumps(array[p_id], array[p_lease], array[p_result]);
 $$;
@@ -3517,7 +3824,7 @@ ALTER FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb)
 
 CREATE FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3567,7 +3874,7 @@ ALTER FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_res
 
 CREATE FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE sql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
     select * from gleaner.complete_followups(array[p_id], array[p_lease], array[p_result]);
 $$;
@@ -3639,7 +3946,7 @@ ALTER FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb
 
 CREATE FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3693,7 +4000,7 @@ ALTER FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results 
 
 CREATE FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE sql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
     select * from gleaner.complete_runs(array[p_id], array[p_lease], array[p_result]);
 $$;
@@ -3702,7 +4009,7 @@ ALTER FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) 
 
 CREATE FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 begin
     insert into public.activity_failures (original_activity_id, failure_reason, raw_data)
@@ -3714,7 +4021,7 @@ ALTER FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason 
 
 CREATE FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 declare
@@ -3736,7 +4043,9 @@ begin
         -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
         v_since := coalesce((v_item ->> 'due_at')::timestamptz, (v_item ->> 'created_at')::timestamp with time zone, clock_timestamp());
         v_item := v_item || jsonb_build_object('due_at', v_since, 'open_at', case when v_item ->> 'sales_id' is null then v_since
-                else gleaner.open_activities((v_item ->> 'sales_id')::bigint, v_since, v_since) end);
+                -- An owner's threshold runs from the creation, as it does for plain inserts.
+                else gleaner.open_activities((v_item ->> 'sales_id')::bigint,
+                    coalesce((v_item ->> 'created_at')::timestamp with time zone, clock_timestamp()), v_since) end);
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
             select string_agg(n, ', ') into v_columns
@@ -3766,7 +4075,7 @@ ALTER FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) OW
 
 CREATE FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 declare
@@ -3817,7 +4126,7 @@ ALTER FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text) OWNER T
 
 CREATE FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 declare
@@ -3926,6 +4235,9 @@ begin
               and q.status in ('ready', 'failed') and q.due_at is not null;
             exit when id is not null;
         end loop;
+        if id is null then
+            raise exception 'could not enqueue: the unique key % is contended', v_item ->> 'unique_key' using errcode = '40001';
+        end if;
         return next;
     end loop;
 end
@@ -3935,7 +4247,7 @@ ALTER FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) OWNER TO
 
 CREATE FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 declare
@@ -3986,7 +4298,7 @@ ALTER FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) OWNER TO
 
 CREATE FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -4063,7 +4375,7 @@ ALTER FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds tex
 
 CREATE FUNCTION gleaner.explain_dumps(p_id uuid) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -4119,7 +4431,7 @@ ALTER FUNCTION gleaner.explain_dumps(p_id uuid) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[] DEFAULT NULL::text[]) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -4235,7 +4547,7 @@ ALTER FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) OWNER TO gleane
 
 CREATE FUNCTION gleaner.explain_runs(p_id uuid) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -4291,7 +4603,7 @@ ALTER FUNCTION gleaner.explain_runs(p_id uuid) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -4315,7 +4627,7 @@ begin
                 v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)),
                 true, v_attempts, v_row.lost, p_category, p_message);
         else
-            perform gleaner.rest_activities(v_row, p_message, p_category, v_attempts, v_row.lost);
+            perform gleaner.rest_activities(v_row, p_message, p_category, v_attempts, v_row.lost, true);
             return query select p_id, 'done', ('failed')::text;
         end if;
     end if;
@@ -4326,7 +4638,7 @@ ALTER FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text
 
 CREATE FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -4350,7 +4662,7 @@ begin
                 v_row, 'failed'::public.processing_state, v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, p_id::text)),
                 true, v_attempts, v_row.lost, p_category, p_message);
         else
-            perform gleaner.rest_dumps(v_row, p_message, p_category, v_attempts, v_row.lost);
+            perform gleaner.rest_dumps(v_row, p_message, p_category, v_attempts, v_row.lost, true);
             return query select p_id, 'done', ('failed'::public.processing_state)::text;
         end if;
     end if;
@@ -4361,7 +4673,7 @@ ALTER FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_c
 
 CREATE FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -4385,7 +4697,7 @@ begin
                 v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, p_id::text)),
                 true, v_attempts, v_row.lost, p_category, p_message);
         else
-            perform gleaner.rest_followups(v_row, p_message, p_category, v_attempts, v_row.lost);
+            perform gleaner.rest_followups(v_row, p_message, p_category, v_attempts, v_row.lost, true);
             return query select p_id, 'done', ('failed')::text;
         end if;
     end if;
@@ -4420,7 +4732,7 @@ begin
                 v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)),
                 true, v_attempts, v_row.lost, p_category, p_message);
         else
-            perform gleaner.rest_jobs(v_row, p_message, p_category, v_attempts, v_row.lost);
+            perform gleaner.rest_jobs(v_row, p_message, p_category, v_attempts, v_row.lost, true);
             return query select p_id, 'done', ('failed')::text;
         end if;
     end if;
@@ -4431,7 +4743,7 @@ ALTER FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_
 
 CREATE FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -4455,7 +4767,7 @@ begin
                 v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, p_id::text)),
                 true, v_attempts, v_row.lost, p_category, p_message);
         else
-            perform gleaner.rest_runs(v_row, p_message, p_category, v_attempts, v_row.lost);
+            perform gleaner.rest_runs(v_row, p_message, p_category, v_attempts, v_row.lost, true);
             return query select p_id, 'done', ('failed')::text;
         end if;
     end if;
@@ -4466,7 +4778,7 @@ ALTER FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_ca
 
 CREATE FUNCTION gleaner.fill_activities(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -4493,7 +4805,7 @@ ALTER FUNCTION gleaner.fill_activities(p_after uuid, p_limit integer, OUT last u
 
 CREATE FUNCTION gleaner.fill_dumps(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -4517,7 +4829,7 @@ ALTER FUNCTION gleaner.fill_dumps(p_after uuid, p_limit integer, OUT last uuid, 
 
 CREATE FUNCTION gleaner.fill_followups(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -4565,7 +4877,7 @@ ALTER FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigin
 
 CREATE FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -4609,11 +4921,17 @@ COMMENT ON FUNCTION gleaner.is_trusted() IS 'True for the service key and direct
 
 CREATE FUNCTION gleaner.next_due_activities(p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_at timestamptz;
+    v_at     timestamptz;
+    v_until  timestamptz;
+    v_passed uuid[];
 begin
+    -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
+    select coalesce(array_agg(o.key::uuid), '{}'), min(o.until)
+    into v_passed, v_until
+    from gleaner.offender as o where o.queue = 'activities' and o.until > clock_timestamp();
     p_owner := gleaner.own_activities(p_owner);
     select least(
         (select min(p.at)
@@ -4631,7 +4949,7 @@ begin
             cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.activities as q
-                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind
+                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind and q.id <> all (v_passed)
                 order by q.due_at, q.id limit 1
             ) as p),
         (select min(p.at)
@@ -4649,7 +4967,7 @@ begin
             cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.activities as q
-                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind
+                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind and q.id <> all (v_passed)
                 order by q.due_at, q.id limit 1
             ) as p),
         (select min(p.at)
@@ -4667,11 +4985,13 @@ begin
             cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.open_at as at from public.activities as q
-                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind
+                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind and q.id <> all (v_passed)
                 order by q.open_at, q.id limit 1
             ) as p))
     into v_at;
-    return greatest(v_at - clock_timestamp(), interval '0');
+    v_at := least(v_at, v_until);
+    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
+    return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end
 $$;
 
@@ -4679,20 +4999,28 @@ ALTER FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) OWNER
 
 CREATE FUNCTION gleaner.next_due_dumps() RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_at timestamptz;
+    v_at     timestamptz;
+    v_until  timestamptz;
+    v_passed uuid[];
 begin
+    -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
+    select coalesce(array_agg(o.key::uuid), '{}'), min(o.until)
+    into v_passed, v_until
+    from gleaner.offender as o where o.queue = 'dumps' and o.until > clock_timestamp();
     select min(p.at)
             from generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.agent_processing_queue as q
-                where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+                where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null and q.id <> all (v_passed)
                 order by q.due_at, q.id limit 1
             ) as p
     into v_at;
-    return greatest(v_at - clock_timestamp(), interval '0');
+    v_at := least(v_at, v_until);
+    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
+    return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end
 $$;
 
@@ -4700,11 +5028,17 @@ ALTER FUNCTION gleaner.next_due_dumps() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.next_due_followups(p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_at timestamptz;
+    v_at     timestamptz;
+    v_until  timestamptz;
+    v_passed uuid[];
 begin
+    -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
+    select coalesce(array_agg(o.key::uuid), '{}'), min(o.until)
+    into v_passed, v_until
+    from gleaner.offender as o where o.queue = 'followups' and o.until > clock_timestamp();
     select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
                 with recursive kinds as (
@@ -4720,11 +5054,13 @@ begin
             cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.scheduled_actions as q
-                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and q.action_type = l.kind
+                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and q.action_type = l.kind and q.id <> all (v_passed)
                 order by q.due_at, q.id limit 1
             ) as p
     into v_at;
-    return greatest(v_at - clock_timestamp(), interval '0');
+    v_at := least(v_at, v_until);
+    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
+    return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end
 $$;
 
@@ -4735,8 +5071,14 @@ CREATE FUNCTION gleaner.next_due_jobs(p_kinds text[] DEFAULT NULL::text[]) RETUR
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
     AS $$
 declare
-    v_at timestamptz;
+    v_at     timestamptz;
+    v_until  timestamptz;
+    v_passed bigint[];
 begin
+    -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
+    select coalesce(array_agg(o.key::bigint), '{}'), min(o.until)
+    into v_passed, v_until
+    from gleaner.offender as o where o.queue = 'jobs' and o.until > clock_timestamp();
     select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
                 with recursive kinds as (
@@ -4752,11 +5094,13 @@ begin
             cross join generate_series(0, 3) as c (class)
             cross join lateral (
                 select q.due_at as at from gleaner.jobs as q
-                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind = l.kind and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = c.class
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind = l.kind and q.id <> all (v_passed) and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = c.class
                 order by q.due_at, q.id limit 1
             ) as p
     into v_at;
-    return greatest(v_at - clock_timestamp(), interval '0');
+    v_at := least(v_at, v_until);
+    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
+    return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end
 $$;
 
@@ -4764,20 +5108,28 @@ ALTER FUNCTION gleaner.next_due_jobs(p_kinds text[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.next_due_runs() RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_at timestamptz;
+    v_at     timestamptz;
+    v_until  timestamptz;
+    v_passed uuid[];
 begin
+    -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
+    select coalesce(array_agg(o.key::uuid), '{}'), min(o.until)
+    into v_passed, v_until
+    from gleaner.offender as o where o.queue = 'runs' and o.until > clock_timestamp();
     select min(p.at)
             from generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.execution_jobs as q
-                where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+                where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null and q.id <> all (v_passed)
                 order by q.due_at, q.id limit 1
             ) as p
     into v_at;
-    return greatest(v_at - clock_timestamp(), interval '0');
+    v_at := least(v_at, v_until);
+    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
+    return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end
 $$;
 
@@ -4785,7 +5137,7 @@ ALTER FUNCTION gleaner.next_due_runs() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) RETURNS timestamp with time zone
     LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
     select case when coalesce(o.allow_remote_processing, false) then greatest(p_since + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes'), p_due) end
     from (select p_owner as id) as asked
@@ -4796,7 +5148,7 @@ ALTER FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with ti
 
 CREATE FUNCTION gleaner.own_activities(p_owner bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_owner bigint;
@@ -4817,7 +5169,7 @@ ALTER FUNCTION gleaner.own_activities(p_owner bigint) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -4841,12 +5193,17 @@ begin
         -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
         v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
     end if;
-    if p_stage is not null or p_percent is not null or p_partial is not null
+    -- What is written already is not written again: people's triggers and subscribers would all hear of it.
+    if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.processed_data) = 'object' and jsonb_typeof(p_partial) = 'object'
+        then v_row.processed_data || p_partial else p_partial end) is distinct from v_row.processed_data)
        or v_due is distinct from v_row.due_at or v_row.started <> 2  then
         update public.activities as q
         set started = 2,
             due_at = v_due,
             open_at = case when q.open_at is null then null else greatest(q.open_at, v_due) end,
+            -- Programs that watch the lock's age by themselves must see that its holder lives.
+            locked_at = case when v_due is distinct from q.due_at then v_now else q.locked_at end,
             progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
             processed_data = case when p_partial is null then q.processed_data
                 when jsonb_typeof(q.processed_data) = 'object' and jsonb_typeof(p_partial) = 'object' then q.processed_data || p_partial
@@ -4861,7 +5218,7 @@ ALTER FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage te
 
 CREATE FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -4885,7 +5242,10 @@ begin
         -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
         v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
     end if;
-    if p_stage is not null or p_percent is not null or p_partial is not null
+    -- What is written already is not written again: people's triggers and subscribers would all hear of it.
+    if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
+        then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
        or v_due is distinct from v_row.due_at or v_row.started <> 2 or v_row.processing_state <> 'processing'::public.processing_state then
         update public.agent_processing_queue as q
         set started = 2,
@@ -4905,7 +5265,7 @@ ALTER FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text, p
 
 CREATE FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -4929,7 +5289,7 @@ begin
         -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
         v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
     end if;
-    if p_partial is not null or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+    if false or v_due is distinct from v_row.due_at or v_row.started <> 2  then
         update public.scheduled_actions as q
         set started = 2,
             due_at = v_due
@@ -4967,7 +5327,10 @@ begin
         -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
         v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
     end if;
-    if p_stage is not null or p_percent is not null or p_partial is not null
+    -- What is written already is not written again: people's triggers and subscribers would all hear of it.
+    if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
+        then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
        or v_due is distinct from v_row.due_at or v_row.started <> 2  then
         update gleaner.jobs as q
         set started = 2,
@@ -4986,7 +5349,7 @@ ALTER FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, 
 
 CREATE FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5010,7 +5373,10 @@ begin
         -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
         v_due := greatest(v_due, least(v_now + interval '30 minutes', v_row.deadline_at));
     end if;
-    if p_stage is not null or p_percent is not null or p_partial is not null
+    -- What is written already is not written again: people's triggers and subscribers would all hear of it.
+    if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
+        then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
        or v_due is distinct from v_row.due_at or v_row.started <> 2  then
         update public.execution_jobs as q
         set started = 2,
@@ -5029,7 +5395,7 @@ ALTER FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_
 
 CREATE FUNCTION gleaner.prune_dumps(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_older_than interval := coalesce(p_older_than, null);
@@ -5061,7 +5427,7 @@ ALTER FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) OWNER
 
 CREATE FUNCTION gleaner.prune_followups(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_older_than interval := coalesce(p_older_than, null);
@@ -5125,7 +5491,7 @@ ALTER FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) OWNER 
 
 CREATE FUNCTION gleaner.prune_runs(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_older_than interval := coalesce(p_older_than, null);
@@ -5157,7 +5523,7 @@ ALTER FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) OWNER 
 
 CREATE FUNCTION gleaner.put_back_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -5171,7 +5537,9 @@ begin
     update public.activities as q
     set processing_status = p_status,
         due_at = p_due,
-        open_at = case when q.open_at is null then null else greatest(q.open_at, p_due) end,
+        -- Anew, by the owner's policy: the claim moved it to the end of a lease that is no more.
+        open_at = case when q.sales_id is null then p_due
+                         else gleaner.open_activities(q.sales_id, coalesce(q.created_at, p_due), p_due) end,
         lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
         attempts = p_attempts,
         lost = p_lost,
@@ -5189,7 +5557,7 @@ ALTER FUNCTION gleaner.put_back_activities(p_row public.activities, p_status tex
 
 CREATE FUNCTION gleaner.put_back_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -5213,7 +5581,7 @@ ALTER FUNCTION gleaner.put_back_dumps(p_row public.agent_processing_queue, p_sta
 
 CREATE FUNCTION gleaner.put_back_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -5252,7 +5620,7 @@ begin
             update gleaner.jobs as q
             set status = 'cancelled',
                 due_at = null,
-                lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+                lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
                 error = jsonb_build_object('timestamp', v_now, 'type', 'Superseded', 'message', 'superseded by a waiting row with the same key', 'agent_id', coalesce(q.agent, q.session), 'retry_count', q.attempts),
                 finished_at = v_now,
 deadline_at = null,
@@ -5286,7 +5654,7 @@ ALTER FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due ti
 
 CREATE FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -5310,7 +5678,7 @@ ALTER FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text,
 
 CREATE FUNCTION gleaner.recover_activities(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -5344,7 +5712,7 @@ ALTER FUNCTION gleaner.recover_activities(p_older_than interval) OWNER TO gleane
 
 CREATE FUNCTION gleaner.recover_dumps(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -5378,7 +5746,7 @@ ALTER FUNCTION gleaner.recover_dumps(p_older_than interval) OWNER TO gleaner_eng
 
 CREATE FUNCTION gleaner.recover_followups(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -5446,7 +5814,7 @@ ALTER FUNCTION gleaner.recover_jobs(p_older_than interval) OWNER TO gleaner_engi
 
 CREATE FUNCTION gleaner.recover_runs(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -5480,7 +5848,7 @@ ALTER FUNCTION gleaner.recover_runs(p_older_than interval) OWNER TO gleaner_engi
 
 CREATE FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5524,7 +5892,7 @@ ALTER FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) OWNER
 
 CREATE FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5568,7 +5936,7 @@ ALTER FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO g
 
 CREATE FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5656,7 +6024,7 @@ ALTER FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO 
 
 CREATE FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5700,7 +6068,7 @@ ALTER FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) OWNER TO gl
 
 CREATE FUNCTION gleaner.requeue_activities(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5733,7 +6101,7 @@ ALTER FUNCTION gleaner.requeue_activities(p_ids uuid[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.requeue_dumps(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5766,7 +6134,7 @@ ALTER FUNCTION gleaner.requeue_dumps(p_ids uuid[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.requeue_followups(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5832,7 +6200,7 @@ ALTER FUNCTION gleaner.requeue_jobs(p_ids bigint[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.requeue_runs(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -5876,9 +6244,9 @@ begin
 end
 $$;
 
-CREATE FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+CREATE FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -5890,7 +6258,7 @@ begin
     update public.activities as q
     set processing_status = 'failed',
         due_at = null,
-        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
         attempts = p_attempts,
         lost = p_lost,
         metadata = p_row.metadata,
@@ -5903,11 +6271,11 @@ deadline_at = null,
 end
 $$;
 
-ALTER FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+CREATE FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -5915,7 +6283,7 @@ begin
     update public.agent_processing_queue as q
     set processing_state = 'failed'::public.processing_state,
         due_at = null,
-        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
         attempts = p_attempts,
         lost = p_lost,
         error_message = p_reason,
@@ -5926,11 +6294,11 @@ deadline_at = null,
 end
 $$;
 
-ALTER FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+CREATE FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -5938,7 +6306,7 @@ begin
     update public.scheduled_actions as q
     set status = 'failed',
         due_at = null,
-        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
         attempts = p_attempts,
         lost = p_lost,
         error_message = p_reason,
@@ -5949,9 +6317,9 @@ deadline_at = null,
 end
 $$;
 
-ALTER FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+CREATE FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
     AS $$
@@ -5961,7 +6329,7 @@ begin
     update gleaner.jobs as q
     set status = 'failed',
         due_at = null,
-        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
         attempts = p_attempts,
         lost = p_lost,
         error = jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_reason, 'agent_id', coalesce(q.agent, q.session), 'retry_count', p_attempts),
@@ -5972,11 +6340,11 @@ deadline_at = null,
 end
 $$;
 
-ALTER FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) RETURNS void
+CREATE FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
     v_now timestamptz := clock_timestamp();
@@ -5984,7 +6352,7 @@ begin
     update public.execution_jobs as q
     set status = 'failed',
         due_at = null,
-        lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
         attempts = p_attempts,
         lost = p_lost,
         error = p_reason,
@@ -5995,11 +6363,11 @@ deadline_at = null,
 end
 $$;
 
-ALTER FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -6028,7 +6396,7 @@ ALTER FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until time
 
 CREATE FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -6057,7 +6425,7 @@ ALTER FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp
 
 CREATE FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -6115,7 +6483,7 @@ ALTER FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestam
 
 CREATE FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -6144,7 +6512,7 @@ ALTER FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp 
 
 CREATE FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -6184,7 +6552,7 @@ ALTER FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) OWNER T
 
 CREATE FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -6225,7 +6593,7 @@ ALTER FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO gle
 
 CREATE FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -6305,7 +6673,7 @@ ALTER FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO gl
 
 CREATE FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -6345,7 +6713,7 @@ ALTER FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) OWNER TO glea
 
 CREATE FUNCTION gleaner.stats_activities() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -6381,7 +6749,7 @@ begin
     from (select from public.activities as q where q.processing_status = 'failed' and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.activities') as t) < 16 * 1024 * 1024 then
+    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.activities') as t), pg_relation_size('public.activities')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -6399,7 +6767,7 @@ ALTER FUNCTION gleaner.stats_activities() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.stats_dumps() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -6435,7 +6803,7 @@ begin
     from (select from public.agent_processing_queue as q where q.processing_state = 'failed'::public.processing_state and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.agent_processing_queue') as t) < 16 * 1024 * 1024 then
+    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.agent_processing_queue') as t), pg_relation_size('public.agent_processing_queue')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -6453,7 +6821,7 @@ ALTER FUNCTION gleaner.stats_dumps() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.stats_followups() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -6489,7 +6857,7 @@ begin
     from (select from public.scheduled_actions as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.scheduled_actions') as t) < 16 * 1024 * 1024 then
+    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.scheduled_actions') as t), pg_relation_size('public.scheduled_actions')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -6543,7 +6911,7 @@ begin
     from (select from gleaner.jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('gleaner.jobs') as t) < 16 * 1024 * 1024 then
+    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('gleaner.jobs') as t), pg_relation_size('gleaner.jobs')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -6561,7 +6929,7 @@ ALTER FUNCTION gleaner.stats_jobs() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.stats_runs() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'gleaner', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 #variable_conflict use_column
 declare
@@ -6597,7 +6965,7 @@ begin
     from (select from public.execution_jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if (select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.execution_jobs') as t) < 16 * 1024 * 1024 then
+    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.execution_jobs') as t), pg_relation_size('public.execution_jobs')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -7529,6 +7897,8 @@ CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
 
 CREATE INDEX substrate_relationships_to_id_idx ON public.substrate_relationships USING btree (to_id);
 
+CREATE TRIGGER zz_gleaner_again_jobs BEFORE UPDATE OF status ON gleaner.jobs FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND (old.status = 'done'::text) AND (new.status = 'done'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_jobs('again');
+
 CREATE TRIGGER zz_gleaner_insert_jobs BEFORE INSERT ON gleaner.jobs FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND ((new.status IS DISTINCT FROM 'ready'::text) OR (new.due_at IS NULL) OR (new.lease IS DISTINCT FROM 0) OR (new.attempts IS DISTINCT FROM 0) OR (new.lost IS DISTINCT FROM 0) OR (new.started IS DISTINCT FROM 0)))) EXECUTE FUNCTION gleaner.adapt_jobs();
 
 CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE ON gleaner.jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_jobs();
@@ -7542,6 +7912,12 @@ CREATE TRIGGER refresh_contact_addresses AFTER INSERT OR UPDATE OF email, phone_
 CREATE TRIGGER touch_execution_jobs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW EXECUTE FUNCTION public.touch_execution_jobs();
 
 CREATE TRIGGER touch_scheduled_actions BEFORE UPDATE ON public.scheduled_actions FOR EACH ROW EXECUTE FUNCTION public.touch_scheduled_actions();
+
+CREATE TRIGGER zz_gleaner_again_activities BEFORE UPDATE OF processing_status ON public.activities FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND (old.processing_status = 'completed'::text) AND (new.processing_status = 'completed'::text) AND (new.processed_data IS DISTINCT FROM old.processed_data))) EXECUTE FUNCTION gleaner.adapt_activities('again');
+
+CREATE TRIGGER zz_gleaner_again_dumps BEFORE UPDATE OF processing_state ON public.agent_processing_queue FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND (old.processing_state = 'completed'::public.processing_state) AND (new.processing_state = 'completed'::public.processing_state) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_dumps('again');
+
+CREATE TRIGGER zz_gleaner_again_runs BEFORE UPDATE OF status ON public.execution_jobs FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND (old.status = 'completed'::text) AND (new.status = 'completed'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_runs('again');
 
 CREATE TRIGGER zz_gleaner_insert_activities BEFORE INSERT ON public.activities FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_activities();
 
@@ -8073,15 +8449,15 @@ REVOKE ALL ON FUNCTION gleaner.require_read_committed() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.require_read_committed() TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.require_read_committed() TO service_role;
 
-REVOKE ALL ON FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.rest_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.rest_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO authenticated;

@@ -63,38 +63,26 @@ struct Globals {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Start the private PostgreSQL, bring its schema up to date, and keep it running
+    // The private PostgreSQL.
     Up(up::Args),
-    /// Stop what `up` started; the data stays
     Down(down::Args),
-    /// Tell whether it runs, and where
     Status(status::Args),
-    /// Show what the private PostgreSQL has logged
     Logs(logs::Args),
-    /// Delete the private PostgreSQL with all its data
     Reset(reset::Args),
-    /// Bring the database's schema up to date
+    // The schema, and tables as queues.
     Migrate(migrate::Args),
-    /// Turn a table into a queue, as a declaration says
     Attach(attach::Args),
-    /// Take a queue off its table and leave the table as it was
     Detach(detach::Args),
-    /// Print the SQL functions of a queue, exactly as they were run
     Sql(sql::Args),
-    /// List the queues: how much waits, runs and failed
+    // Queues and their items.
     Queues(queues::Args),
     /// Look at the items of a queue, and act on them
     #[command(subcommand)]
     Items(items::Command),
-    /// Put work into a queue
     Enqueue(enqueue::Args),
-    /// Work a queue with a command: the item on its input, the result on its output
     Work(work::Args),
-    /// Delete finished items that are old enough
     Prune(prune::Args),
-    /// Show items whose holder is gone as waiting again
     Recover(recover::Args),
-    /// Print completions for a shell
     Completions(completions::Args),
 }
 

@@ -84,12 +84,20 @@ pub struct Declaration {
     /// Ring the bell from a trigger, inside the writers' transactions. Only where writers are few.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
+    /// Let the adapter stamp plain inserts (the default). Without it the column defaults do, which is enough for a queue
+    /// without owners and appointed times, and lets COPY write whole pages: a row trigger forbids that.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub adapt_inserts: bool,
     /// Other names for the engine's columns, where the table already uses one for something else.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rename: BTreeMap<String, String>,
     /// Which roles may work, and which may operate.
     #[serde(default)]
     pub grant: Grant,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The status column and its words. What has no word of its own falls back: `claimed` to running, `cancelled` to failed.

@@ -219,25 +219,13 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
     unique_names.extend(d.tenant.iter().map(|t| literal(t)));
     context.insert("unique_names", unique_names.join(", ").into());
 
-    // Insert triggers are spared where a plain insert needs nothing: no owner to ask, and the defaults already right.
-    let spare = if d.owner.is_none()
-        && d.due.is_none()
-        && created.as_ref().is_none_or(|c| c["name"] == "created_at" && table.schema == "gleaner")
-    {
-        format!(
-            " and (new.{} is distinct from {} or new.{} is null or new.{} is distinct from 0 or new.{} is distinct from 0 or new.{} is distinct from 0 or new.{} is distinct from 0)",
-            s("column"),
-            s("ready"),
-            c("due"),
-            c("lease"),
-            c("attempts"),
-            c("lost"),
-            c("started")
-        )
-    } else {
-        String::new()
-    };
-    context.insert("insert_needs_adapter", spare.into());
+    if !d.adapt_inserts && (d.owner.is_some() || d.due.is_some()) {
+        check.mistake(
+            "adapt_inserts = false: an owner's policy and an appointed time are stamped by the adapter",
+            "leave `adapt_inserts` out, or declare neither `owner` nor `due`",
+        );
+    }
+    context.insert("adapt_inserts", d.adapt_inserts.into());
     context.insert(
         "dead_reason_new",
         match &error {

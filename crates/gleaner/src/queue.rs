@@ -394,11 +394,11 @@ impl Acts {
 
     /// Which of these are certainly no longer held: cancelled, finished or taken by somebody else. One plain look, no lock and no
     /// sign of life; rows that cannot be seen are not judged.
-    pub async fn ended(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<String>> {
+    pub async fn ended(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
         let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
         let sql = format!(
-            "select q.{0}::text from unnest($1::text[]::{1}[], $2) as u (id, lease) join {2} as q on q.{0} = u.id
-             where q.{3} is distinct from u.lease or q.{4} not in ({5}){6}",
+            "select q.{0}::text, u.lease from unnest($1::text[]::{1}[], $2) as u (id, lease) join {2} as q on q.{0} = u.id
+             where (q.{3} is distinct from u.lease or q.{4} not in ({5})){6}",
             self.key,
             self.key_type,
             self.table,
@@ -411,7 +411,7 @@ impl Acts {
             ))
         );
         let rows = self.query(client, "look after running work", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?;
-        Ok(rows.iter().map(|r| r.get(0)).collect())
+        Ok(rows.iter().map(|r| (r.get(0), r.get(1))).collect())
     }
 
     /// Marks claimed rows as begun.
@@ -689,7 +689,7 @@ impl Queue {
         pooled!(self, acts, client => acts.claim(&**client, claim))
     }
 
-    pub async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<String>> {
+    pub async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
         pooled!(self, acts, client => acts.ended(&**client, held))
     }
 

@@ -337,8 +337,12 @@ async fn complete_all(queue: Queue, mut ended: mpsc::UnboundedReceiver<Finished>
                 Ok(_) => done.push(finished),
                 Err(failure) => {
                     let answer = insist(|| queue.fail(&finished.id.0, finished.id.1, failure)).await;
-                    count(&mut tally, answer.as_ref().map(std::slice::from_ref), &mut |t| t.failed += 1);
-                    lock(&held).remove(&finished.id);
+                    let told = lock(&held).remove(&finished.id).is_some_and(|r| *r.ended.borrow());
+                    match &answer {
+                        // The handler was told that its row was taken away, and ended for that reason.
+                        Ok(answer) if told && matches!(answer.outcome, Outcome::Lost | Outcome::Gone) => tally.lost += 1,
+                        _ => count(&mut tally, answer.as_ref().map(std::slice::from_ref), &mut |t| t.failed += 1),
+                    }
                 }
             }
         }

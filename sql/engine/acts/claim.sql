@@ -116,9 +116,9 @@
 {%- macro take(keys, started) %}
                 update {{ table }} as q
                 set {{ status.column }} = {{ status.taken }},
-                    {{ col.due }} = v_now + coalesce(p_hold, {{ hold }}),
+                    {{ col.due }} = v_now + least(coalesce(p_hold, {{ hold }}), {{ deadline }}),
 {%- if owner %}
-                    {{ col.open }} = {{ keep_open("q", "v_now + coalesce(p_hold, " ~ hold ~ ")") }},
+                    {{ col.open }} = {{ keep_open("q", "v_now + least(coalesce(p_hold, " ~ hold ~ "), " ~ deadline ~ ")") }},
 {%- endif %}
                     {{ col.lease }} = greatest(q.{{ col.lease }} + 1, v_lease),
                     {{ col.deadline }} = v_now + {{ deadline }},

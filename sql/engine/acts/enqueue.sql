@@ -22,11 +22,26 @@ declare
     v_last    text[];
     v_update  text;
     v_since   timestamptz;
+    v_values  text;
+    v_run     jsonb[] := '{}';
+    v_run_sql text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
     end if;
-    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+    -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
+    for v_item in
+        select i.item
+        from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i (item)
+        union all
+        select null
+    loop
+        if v_item is null then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+            end if;
+            exit;
+        end if;
         if jsonb_typeof(v_item) <> 'object' then
             raise exception 'an item must be an object whose keys are columns of {{ table }}, this one is %', v_item using errcode = 'GL002';
         end if;
@@ -43,6 +58,10 @@ begin
                     {% if created %}{{ "greatest(v_since, " if due }}coalesce({{ from_time("(v_item ->> '" ~ created.name ~ "')::" ~ created.type, created.type) }}, clock_timestamp()){{ ")" if due }}{% else %}v_since{% endif %}, v_since) end{% endif %});
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+                v_run := '{}';
+            end if;
             select string_agg(n, ', ') into v_columns
             from unnest(v_names) as n
             where not exists (select from pg_attribute as a where a.attrelid = {{ table_literal }}::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
@@ -50,16 +69,24 @@ begin
                 raise exception 'no such column in {{ table }}: %', v_columns using errcode = '42703';
             end if;
             -- These are the engine's to set; an item that carries them was read from the table and is put in again.
-            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ({{ unique_names }})), '')
-            into v_columns, v_update
+            select coalesce(string_agg(quote_ident(n), ', '), ''), string_agg(format('r.%I', n), ', '), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ({{ unique_names }})), '')
+            into v_columns, v_values, v_update
             from unnest(v_names) as n where n not in ({{ engine_names }});
-            v_sql := format('insert into {{ table_in_text }} as q (%s) select %s from jsonb_populate_record(null::{{ table_in_text }}, $1)', v_columns, v_columns);
-            if v_columns = '' then
-                v_sql := 'insert into {{ table_in_text }} as q default values';
-            end if;
+            v_sql := 'insert into {{ table_in_text }} as q ' || case when v_columns = '' then 'default values'
+                else format('(%s) select %s from jsonb_populate_record(null::{{ table_in_text }}, $1) as r', v_columns, v_values) end;
+            v_run_sql := format('insert into {{ table_in_text }} as q (%s) select %s from unnest($1) with ordinality as i (item, n), '
+                'jsonb_populate_record(null::{{ table_in_text }}, i.item) as r order by i.n returning q.{{ key.column }}, ''enqueued''', v_columns, v_values);
             v_last := v_names;
         end if;
 {%- if unique %}
+        if v_item ->> '{{ unique.name }}' is null then
+            v_run := v_run || v_item;
+            continue;
+        end if;
+        if cardinality(v_run) > 0 then
+            return query execute v_run_sql using v_run;
+            v_run := '{}';
+        end if;
         for v_try in 1 .. 5 loop
             id := null;
             if p_on_duplicate = 'replace' and v_update <> '' then
@@ -81,11 +108,10 @@ begin
         if id is null then
             raise exception 'could not enqueue: the unique key % is contended', v_item ->> '{{ unique.name }}' using errcode = '40001';
         end if;
-{%- else %}
-        execute v_sql || ' returning q.{{ key.column }}' into id using v_item;
-        outcome := 'enqueued';
-{%- endif %}
         return next;
+{%- else %}
+        v_run := v_run || v_item;
+{%- endif %}
     end loop;
 end
 $enqueue$;

@@ -66,6 +66,10 @@ begin
 {%- if owner %},
             {{ col.open }} = {{ keep_open("q", "v_due") }}
 {%- endif %}
+{%- if holder.at and not holder.keep %},
+            -- Programs that watch the lock's age by themselves must see that its holder lives.
+            {{ holder.at.column }} = case when v_due is distinct from q.{{ col.due }} then {{ as_time("v_now", holder.at.type) }} else q.{{ holder.at.column }} end
+{%- endif %}
 {%- if status.claimed %},
             {{ status.column }} = {{ status.running }}
 {%- endif %}

@@ -1,9 +1,11 @@
 -- The engine's own writes pass by: the condition is all they pay.
 drop trigger if exists {{ trigger_insert }} on {{ table }};
+{%- if adapt_inserts %}
 create trigger {{ trigger_insert }}
 before insert on {{ table }}
-for each row when (current_user is distinct from 'gleaner_engine'{{ insert_needs_adapter }})
+for each row when (current_user is distinct from 'gleaner_engine')
 execute function gleaner.adapt_{{ name }}();
+{%- endif %}
 
 drop trigger if exists {{ trigger_update }} on {{ table }};
 create trigger {{ trigger_update }}

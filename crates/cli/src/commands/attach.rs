@@ -14,7 +14,9 @@ use crate::Desk;
 use crate::output::{BOLD, DIM, GOOD, WARN, paint};
 use crate::words::count;
 
-/// Turn a table into a queue, as a declaration says. Adds only what is missing; repeat it after a change.
+/// Turn a table into a queue, as a declaration says.
+///
+/// Adds only what is missing, without a rewrite and without blocking writers; repeat it after a change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -8,7 +8,9 @@ use serde_json::json;
 use crate::Desk;
 use crate::output::{GOOD, paint};
 
-/// Take a queue off its table and leave the table as it was. No row is touched.
+/// Take a queue off its table and leave the table as it was.
+///
+/// What attach added goes; no row is changed otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

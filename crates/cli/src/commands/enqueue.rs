@@ -29,7 +29,7 @@ Examples:
   gleaner enqueue jobs --kind mail '{\"to\": \"ada@example.com\"}'
   gleaner enqueue jobs --kind report --in '5 minutes' --priority 1 '{\"month\": 7}'
   gleaner enqueue jobs --kind sync unique_key=account-17      not while one waits already
-  gleaner enqueue runs name=nightly 'config={\"suite\": \"all\"}'
+  gleaner enqueue runs recording_id=checkout 'config={\"suite\": \"all\"}'
   gleaner enqueue jobs --kind mail --file addresses.jsonl     one JSON value a line, all or nothing
   generate | gleaner enqueue jobs --file -")]
 pub struct Args {

@@ -20,19 +20,12 @@ Examples:
   gleaner items explain jobs 42             why nobody takes it, and when somebody will
   gleaner items requeue jobs 42 43          try them again now")]
 pub enum Command {
-    /// List items, by state, kind or owner
     List(list::Args),
-    /// Show one item with all its columns and what was done to it
     Show(show::Args),
-    /// Tell why an item is or is not claimable, and when it will be
     Explain(explain::Args),
-    /// Let items be tried again, now, with all their attempts
     Requeue(act::Requeue),
-    /// End items that nobody should work any more, running ones too
     Cancel(act::Cancel),
-    /// Give up on items: they stay as dead letters
     Bury(act::Bury),
-    /// Give items to another owner, or to everybody
     Assign(act::Assign),
 }
 

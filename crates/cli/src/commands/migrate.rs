@@ -14,7 +14,9 @@ use crate::output::{BAD, DIM, GOOD, WARN, paint};
 use crate::table::{Cell, Table};
 use crate::words::count;
 
-/// Bring the database's schema up to date. Safe to repeat, and safe when two run at once.
+/// Bring the database's schema up to date.
+///
+/// Safe to repeat, and safe when two run at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

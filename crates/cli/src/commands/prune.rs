@@ -11,7 +11,9 @@ use crate::Desk;
 use crate::place::seconds;
 use crate::words::count;
 
-/// Delete finished items that are old enough: than the queue's declared retention, or than you say.
+/// Delete finished items that are old enough.
+///
+/// Older than the queue's declared retention, or than you say.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -10,7 +10,9 @@ use crate::Desk;
 use crate::place::ring;
 use crate::words::count;
 
-/// Show items whose holder is gone as waiting again. Nothing depends on it: agents take such items by themselves.
+/// Show items whose holder is gone as waiting again.
+///
+/// Nothing depends on it: agents take such items by themselves.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -9,7 +9,9 @@ use serde_json::json;
 use crate::Desk;
 use crate::output::{BAD, paint};
 
-/// Delete the private PostgreSQL with all its data. Refuses while it runs.
+/// Delete the private PostgreSQL with all its data.
+///
+/// Refuses while it runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

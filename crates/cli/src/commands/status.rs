@@ -22,7 +22,9 @@ enum Format {
     Url,
 }
 
-/// Tell whether it runs, and where. The exit code is 1 when it does not.
+/// Tell whether it runs, and where.
+///
+/// The exit code is 1 when it does not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

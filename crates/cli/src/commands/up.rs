@@ -61,6 +61,8 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     }
     let mut signals = Signals::listen()?;
     let began = Instant::now();
+    let first = if now.initialised { "" } else { " (the first time takes a few seconds)" };
+    desk.out.note(paint(DIM, format!("Starting PostgreSQL in {}{first} …", home.path().display())));
     let mut options = Options::new(home);
     options.port = args.port;
     let starting = async {

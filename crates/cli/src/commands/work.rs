@@ -21,14 +21,18 @@ use group::Groups;
 use item::Runner;
 use report::Report;
 
-/// Work a queue with a command, run by `sh -c` once per item.
+/// Work a queue with a command in any language.
 ///
-/// The item comes as JSON on standard input ({queue, id, kind, owner, attempts, lease, payload, partial}) and GLEANER_QUEUE,
-/// GLEANER_ID, GLEANER_LEASE and GLEANER_KIND are set. What the command prints becomes the result: JSON as it is, other text as
-/// {"text": …}. Exit code 0 completes the item; anything else fails it, with the last lines of standard error as message,
-/// and it is tried again later as the queue declares: 75 says explicitly that it may be, 65 that it must not. A line
-/// `progress: 40 resizing` on standard error, or a JSON object with stage, percent or partial, shows progress and keeps the item.
-/// When the item is cancelled the command is ended, with all it started.
+/// In: the command is run by `sh -c` once per item. The item comes as JSON on standard input, {queue, id, kind, owner, attempts,
+/// lease, payload, partial}, and GLEANER_QUEUE, GLEANER_ID, GLEANER_LEASE and GLEANER_KIND are set.
+///
+/// Out: what the command prints becomes the result, JSON as it is, other text as {"text": …}. Exit code 0 completes the item.
+/// Anything else fails it, with the last lines of standard error as message, and it is tried again as the queue declares;
+/// 75 says expressly that it may be, 65 that it must not.
+///
+/// Meanwhile: a line `progress: 40 resizing` on standard error, or a JSON object with stage, percent or partial, shows progress. The
+/// item is kept for as long as the command runs, up to the queue's deadline. When it is cancelled the command is ended, with
+/// all it started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -5,9 +5,11 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod bell;
 mod chaos;
 mod model;
 mod offenders;
+mod worker;
 
 /// How much longer the long forms are.
 fn scale(factor: usize) -> usize {

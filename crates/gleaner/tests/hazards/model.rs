@@ -40,8 +40,6 @@ fn check(names: &'static Names, rules: Rules) {
     let (table, owners) = runtime.block_on(async {
         let w = world().await.expect("a database");
         let acts = Acts::of(&w.client, if names.owned() { "activities" } else { "jobs" }).await.expect("the queue is attached");
-            w.run(&sql).await.expect("broken");
-        }
         let mut owners = BTreeMap::new();
         if names.owned() {
             for (name, threshold, shared) in [("five", 5, true), ("fifteen", 15, true), ("private", 5, false)] {

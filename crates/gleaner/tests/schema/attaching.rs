@@ -232,7 +232,8 @@ async fn work_through(world: &World, shape: &Shape) -> Result<()> {
     let again = queue.claim(&claim).await?.items;
     let mut expected = vec![held[3].0.to_owned(), held[6].0.to_owned()];
     let mut found = keys(&again);
-    (expected.sort(), found.sort());
+    expected.sort();
+    found.sort();
     assert_eq!(found, expected, "what was released and requeued comes back, and nothing else");
     assert_eq!(queue.claim(&claim).await?.items.len(), 0);
     Ok(())

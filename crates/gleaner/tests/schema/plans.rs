@@ -47,10 +47,10 @@ impl Watched {
         tokio::spawn(async move {
             let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
             while let Some(Ok(message)) = messages.next().await {
-                if let AsyncMessage::Notice(notice) = message {
-                    if let Some((_, plan)) = notice.message().split_once("plan:\n") {
-                        let _ = tell.send(serde_json::from_str(plan).unwrap_or(Value::Null));
-                    }
+                if let AsyncMessage::Notice(notice) = message
+                    && let Some((_, plan)) = notice.message().split_once("plan:\n")
+                {
+                    let _ = tell.send(serde_json::from_str(plan).unwrap_or(Value::Null));
                 }
             }
         });

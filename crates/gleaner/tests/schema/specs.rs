@@ -207,10 +207,10 @@ async fn constraints(world: &World, wanted: &[Constraint], missing: &mut Vec<Str
             missing.push(format!("{place} is missing"));
             continue;
         }
-        if let Some(references) = &want.references {
-            if !rows.iter().any(|r| r.get::<_, String>(2) == *references) {
-                missing.push(format!("{place} refers to {} instead of {references}", rows[0].get::<_, String>(2)));
-            }
+        if let Some(references) = &want.references
+            && !rows.iter().any(|r| r.get::<_, String>(2) == *references)
+        {
+            missing.push(format!("{place} refers to {} instead of {references}", rows[0].get::<_, String>(2)));
         }
         if let Some(on_delete) = &want.on_delete {
             let found = match rows[0].get::<_, String>(1).as_str() {

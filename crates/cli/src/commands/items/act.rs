@@ -33,7 +33,9 @@ pub struct Requeue {
     keys: Keys,
 }
 
-/// End items that nobody should work any more, running ones too: their holder learns of it and stops.
+/// End items that nobody should work any more, running ones too.
+///
+/// The holder of a running one learns of it at its next call; `gleaner work` looks every second and ends its command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +55,9 @@ pub struct Cancel {
     reason: Option<String>,
 }
 
-/// Give up on items: they stay as dead letters until somebody requeues them.
+/// Give up on items.
+///
+/// They stay as dead letters until somebody requeues them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

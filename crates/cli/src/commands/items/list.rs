@@ -11,9 +11,11 @@ use crate::Desk;
 use crate::output::{DIM, of_state, paint};
 use crate::place::Named;
 use crate::table::{Cell, Table};
-use crate::words::{brief, member, moment};
+use crate::words::{brief, member, moment, span};
 
-/// List items, by state, kind or owner: waiting ones in the order they are due, otherwise the newest first.
+/// List items, by state, kind or owner.
+///
+/// Waiting ones in the order they are due, otherwise the newest first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -81,7 +83,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
 /// When something happens next. For a running item that is the end of its lease.
 fn due(item: &Value) -> String {
     match (item["state"].as_str(), item["due_in"].as_f64()) {
-        (Some("running"), Some(left)) => format!("lease {}", moment(left)),
+        (Some("running"), Some(left)) => format!("lease {}", span(left)),
         (Some("ready" | "scheduled" | "failed" | "expired"), Some(due)) => moment(due),
         _ => String::new(),
     }
