@@ -1205,25 +1205,30 @@ CREATE FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text 
     AS $_$
 #variable_conflict use_column
 declare
-    v_condition text;
+    v_column    text;
+    v_value     text;
+    v_condition text := '';
     v_unknown   text;
     v_ids       uuid[];
 begin
-    -- An equality, which an index can serve; null asks for rows that have none.
-    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
-           string_agg(k, ', ') filter (where not exists (
-               select from pg_attribute as a where a.attrelid = 'public.activities'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
-    into v_condition, v_unknown
-    from jsonb_object_keys(p_match) as k;
-    if v_condition is null then
+    if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_activities.';
     end if;
+    select string_agg(k, ', ') into v_unknown
+    from jsonb_object_keys(p_match) as k
+    where not exists (
+        select from pg_attribute as a where a.attrelid = 'public.activities'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
     if v_unknown is not null then
         raise exception 'no such column in public.activities: %', v_unknown using errcode = '42703';
     end if;
-    execute format(
-        'select coalesce(array_agg(q.id order by q.id), ''{}'') from public.activities as q, jsonb_populate_record(null::public.activities, $1) as m where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null and %s', v_condition)
-    into v_ids using p_match;
+    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
+    for v_column in select jsonb_object_keys(p_match) loop
+        execute format('select (jsonb_populate_record(null::public.activities, $1)).%I::text', v_column) into v_value using p_match;
+        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
+                                           else format(' and q.%I = %L', v_column, v_value) end;
+    end loop;
+    execute format('select array(select q.id from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null%s)', v_condition)
+    into v_ids;
     return query select * from gleaner.cancel_activities(v_ids, p_reason);
 end
 $_$;
@@ -1274,25 +1279,30 @@ CREATE FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text DEFAU
     AS $_$
 #variable_conflict use_column
 declare
-    v_condition text;
+    v_column    text;
+    v_value     text;
+    v_condition text := '';
     v_unknown   text;
     v_ids       uuid[];
 begin
-    -- An equality, which an index can serve; null asks for rows that have none.
-    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
-           string_agg(k, ', ') filter (where not exists (
-               select from pg_attribute as a where a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
-    into v_condition, v_unknown
-    from jsonb_object_keys(p_match) as k;
-    if v_condition is null then
+    if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_dumps.';
     end if;
+    select string_agg(k, ', ') into v_unknown
+    from jsonb_object_keys(p_match) as k
+    where not exists (
+        select from pg_attribute as a where a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
     if v_unknown is not null then
         raise exception 'no such column in public.agent_processing_queue: %', v_unknown using errcode = '42703';
     end if;
-    execute format(
-        'select coalesce(array_agg(q.id order by q.id), ''{}'') from public.agent_processing_queue as q, jsonb_populate_record(null::public.agent_processing_queue, $1) as m where q.processing_state in (''pending''::public.processing_state, ''claimed''::public.processing_state, ''processing''::public.processing_state, ''failed''::public.processing_state) and q.due_at is not null and %s', v_condition)
-    into v_ids using p_match;
+    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
+    for v_column in select jsonb_object_keys(p_match) loop
+        execute format('select (jsonb_populate_record(null::public.agent_processing_queue, $1)).%I::text', v_column) into v_value using p_match;
+        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
+                                           else format(' and q.%I = %L', v_column, v_value) end;
+    end loop;
+    execute format('select array(select q.id from public.agent_processing_queue as q where q.processing_state in (''pending''::public.processing_state, ''claimed''::public.processing_state, ''processing''::public.processing_state, ''failed''::public.processing_state) and q.due_at is not null%s)', v_condition)
+    into v_ids;
     return query select * from gleaner.cancel_dumps(v_ids, p_reason);
 end
 $_$;
@@ -1343,25 +1353,30 @@ CREATE FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text D
     AS $_$
 #variable_conflict use_column
 declare
-    v_condition text;
+    v_column    text;
+    v_value     text;
+    v_condition text := '';
     v_unknown   text;
     v_ids       uuid[];
 begin
-    -- An equality, which an index can serve; null asks for rows that have none.
-    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
-           string_agg(k, ', ') filter (where not exists (
-               select from pg_attribute as a where a.attrelid = 'public.scheduled_actions'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
-    into v_condition, v_unknown
-    from jsonb_object_keys(p_match) as k;
-    if v_condition is null then
+    if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_followups.';
     end if;
+    select string_agg(k, ', ') into v_unknown
+    from jsonb_object_keys(p_match) as k
+    where not exists (
+        select from pg_attribute as a where a.attrelid = 'public.scheduled_actions'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
     if v_unknown is not null then
         raise exception 'no such column in public.scheduled_actions: %', v_unknown using errcode = '42703';
     end if;
-    execute format(
-        'select coalesce(array_agg(q.id order by q.id), ''{}'') from public.scheduled_actions as q, jsonb_populate_record(null::public.scheduled_actions, $1) as m where q.status in (''pending'', ''processing'', ''failed'') and q.due_at is not null and %s', v_condition)
-    into v_ids using p_match;
+    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
+    for v_column in select jsonb_object_keys(p_match) loop
+        execute format('select (jsonb_populate_record(null::public.scheduled_actions, $1)).%I::text', v_column) into v_value using p_match;
+        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
+                                           else format(' and q.%I = %L', v_column, v_value) end;
+    end loop;
+    execute format('select array(select q.id from public.scheduled_actions as q where q.status in (''pending'', ''processing'', ''failed'') and q.due_at is not null%s)', v_condition)
+    into v_ids;
     return query select * from gleaner.cancel_followups(v_ids, p_reason);
 end
 $_$;
@@ -1412,25 +1427,30 @@ CREATE FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text DEFAUL
     AS $_$
 #variable_conflict use_column
 declare
-    v_condition text;
+    v_column    text;
+    v_value     text;
+    v_condition text := '';
     v_unknown   text;
     v_ids       bigint[];
 begin
-    -- An equality, which an index can serve; null asks for rows that have none.
-    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
-           string_agg(k, ', ') filter (where not exists (
-               select from pg_attribute as a where a.attrelid = 'gleaner.jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
-    into v_condition, v_unknown
-    from jsonb_object_keys(p_match) as k;
-    if v_condition is null then
+    if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_jobs.';
     end if;
+    select string_agg(k, ', ') into v_unknown
+    from jsonb_object_keys(p_match) as k
+    where not exists (
+        select from pg_attribute as a where a.attrelid = 'gleaner.jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
     if v_unknown is not null then
         raise exception 'no such column in gleaner.jobs: %', v_unknown using errcode = '42703';
     end if;
-    execute format(
-        'select coalesce(array_agg(q.id order by q.id), ''{}'') from gleaner.jobs as q, jsonb_populate_record(null::gleaner.jobs, $1) as m where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null and %s', v_condition)
-    into v_ids using p_match;
+    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
+    for v_column in select jsonb_object_keys(p_match) loop
+        execute format('select (jsonb_populate_record(null::gleaner.jobs, $1)).%I::text', v_column) into v_value using p_match;
+        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
+                                           else format(' and q.%I = %L', v_column, v_value) end;
+    end loop;
+    execute format('select array(select q.id from gleaner.jobs as q where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null%s)', v_condition)
+    into v_ids;
     return query select * from gleaner.cancel_jobs(v_ids, p_reason);
 end
 $_$;
@@ -1481,25 +1501,30 @@ CREATE FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text DEFAUL
     AS $_$
 #variable_conflict use_column
 declare
-    v_condition text;
+    v_column    text;
+    v_value     text;
+    v_condition text := '';
     v_unknown   text;
     v_ids       uuid[];
 begin
-    -- An equality, which an index can serve; null asks for rows that have none.
-    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
-           string_agg(k, ', ') filter (where not exists (
-               select from pg_attribute as a where a.attrelid = 'public.execution_jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
-    into v_condition, v_unknown
-    from jsonb_object_keys(p_match) as k;
-    if v_condition is null then
+    if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_runs.';
     end if;
+    select string_agg(k, ', ') into v_unknown
+    from jsonb_object_keys(p_match) as k
+    where not exists (
+        select from pg_attribute as a where a.attrelid = 'public.execution_jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
     if v_unknown is not null then
         raise exception 'no such column in public.execution_jobs: %', v_unknown using errcode = '42703';
     end if;
-    execute format(
-        'select coalesce(array_agg(q.id order by q.id), ''{}'') from public.execution_jobs as q, jsonb_populate_record(null::public.execution_jobs, $1) as m where q.status in (''queued'', ''running'', ''failed'') and q.due_at is not null and %s', v_condition)
-    into v_ids using p_match;
+    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
+    for v_column in select jsonb_object_keys(p_match) loop
+        execute format('select (jsonb_populate_record(null::public.execution_jobs, $1)).%I::text', v_column) into v_value using p_match;
+        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
+                                           else format(' and q.%I = %L', v_column, v_value) end;
+    end loop;
+    execute format('select array(select q.id from public.execution_jobs as q where q.status in (''queued'', ''running'', ''failed'') and q.due_at is not null%s)', v_condition)
+    into v_ids;
     return query select * from gleaner.cancel_runs(v_ids, p_reason);
 end
 $_$;
@@ -2039,11 +2064,12 @@ begin
 
                 -- Dead index entries at the head of the line make a look from the start slow: a few after every large
                 -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
-                -- where this one ended, for a moment, or until twenty times the slow look has passed.
-                v_slow := clock_timestamp() - v_begun;
+                -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
+                -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
+                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
-                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                                    or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
@@ -2404,11 +2430,12 @@ begin
 
                 -- Dead index entries at the head of the line make a look from the start slow: a few after every large
                 -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
-                -- where this one ended, for a moment, or until twenty times the slow look has passed.
-                v_slow := clock_timestamp() - v_begun;
+                -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
+                -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
+                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
-                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                                    or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text, jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
@@ -2790,11 +2817,12 @@ begin
 
                 -- Dead index entries at the head of the line make a look from the start slow: a few after every large
                 -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
-                -- where this one ended, for a moment, or until twenty times the slow look has passed.
-                v_slow := clock_timestamp() - v_begun;
+                -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
+                -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
+                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
-                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                                    or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
@@ -3171,11 +3199,12 @@ begin
 
                 -- Dead index entries at the head of the line make a look from the start slow: a few after every large
                 -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
-                -- where this one ended, for a moment, or until twenty times the slow look has passed.
-                v_slow := clock_timestamp() - v_begun;
+                -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
+                -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
+                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
-                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                                    or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
@@ -3531,11 +3560,12 @@ begin
 
                 -- Dead index entries at the head of the line make a look from the start slow: a few after every large
                 -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
-                -- where this one ended, for a moment, or until twenty times the slow look has passed.
-                v_slow := clock_timestamp() - v_begun;
+                -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
+                -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
+                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
-                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                                    or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text, jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
@@ -4032,11 +4062,26 @@ declare
     v_last    text[];
     v_update  text;
     v_since   timestamptz;
+    v_values  text;
+    v_run     jsonb[] := '{}';
+    v_run_sql text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
     end if;
-    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+    -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
+    for v_item in
+        select i.item
+        from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i (item)
+        union all
+        select null
+    loop
+        if v_item is null then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+            end if;
+            exit;
+        end if;
         if jsonb_typeof(v_item) <> 'object' then
             raise exception 'an item must be an object whose keys are columns of public.activities, this one is %', v_item using errcode = 'GL002';
         end if;
@@ -4048,6 +4093,10 @@ begin
                     coalesce((v_item ->> 'created_at')::timestamp with time zone, clock_timestamp()), v_since) end);
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+                v_run := '{}';
+            end if;
             select string_agg(n, ', ') into v_columns
             from unnest(v_names) as n
             where not exists (select from pg_attribute as a where a.attrelid = 'public.activities'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
@@ -4055,18 +4104,16 @@ begin
                 raise exception 'no such column in public.activities: %', v_columns using errcode = '42703';
             end if;
             -- These are the engine's to set; an item that carries them was read from the table and is put in again.
-            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
-            into v_columns, v_update
+            select coalesce(string_agg(quote_ident(n), ', '), ''), string_agg(format('r.%I', n), ', '), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
+            into v_columns, v_values, v_update
             from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
-            v_sql := format('insert into public.activities as q (%s) select %s from jsonb_populate_record(null::public.activities, $1)', v_columns, v_columns);
-            if v_columns = '' then
-                v_sql := 'insert into public.activities as q default values';
-            end if;
+            v_sql := 'insert into public.activities as q ' || case when v_columns = '' then 'default values'
+                else format('(%s) select %s from jsonb_populate_record(null::public.activities, $1) as r', v_columns, v_values) end;
+            v_run_sql := format('insert into public.activities as q (%s) select %s from unnest($1) with ordinality as i (item, n), '
+                'jsonb_populate_record(null::public.activities, i.item) as r order by i.n returning q.id, ''enqueued''', v_columns, v_values);
             v_last := v_names;
         end if;
-        execute v_sql || ' returning q.id' into id using v_item;
-        outcome := 'enqueued';
-        return next;
+        v_run := v_run || v_item;
     end loop;
 end
 $_$;
@@ -4086,11 +4133,26 @@ declare
     v_last    text[];
     v_update  text;
     v_since   timestamptz;
+    v_values  text;
+    v_run     jsonb[] := '{}';
+    v_run_sql text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
     end if;
-    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+    -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
+    for v_item in
+        select i.item
+        from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i (item)
+        union all
+        select null
+    loop
+        if v_item is null then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+            end if;
+            exit;
+        end if;
         if jsonb_typeof(v_item) <> 'object' then
             raise exception 'an item must be an object whose keys are columns of public.agent_processing_queue, this one is %', v_item using errcode = 'GL002';
         end if;
@@ -4099,6 +4161,10 @@ begin
         v_item := v_item || jsonb_build_object('due_at', v_since);
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+                v_run := '{}';
+            end if;
             select string_agg(n, ', ') into v_columns
             from unnest(v_names) as n
             where not exists (select from pg_attribute as a where a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
@@ -4106,18 +4172,16 @@ begin
                 raise exception 'no such column in public.agent_processing_queue: %', v_columns using errcode = '42703';
             end if;
             -- These are the engine's to set; an item that carries them was read from the table and is put in again.
-            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
-            into v_columns, v_update
+            select coalesce(string_agg(quote_ident(n), ', '), ''), string_agg(format('r.%I', n), ', '), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
+            into v_columns, v_values, v_update
             from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'lost', 'started', 'agent', 'session');
-            v_sql := format('insert into public.agent_processing_queue as q (%s) select %s from jsonb_populate_record(null::public.agent_processing_queue, $1)', v_columns, v_columns);
-            if v_columns = '' then
-                v_sql := 'insert into public.agent_processing_queue as q default values';
-            end if;
+            v_sql := 'insert into public.agent_processing_queue as q ' || case when v_columns = '' then 'default values'
+                else format('(%s) select %s from jsonb_populate_record(null::public.agent_processing_queue, $1) as r', v_columns, v_values) end;
+            v_run_sql := format('insert into public.agent_processing_queue as q (%s) select %s from unnest($1) with ordinality as i (item, n), '
+                'jsonb_populate_record(null::public.agent_processing_queue, i.item) as r order by i.n returning q.id, ''enqueued''', v_columns, v_values);
             v_last := v_names;
         end if;
-        execute v_sql || ' returning q.id' into id using v_item;
-        outcome := 'enqueued';
-        return next;
+        v_run := v_run || v_item;
     end loop;
 end
 $_$;
@@ -4137,11 +4201,26 @@ declare
     v_last    text[];
     v_update  text;
     v_since   timestamptz;
+    v_values  text;
+    v_run     jsonb[] := '{}';
+    v_run_sql text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
     end if;
-    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+    -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
+    for v_item in
+        select i.item
+        from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i (item)
+        union all
+        select null
+    loop
+        if v_item is null then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+            end if;
+            exit;
+        end if;
         if jsonb_typeof(v_item) <> 'object' then
             raise exception 'an item must be an object whose keys are columns of public.scheduled_actions, this one is %', v_item using errcode = 'GL002';
         end if;
@@ -4150,6 +4229,10 @@ begin
         v_item := v_item || jsonb_build_object('due_at', v_since);
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+                v_run := '{}';
+            end if;
             select string_agg(n, ', ') into v_columns
             from unnest(v_names) as n
             where not exists (select from pg_attribute as a where a.attrelid = 'public.scheduled_actions'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
@@ -4157,18 +4240,16 @@ begin
                 raise exception 'no such column in public.scheduled_actions: %', v_columns using errcode = '42703';
             end if;
             -- These are the engine's to set; an item that carries them was read from the table and is put in again.
-            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
-            into v_columns, v_update
+            select coalesce(string_agg(quote_ident(n), ', '), ''), string_agg(format('r.%I', n), ', '), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
+            into v_columns, v_values, v_update
             from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
-            v_sql := format('insert into public.scheduled_actions as q (%s) select %s from jsonb_populate_record(null::public.scheduled_actions, $1)', v_columns, v_columns);
-            if v_columns = '' then
-                v_sql := 'insert into public.scheduled_actions as q default values';
-            end if;
+            v_sql := 'insert into public.scheduled_actions as q ' || case when v_columns = '' then 'default values'
+                else format('(%s) select %s from jsonb_populate_record(null::public.scheduled_actions, $1) as r', v_columns, v_values) end;
+            v_run_sql := format('insert into public.scheduled_actions as q (%s) select %s from unnest($1) with ordinality as i (item, n), '
+                'jsonb_populate_record(null::public.scheduled_actions, i.item) as r order by i.n returning q.id, ''enqueued''', v_columns, v_values);
             v_last := v_names;
         end if;
-        execute v_sql || ' returning q.id' into id using v_item;
-        outcome := 'enqueued';
-        return next;
+        v_run := v_run || v_item;
     end loop;
 end
 $_$;
@@ -4188,11 +4269,26 @@ declare
     v_last    text[];
     v_update  text;
     v_since   timestamptz;
+    v_values  text;
+    v_run     jsonb[] := '{}';
+    v_run_sql text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
     end if;
-    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+    -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
+    for v_item in
+        select i.item
+        from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i (item)
+        union all
+        select null
+    loop
+        if v_item is null then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+            end if;
+            exit;
+        end if;
         if jsonb_typeof(v_item) <> 'object' then
             raise exception 'an item must be an object whose keys are columns of gleaner.jobs, this one is %', v_item using errcode = 'GL002';
         end if;
@@ -4201,6 +4297,10 @@ begin
         v_item := v_item || jsonb_build_object('due_at', v_since);
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+                v_run := '{}';
+            end if;
             select string_agg(n, ', ') into v_columns
             from unnest(v_names) as n
             where not exists (select from pg_attribute as a where a.attrelid = 'gleaner.jobs'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
@@ -4208,23 +4308,31 @@ begin
                 raise exception 'no such column in gleaner.jobs: %', v_columns using errcode = '42703';
             end if;
             -- These are the engine's to set; an item that carries them was read from the table and is put in again.
-            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id', 'unique_key')), '')
-            into v_columns, v_update
+            select coalesce(string_agg(quote_ident(n), ', '), ''), string_agg(format('r.%I', n), ', '), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id', 'unique_key')), '')
+            into v_columns, v_values, v_update
             from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
-            v_sql := format('insert into gleaner.jobs as q (%s) select %s from jsonb_populate_record(null::gleaner.jobs, $1)', v_columns, v_columns);
-            if v_columns = '' then
-                v_sql := 'insert into gleaner.jobs as q default values';
-            end if;
+            v_sql := 'insert into gleaner.jobs as q ' || case when v_columns = '' then 'default values'
+                else format('(%s) select %s from jsonb_populate_record(null::gleaner.jobs, $1) as r', v_columns, v_values) end;
+            v_run_sql := format('insert into gleaner.jobs as q (%s) select %s from unnest($1) with ordinality as i (item, n), '
+                'jsonb_populate_record(null::gleaner.jobs, i.item) as r order by i.n returning q.id, ''enqueued''', v_columns, v_values);
             v_last := v_names;
+        end if;
+        if v_item ->> 'unique_key' is null then
+            v_run := v_run || v_item;
+            continue;
+        end if;
+        if cardinality(v_run) > 0 then
+            return query execute v_run_sql using v_run;
+            v_run := '{}';
         end if;
         for v_try in 1 .. 5 loop
             id := null;
             if p_on_duplicate = 'replace' and v_update <> '' then
-                execute v_sql || ' on conflict (unique_key) where status in (''ready'', ''failed'') and due_at is not null and unique_key is not null do update set ' || v_update || ' returning q.id, case when q.xmax = 0 then ''enqueued'' else ''replaced'' end'
+                execute v_sql || ' on conflict (unique_key) where unique_key is not null and due_at is not null and status in (''ready'', ''failed'') do update set ' || v_update || ' returning q.id, case when q.xmax = 0 then ''enqueued'' else ''replaced'' end'
                 into id, outcome using v_item;
                 exit;
             end if;
-            execute v_sql || ' on conflict (unique_key) where status in (''ready'', ''failed'') and due_at is not null and unique_key is not null do nothing returning q.id'
+            execute v_sql || ' on conflict (unique_key) where unique_key is not null and due_at is not null and status in (''ready'', ''failed'') do nothing returning q.id'
             into id using v_item;
             outcome := 'enqueued';
             exit when id is not null;
@@ -4258,11 +4366,26 @@ declare
     v_last    text[];
     v_update  text;
     v_since   timestamptz;
+    v_values  text;
+    v_run     jsonb[] := '{}';
+    v_run_sql text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
     end if;
-    for v_item in select i from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i loop
+    -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
+    for v_item in
+        select i.item
+        from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i (item)
+        union all
+        select null
+    loop
+        if v_item is null then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+            end if;
+            exit;
+        end if;
         if jsonb_typeof(v_item) <> 'object' then
             raise exception 'an item must be an object whose keys are columns of public.execution_jobs, this one is %', v_item using errcode = 'GL002';
         end if;
@@ -4271,6 +4394,10 @@ begin
         v_item := v_item || jsonb_build_object('due_at', v_since);
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+                v_run := '{}';
+            end if;
             select string_agg(n, ', ') into v_columns
             from unnest(v_names) as n
             where not exists (select from pg_attribute as a where a.attrelid = 'public.execution_jobs'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
@@ -4278,18 +4405,16 @@ begin
                 raise exception 'no such column in public.execution_jobs: %', v_columns using errcode = '42703';
             end if;
             -- These are the engine's to set; an item that carries them was read from the table and is put in again.
-            select coalesce(string_agg(quote_ident(n), ', '), ''), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
-            into v_columns, v_update
+            select coalesce(string_agg(quote_ident(n), ', '), ''), string_agg(format('r.%I', n), ', '), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('id')), '')
+            into v_columns, v_values, v_update
             from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
-            v_sql := format('insert into public.execution_jobs as q (%s) select %s from jsonb_populate_record(null::public.execution_jobs, $1)', v_columns, v_columns);
-            if v_columns = '' then
-                v_sql := 'insert into public.execution_jobs as q default values';
-            end if;
+            v_sql := 'insert into public.execution_jobs as q ' || case when v_columns = '' then 'default values'
+                else format('(%s) select %s from jsonb_populate_record(null::public.execution_jobs, $1) as r', v_columns, v_values) end;
+            v_run_sql := format('insert into public.execution_jobs as q (%s) select %s from unnest($1) with ordinality as i (item, n), '
+                'jsonb_populate_record(null::public.execution_jobs, i.item) as r order by i.n returning q.id, ''enqueued''', v_columns, v_values);
             v_last := v_names;
         end if;
-        execute v_sql || ' returning q.id' into id using v_item;
-        outcome := 'enqueued';
-        return next;
+        v_run := v_run || v_item;
     end loop;
 end
 $_$;
@@ -6749,7 +6874,7 @@ begin
     from (select from public.activities as q where q.processing_status = 'failed' and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.activities') as t), pg_relation_size('public.activities')) < 16 * 1024 * 1024 then
+    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('public.activities')) from pg_partition_tree('public.activities') as t), pg_relation_size('public.activities')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -6803,7 +6928,7 @@ begin
     from (select from public.agent_processing_queue as q where q.processing_state = 'failed'::public.processing_state and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.agent_processing_queue') as t), pg_relation_size('public.agent_processing_queue')) < 16 * 1024 * 1024 then
+    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('public.agent_processing_queue')) from pg_partition_tree('public.agent_processing_queue') as t), pg_relation_size('public.agent_processing_queue')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -6857,7 +6982,7 @@ begin
     from (select from public.scheduled_actions as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.scheduled_actions') as t), pg_relation_size('public.scheduled_actions')) < 16 * 1024 * 1024 then
+    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('public.scheduled_actions')) from pg_partition_tree('public.scheduled_actions') as t), pg_relation_size('public.scheduled_actions')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -6911,7 +7036,7 @@ begin
     from (select from gleaner.jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('gleaner.jobs') as t), pg_relation_size('gleaner.jobs')) < 16 * 1024 * 1024 then
+    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('gleaner.jobs')) from pg_partition_tree('gleaner.jobs') as t), pg_relation_size('gleaner.jobs')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -6965,7 +7090,7 @@ begin
     from (select from public.execution_jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree('public.execution_jobs') as t), pg_relation_size('public.execution_jobs')) < 16 * 1024 * 1024 then
+    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('public.execution_jobs')) from pg_partition_tree('public.execution_jobs') as t), pg_relation_size('public.execution_jobs')) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest
@@ -7823,6 +7948,8 @@ ALTER TABLE public.workspaces
 
 CREATE INDEX audit_key_idx ON gleaner.audit USING btree (queue, key, id);
 
+CREATE INDEX gleaner_jobs_dead ON gleaner.jobs USING btree (id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
+
 CREATE INDEX gleaner_jobs_finished ON gleaner.jobs USING brin (finished_at) WITH (autosummarize='on');
 
 CREATE INDEX gleaner_jobs_global ON gleaner.jobs USING btree (kind, (
@@ -7833,7 +7960,7 @@ CASE
     ELSE 3
 END), due_at, id) WHERE ((status = ANY (ARRAY['ready'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
 
-CREATE UNIQUE INDEX gleaner_jobs_unique ON gleaner.jobs USING btree (unique_key) WHERE ((status = ANY (ARRAY['ready'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (unique_key IS NOT NULL));
+CREATE UNIQUE INDEX gleaner_jobs_unique ON gleaner.jobs USING btree (unique_key) WHERE ((unique_key IS NOT NULL) AND (due_at IS NOT NULL) AND (status = ANY (ARRAY['ready'::text, 'failed'::text])));
 
 CREATE INDEX late_result_key_idx ON gleaner.late_result USING btree (queue, key);
 
@@ -7859,15 +7986,23 @@ CREATE INDEX contact_addresses_contact_id_idx ON public.contact_addresses USING 
 
 CREATE INDEX crm_processing_nodes_current_activity_id_idx ON public.crm_processing_nodes USING btree (current_activity_id) WHERE (current_activity_id IS NOT NULL);
 
+CREATE INDEX gleaner_activities_dead ON public.activities USING btree (id) WHERE ((due_at IS NULL) AND (processing_status = 'failed'::text));
+
 CREATE INDEX gleaner_activities_global ON public.activities USING btree (type, due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NULL));
 
 CREATE INDEX gleaner_activities_own ON public.activities USING btree (sales_id, type, due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NOT NULL));
 
 CREATE INDEX gleaner_activities_stale ON public.activities USING btree (type, open_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NOT NULL) AND (open_at IS NOT NULL));
 
+CREATE INDEX gleaner_dumps_dead ON public.agent_processing_queue USING btree (id) WHERE ((due_at IS NULL) AND (processing_state = 'failed'::public.processing_state));
+
 CREATE INDEX gleaner_dumps_global ON public.agent_processing_queue USING btree (due_at, id) WHERE ((processing_state = ANY (ARRAY['pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state])) AND (due_at IS NOT NULL));
 
+CREATE INDEX gleaner_followups_dead ON public.scheduled_actions USING btree (id) WHERE ((due_at IS NULL) AND ((status)::text = 'failed'::text));
+
 CREATE INDEX gleaner_followups_global ON public.scheduled_actions USING btree (action_type, due_at, id) WHERE (((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying, 'failed'::character varying])::text[])) AND (due_at IS NOT NULL));
+
+CREATE INDEX gleaner_runs_dead ON public.execution_jobs USING btree (id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
 
 CREATE INDEX gleaner_runs_global ON public.execution_jobs USING btree (due_at, id) WHERE ((status = ANY (ARRAY['queued'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
 
@@ -7898,8 +8033,6 @@ CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
 CREATE INDEX substrate_relationships_to_id_idx ON public.substrate_relationships USING btree (to_id);
 
 CREATE TRIGGER zz_gleaner_again_jobs BEFORE UPDATE OF status ON gleaner.jobs FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND (old.status = 'done'::text) AND (new.status = 'done'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_jobs('again');
-
-CREATE TRIGGER zz_gleaner_insert_jobs BEFORE INSERT ON gleaner.jobs FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND ((new.status IS DISTINCT FROM 'ready'::text) OR (new.due_at IS NULL) OR (new.lease IS DISTINCT FROM 0) OR (new.attempts IS DISTINCT FROM 0) OR (new.lost IS DISTINCT FROM 0) OR (new.started IS DISTINCT FROM 0)))) EXECUTE FUNCTION gleaner.adapt_jobs();
 
 CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE ON gleaner.jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_jobs();
 
@@ -8230,7 +8363,21 @@ REVOKE ALL ON FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_
 GRANT ALL ON FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.jobs TO gleaner_engine;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.jobs TO service_role;
+GRANT SELECT,DELETE,UPDATE ON TABLE gleaner.jobs TO service_role;
+
+GRANT INSERT(id) ON TABLE gleaner.jobs TO service_role;
+
+GRANT INSERT(due_at) ON TABLE gleaner.jobs TO service_role;
+
+GRANT INSERT(created_at) ON TABLE gleaner.jobs TO service_role;
+
+GRANT INSERT(priority) ON TABLE gleaner.jobs TO service_role;
+
+GRANT INSERT(kind) ON TABLE gleaner.jobs TO service_role;
+
+GRANT INSERT(unique_key) ON TABLE gleaner.jobs TO service_role;
+
+GRANT INSERT(payload) ON TABLE gleaner.jobs TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;

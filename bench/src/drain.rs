@@ -61,20 +61,24 @@ pub async fn fill_activities(stage: &Stage, n: usize) -> Result<()> {
 
 /// Claims and completes batches until the queue is empty, or `most` items are done; items per second.
 pub async fn drain(stage: &Stage, queue: &str, connections: usize, most: Option<u64>) -> Result<f64> {
-    let begun = Instant::now();
-    let share = most.map(|m| m / connections as u64);
-    let workers = (0..connections).map(|c| async move {
+    let mut ready = Vec::new();
+    for _ in 0..connections {
         let client = stage.connect().await?;
         let acts = Acts::of(&client, queue).await?;
+        ready.push((client, acts));
+    }
+    let begun = Instant::now();
+    let share = most.map(|m| m / connections as u64);
+    let workers = ready.iter().enumerate().map(|(c, (client, acts))| async move {
         let claim = Claim::by(format!("bench-{c}")).limit(BATCH);
         let mut done = 0u64;
         while share.is_none_or(|s| done < s) {
-            let items = acts.claim(&client, &claim).await?.items;
+            let items = acts.claim(client, &claim).await?.items;
             if items.is_empty() {
                 break;
             }
             let results: Vec<_> = items.iter().map(|i| (i.key.as_str(), i.lease, None)).collect();
-            done += acts.complete(&client, &results).await?.len() as u64;
+            done += acts.complete(client, &results).await?.len() as u64;
         }
         anyhow::Ok(done)
     });

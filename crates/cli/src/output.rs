@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Color, Style};
 use serde::Serialize;
@@ -79,13 +80,26 @@ impl Output {
     }
 }
 
+/// Whether somebody listens for SIGTERM and has things to put in order first.
+static ORDERLY: AtomicBool = AtomicBool::new(false);
+
+/// From now on we end by SIGTERM to ourselves.
+pub fn end_orderly() {
+    ORDERLY.store(true, Ordering::SeqCst);
+}
+
 /// A reader that has seen enough (`| head`) ends us, quietly, as it ends every good tool.
 fn print(text: &str) {
     let mut out = anstream::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
         && error.kind() == io::ErrorKind::BrokenPipe
     {
-        std::process::exit(0);
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        match (ORDERLY.load(Ordering::SeqCst), TOLD.swap(true, Ordering::SeqCst)) {
+            (false, _) => std::process::exit(0),
+            (true, false) => drop(nix::sys::signal::raise(nix::sys::signal::Signal::SIGTERM)),
+            (true, true) => {}
+        }
     }
 }
 

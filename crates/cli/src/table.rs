@@ -87,7 +87,7 @@ impl Table {
                 (false, false) => paint(style, text) + &space,
             }
         });
-        parts.collect::<Vec<_>>().join(GAP)
+        parts.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     }
 }
 

@@ -178,7 +178,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
     // Unique keys cover waiting rows only: a running row does not block its successor.
     if let Some(u) = &unique_column {
         let column = u["column"].as_str()?;
-        let predicate = format!("{} in ({}) and {} is not null and {column} is not null", s("column"), s("waiting"), c("due"));
+        let predicate = format!("{column} is not null and {} is not null and {} in ({})", c("due"), s("column"), s("waiting"));
         let target = match &tenant {
             Some(t) => format!("{}, {column}", t["column"].as_str()?),
             None => column.to_owned(),
@@ -272,6 +272,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
             due: c("due"),
             open: c("open"),
             claimable: claimable(""),
+            dead: format!("{} is null and {} = {}", c("due"), s("column"), s("failed")),
             unique: context["unique"]["target"]
                 .as_str()
                 .map(|t| (t.to_owned(), context["unique"]["predicate"].as_str().unwrap_or_default().to_owned())),

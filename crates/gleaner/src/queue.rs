@@ -189,7 +189,8 @@ pub struct Acts {
     key_type: String,
     owner: Option<(String, String)>,
     kind: Option<String>,
-    payload: Option<String>,
+    /// Column, and whether it is jsonb already.
+    payload: Option<(String, bool)>,
     result: Option<(String, bool)>,
     columns: Columns,
     tenant: Option<(String, String)>,
@@ -225,7 +226,7 @@ impl Acts {
             key_type: plan.key_type.clone(),
             owner,
             kind: plan.context["kind"]["column"].as_str().map(str::to_owned),
-            payload: entry.declaration.payload.as_deref().map(quote),
+            payload: entry.declaration.payload.as_deref().map(|p| (quote(p), plan.table.columns.get(p).is_some_and(|c| c.data_type == "jsonb"))),
             result: plan.context["result"]["column"].as_str().map(|c| (c.to_owned(), plan.context["result"]["type"] == "jsonb")),
             columns: Columns {
                 due: column("due"),
@@ -348,18 +349,17 @@ impl Acts {
             next_due.truncate(next_due.trim_end_matches(", ").len());
         }
         let column = |c: &Option<String>| c.as_ref().map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
-        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c) - 'gleaner_order'".to_owned(), |p| format!("to_jsonb(c.{p})"));
-        let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, _)| format!("to_jsonb(c.{c})"));
-        // One statement for both: what was claimed, or how long until there is something to claim.
+        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c)".to_owned(), |(p, json)| as_json(p, *json));
+        let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, json)| as_json(c, *json));
+        // One statement for both: what was claimed, in order, or how long until there is something to claim.
         let sql = format!(
-            "with claimed as materialized (select q.*, row_number() over () as gleaner_order from gleaner.claim_{name}({tenant}{arguments}) as q)
+            "with claimed as materialized (select * from gleaner.claim_{name}({tenant}{arguments}))
              select c.{key}::text, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial},
-                    extract(epoch from c.{due} - clock_timestamp())::float8, extract(epoch from c.{deadline} - clock_timestamp())::float8, null::float8, c.gleaner_order
+                    extract(epoch from c.{due} - clock_timestamp())::float8, extract(epoch from c.{deadline} - clock_timestamp())::float8, null::float8
              from claimed as c
              union all
-             select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8, null
-             where not exists (select from claimed)
-             order by 11",
+             select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8
+             where not exists (select from claimed)",
             name = self.name,
             key = self.key,
             lease = self.columns.lease,
@@ -763,6 +763,11 @@ fn answers(rows: &[Row]) -> Result<Vec<Answer>> {
 
 fn one(mut answers: Vec<Answer>, act: &str) -> Result<Answer> {
     answers.pop().ok_or_else(|| Error::Other(format!("{act} gave no answer")))
+}
+
+/// A column as jsonb; one that is already is taken as it lies.
+fn as_json(column: &str, already: bool) -> String {
+    if already { format!("c.{column}") } else { format!("to_jsonb(c.{column})") }
 }
 
 /// One line of COPY's text format.

@@ -277,10 +277,7 @@ impl Worker {
         let id = (item.key.clone(), item.lease);
         let context = Context { queue: self.queue.clone(), key: item.key.clone(), lease: item.lease, ended: ending };
         let taken = Instant::now();
-        lock(held).insert(
-            id.clone(),
-            Running { ended, hold: item.lease_for, begun: None, finished: false, extended: taken, abort: None },
-        );
+        lock(held).insert(id.clone(), Running { ended, hold: item.lease_for, begun: None, finished: false, extended: taken, abort: None });
         let (handler, running, finished) = (handler.clone(), running.clone(), finished.clone());
         let (queue, mine) = (self.queue.clone(), held.clone());
         let task = tokio::spawn({
@@ -293,7 +290,9 @@ impl Worker {
                     None => return,
                 }
                 // It waited here for longer than its lease: somebody else may have it by now.
-                if taken.elapsed() >= item.lease_for && !matches!(queue.start(&[(&id.0, id.1)]).await.as_deref(), Ok([a]) if a.outcome == Outcome::Done) {
+                if taken.elapsed() >= item.lease_for
+                    && !matches!(queue.start(&[(&id.0, id.1)]).await.as_deref(), Ok([a]) if a.outcome == Outcome::Done)
+                {
                     tracing::debug!(key = id.0, "its lease ran out before a handler was free");
                     lock(&mine).remove(&id);
                     return;

@@ -54,25 +54,30 @@ language plpgsql
 as $cancel$
 #variable_conflict use_column
 declare
-    v_condition text;
+    v_column    text;
+    v_value     text;
+    v_condition text := '';
     v_unknown   text;
     v_ids       {{ key.type }}[];
 begin
-    -- An equality, which an index can serve; null asks for rows that have none.
-    select string_agg(format(case when p_match -> k = 'null' then 'q.%1$I is null' else 'q.%1$I = m.%1$I' end, k), ' and '),
-           string_agg(k, ', ') filter (where not exists (
-               select from pg_attribute as a where a.attrelid = {{ table_literal }}::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped))
-    into v_condition, v_unknown
-    from jsonb_object_keys(p_match) as k;
-    if v_condition is null then
+    if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_{{ name }}.';
     end if;
+    select string_agg(k, ', ') into v_unknown
+    from jsonb_object_keys(p_match) as k
+    where not exists (
+        select from pg_attribute as a where a.attrelid = {{ table_literal }}::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
     if v_unknown is not null then
         raise exception 'no such column in {{ table }}: %', v_unknown using errcode = '42703';
     end if;
-    execute format(
-        'select coalesce(array_agg(q.{{ key.column }} order by q.{{ key.column }}), ''{}'') from {{ table_in_text }} as q, jsonb_populate_record(null::{{ table_in_text }}, $1) as m where {{ "q." ~ tenant.column ~ " = m." ~ tenant.column ~ " and " if tenant }}{{ claimable_in_text }} and %s', v_condition)
-    into v_ids using p_match{% if tenant %} || jsonb_build_object('{{ tenant.name }}', p_tenant){% endif %};
+    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
+    for v_column in select jsonb_object_keys(p_match) loop
+        execute format('select (jsonb_populate_record(null::{{ table_in_text }}, $1)).%I::text', v_column) into v_value using p_match;
+        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
+                                           else format(' and q.%I = %L', v_column, v_value) end;
+    end loop;
+    execute format('select array(select q.{{ key.column }} from {{ table_in_text }} as q where {{ "q." ~ tenant.column ~ " = $1 and " if tenant }}{{ claimable_in_text }}%s)', v_condition)
+    into v_ids{% if tenant %} using p_tenant{% endif %};
     return query select * from gleaner.cancel_{{ name }}({{ tenant_arg() }}v_ids, p_reason);
 end
 $cancel$;

@@ -419,11 +419,12 @@ begin
 
                 -- Dead index entries at the head of the line make a look from the start slow: a few after every large
                 -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
-                -- where this one ended, for a moment, or until twenty times the slow look has passed.
-                v_slow := clock_timestamp() - v_begun;
+                -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
+                -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
+                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
-                                    or v_slow > interval '3 milliseconds' + v_count * interval '10 microseconds') then
+                                    or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text{% if kind %} || ':' || v_lane_kind[1]{% endif %}, jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text{% if kind %} || ':' || v_lane_kind[f.lane]{% endif %}, jsonb_build_array(f.at, f.id))

@@ -41,7 +41,7 @@ begin
     from (select from {{ table }} as q where q.{{ status.column }} = {{ status.failed }} and q.{{ col.due }} is null limit 10001) as d;
     v_known := v_known + count;
     return next;
-    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree({{ table_literal }}) as t), pg_relation_size({{ table_literal }})) < 16 * 1024 * 1024 then
+    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size({{ table_literal }})) from pg_partition_tree({{ table_literal }}) as t), pg_relation_size({{ table_literal }})) < 16 * 1024 * 1024 then
         -- A new table has no statistics yet, and reading this much takes milliseconds.
         select 'finished', count(*), false, null::timestamptz
         into state, count, capped, oldest

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::Desk;
-use crate::output::{BOLD, DIM, paint};
+use crate::output::{self, BOLD, DIM, paint};
 use crate::words::{count, span};
 
 /// Start the private PostgreSQL, bring its schema up to date, and keep it running.
@@ -48,11 +48,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     }
     let home = desk.place.home()?;
     let now = status(&home).await?;
-    if let Some(pid) = now.parent_pid {
-        if args.in_background {
-            // Somebody was quicker; whoever started us waits for them instead.
-            return Ok(ExitCode::SUCCESS);
-        }
+    if let Some(pid) = now.parent_pid.filter(|_| !args.in_background) {
         let at = now.server.map_or_else(|| "it is still starting".to_owned(), |server| server.url);
         bail!(
             "already running in {}, pid {pid}: {at}\n  `gleaner down` stops it; GLEANER_HOME=DIR gleaner up runs another one",
@@ -60,6 +56,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         );
     }
     let mut signals = Signals::listen()?;
+    output::end_orderly();
     let began = Instant::now();
     let first = if now.initialised { "" } else { " (the first time takes a few seconds)" };
     desk.out.note(paint(DIM, format!("Starting PostgreSQL in {}{first} …", home.path().display())));
@@ -71,7 +68,11 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         anyhow::Ok((cluster, applied.len()))
     };
     let (cluster, applied) = tokio::select! {
-        started = starting => started?,
+        started = starting => match started {
+            // Somebody was quicker; whoever started us waits for them instead.
+            Err(error) if args.in_background && is_running(&error) => return Ok(ExitCode::SUCCESS),
+            started => started?,
+        },
         // Dropping a cluster that is starting stops it.
         () = signals.any() => return Ok(ExitCode::from(130)),
     };
@@ -88,6 +89,10 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     cluster.stop().await?;
     desk.out.note(format!("Stopped. The data stays in {home}."));
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_running(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(gleaner_postgres::Error::AlreadyRunning { .. }))
 }
 
 async fn tell(desk: &Desk, cluster: &Cluster, applied: usize, began: Instant) -> Result<()> {

@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::Desk;
+use crate::output;
 use crate::place::Named;
 use group::Groups;
 use item::Runner;
@@ -73,6 +74,7 @@ pub struct Args {
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     check(&args.exec).await?;
     let signals = Signals::listen()?;
+    output::end_orderly();
     let url = desk.place.url().await?;
     let pool = gleaner::pool(&url, usize::from(args.concurrency).min(20) + 2)?;
     let mut queue = Queue::open(&pool, &args.named.queue).await?;

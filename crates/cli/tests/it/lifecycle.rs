@@ -91,6 +91,15 @@ fn up_detach_returns_when_ready_and_status_says_where() {
 }
 
 #[test]
+fn two_starts_at_once_make_one_server_and_both_succeed() {
+    let gleaner = Gleaner::at_home();
+    let (one, other) = (gleaner.start(&["up", "--detach", "--json"]), gleaner.start(&["up", "--detach", "--json"]));
+    let (one, other) = (one.end(), other.end());
+    assert_eq!((one.code, one.err.as_str(), other.code, other.err.as_str()), (0, "", 0, ""));
+    assert!(!one.out.is_empty() && one.out == other.out, "{one:?} {other:?}");
+}
+
+#[test]
 fn a_failed_start_in_the_background_is_told_where_the_person_looks() {
     let gleaner = Gleaner::at_home();
     std::fs::create_dir_all(gleaner.home().join("postgres")).expect("a folder");

@@ -131,6 +131,11 @@ impl Started {
         lines_until(self.child.stdout.as_mut().expect("piped"), text)
     }
 
+    /// Reads no more of it.
+    pub fn close_out(&mut self) {
+        drop(self.child.stdout.take());
+    }
+
     /// The same with standard error.
     pub fn err_until(&mut self, text: &str) -> String {
         lines_until(self.child.stderr.as_mut().expect("piped"), text)

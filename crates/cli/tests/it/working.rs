@@ -129,6 +129,20 @@ fn what_does_not_finish_in_time_is_given_back_without_burning_an_attempt() {
 }
 
 #[test]
+fn a_reader_that_goes_away_ends_the_worker_in_order() {
+    let gleaner = Gleaner::migrated();
+    for _ in 0..20 {
+        gleaner.ok(&["enqueue", "jobs", "{}"]);
+    }
+    let mut work = gleaner.start(&["work", "jobs", "--exec", "sleep 0.05"]);
+    work.out_until("done");
+    work.close_out();
+    assert_eq!(work.end().code, 0);
+    assert_eq!(gleaner.sql("select count(*) from gleaner.jobs where status = 'running'"), "0");
+    assert_ne!(gleaner.sql("select count(*) from gleaner.jobs where status = 'ready'"), "0");
+}
+
+#[test]
 fn only_as_many_run_as_were_allowed_and_only_once_when_asked() {
     let gleaner = Gleaner::migrated();
     for _ in 0..4 {

@@ -13,6 +13,7 @@ pub(super) struct IndexParts {
     pub(super) due: String,
     pub(super) open: String,
     pub(super) claimable: String,
+    pub(super) dead: String,
     pub(super) unique: Option<(String, String)>,
     pub(super) finished: Option<String>,
 }
@@ -52,6 +53,8 @@ pub(super) fn indexes(queue: &str, table: &Table, p: &IndexParts) -> Vec<Index> 
     } else {
         out.push(plain("global", list(&[tenant, kind, priority, Some(&p.due), Some(&p.key)]), &p.claimable));
     }
+    // Dead rows are few, and are counted and listed among millions of finished ones.
+    out.push(plain("dead", list(&[tenant, Some(&p.key)]), &p.dead));
     if let Some((target, predicate)) = &p.unique {
         out.push(Index { name: named("unique"), definition: format!("on {on} ({target}) where {predicate}"), unique: true });
     }

@@ -9,6 +9,7 @@ mod bell;
 mod chaos;
 mod model;
 mod offenders;
+mod races;
 mod worker;
 
 /// How much longer the long forms are.

@@ -174,7 +174,7 @@ impl<'a> Player<'a> {
             }
             Act::ClaimAgain => {
                 if let Some((request, given)) = self.request.clone() {
-                    let again = table.claim(client, "ann", None, None, 5, false, Some(request)).await?;
+                    let again = table.claim("ann", None, None, 5, false, Some(request)).await?;
                     let mut standing = given;
                     standing.retain(|(key, lease)| self.model.rows.get(key).is_some_and(|r| r.held() && r.lease.low == *lease));
                     ensure!(again == standing, "the repeated claim gave {again:?}, standing are {standing:?}");
@@ -380,7 +380,7 @@ impl<'a> Player<'a> {
         started: bool,
         request: Option<Uuid>,
     ) -> Result<Vec<(String, i64)>> {
-        let given = self.table.claim(&self.table.client, agent, owner, kind, i32::from(limit), started, request).await?;
+        let given = self.table.claim(agent, owner, kind, i32::from(limit), started, request).await?;
         let (rows, high) = self.table.look().await?;
         let now = Span { low: self.clock, high };
         let keys: Vec<String> = given.iter().map(|(key, _)| key.clone()).collect();

@@ -47,5 +47,6 @@ fn program() -> String {
 
 fn from_here(path: &Path) -> PathBuf {
     let here = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok());
-    here.and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)
+    let below = here.and_then(|here| path.strip_prefix(here).ok());
+    below.map_or_else(|| path.to_owned(), |below| Path::new(".").join(below))
 }

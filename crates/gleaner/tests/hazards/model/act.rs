@@ -116,7 +116,9 @@ pub enum Word {
 pub fn any_act(owned: bool) -> BoxedStrategy<Act> {
     let unique = if owned { Just(None).boxed() } else { prop_oneof![2 => Just(None), 3 => (0..2u8).prop_map(Some)].boxed() };
     let some = || prop::collection::vec(any::<u8>(), 1..4);
-    let born = prop_oneof![6 => Just(Born::Ready), 1 => Just(Born::Running), 1 => Just(Born::Done), 1 => Just(Born::Failed)];
+    let any_way = prop_oneof![6 => Just(Born::Ready), 1 => Just(Born::Running), 1 => Just(Born::Done), 1 => Just(Born::Failed)];
+    // Into the built-in queue only work is inserted: no adapter stands there to read a status as anything else.
+    let born = if owned { any_way.boxed() } else { Just(Born::Ready).boxed() };
     let word = prop_oneof![
         3 => Just(Word::Done), 3 => Just(Word::Failed), 2 => Just(Word::Ready), 2 => Just(Word::Running), 1 => Just(Word::Cancelled)
     ];

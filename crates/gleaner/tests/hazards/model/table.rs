@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use gleaner::queue::{Acts, Answer, OnDuplicate};
 use gleaner::{Claim, Failure};
 use serde_json::{Value, json};
-use tokio_postgres::{Client, GenericClient};
+use tokio_postgres::Client;
 use uuid::Uuid;
 
 use super::act::{Born, Word};
@@ -216,7 +216,6 @@ impl Table {
 
     pub async fn claim(
         &self,
-        client: &impl GenericClient,
         agent: &str,
         owner: Option<i64>,
         kind: Option<&str>,
@@ -225,13 +224,13 @@ impl Table {
         request: Option<Uuid>,
     ) -> Result<Vec<(String, i64)>> {
         // Rows are moved back in time here, behind the place where a slow claim of this session ended: forget that place.
-        client.batch_execute(&format!("select set_config('gleaner.floor_{}', '', false)", self.acts.name())).await?;
+        self.client.batch_execute(&format!("select set_config('gleaner.floor_{}', '', false)", self.acts.name())).await?;
         let mut claim = Claim::by(agent).limit(limit);
         claim.owner = owner.map(|o| o.to_string());
         claim.kinds = kind.map(|k| vec![k.to_owned()]);
         claim.started = started;
         claim.request = request;
-        Ok(self.acts.claim(client, &claim).await?.items.into_iter().map(|i| (i.key, i.lease)).collect())
+        Ok(self.acts.claim(&self.client, &claim).await?.items.into_iter().map(|i| (i.key, i.lease)).collect())
     }
 
     pub async fn fail(&self, key: &str, lease: i64, retryable: bool, retry_minutes: Option<u8>) -> Result<Answer> {
