@@ -33,7 +33,14 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
         if connections == 2 {
             let n = stage.rows(50_000);
             fill_activities(stage, n).await?;
-            report.ratio("drain activities (wide rows), 2 connections", drain(stage, "activities", 2, None).await?, "/s", baseline, "the raw loop", None);
+            report.ratio(
+                "drain activities (wide rows), 2 connections",
+                drain(stage, "activities", 2, None).await?,
+                "/s",
+                baseline,
+                "the raw loop",
+                None,
+            );
         }
     }
     wal(stage, report).await

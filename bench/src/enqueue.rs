@@ -37,10 +37,18 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let seconds = stage.seconds(10);
     for clients in [1, 16] {
         raw::table(stage, "raw_insert").await?;
-        let baseline = raw::insert(stage, "insert into raw_insert (kind, payload) values ('bench', '{\"n\": 1}')", clients, seconds).await?;
+        let baseline =
+            raw::insert(stage, "insert into raw_insert (kind, payload) values ('bench', '{\"n\": 1}')", clients, seconds).await?;
         let ours = raw::insert(stage, "insert into gleaner.jobs (kind, payload) values ('bench', '{\"n\": 1}')", clients, seconds).await?;
         report.figure(format!("raw single-row commits, {clients} clients"), baseline, "/s");
-        report.ratio(format!("single plain inserts into gleaner.jobs, {clients} clients"), ours, "/s", baseline, "raw commits", (clients == 16).then_some(0.8));
+        report.ratio(
+            format!("single plain inserts into gleaner.jobs, {clients} clients"),
+            ours,
+            "/s",
+            baseline,
+            "raw commits",
+            (clients == 16).then_some(0.8),
+        );
         let wide = raw::insert(
             stage,
             "insert into activities (type, raw_data, metadata) values ('email', jsonb_build_object('source_type', 'text', 'content', repeat('x', 1500)), '{\"from\": \"unknown\"}')",

@@ -226,6 +226,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
         );
     }
     context.insert("adapt_inserts", d.adapt_inserts.into());
+    context.insert("partitioned", (table.kind == 'p').into());
     context.insert(
         "dead_reason_new",
         match &error {

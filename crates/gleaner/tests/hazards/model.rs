@@ -21,7 +21,7 @@ use act::{Act, Born, Word, any_act};
 use rules::{MINUTE, Model, Row, Rules, SECOND, Span, Told};
 use table::{ACTIVITIES, JOBS, Names, New, Table, agree};
 
-const CASES: u32 = 60;
+const CASES: u32 = 120;
 const STEPS: usize = 70;
 const AGENTS: [&str; 3] = ["ann", "bob", "cleo"];
 

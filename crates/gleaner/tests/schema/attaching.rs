@@ -304,7 +304,10 @@ async fn a_changed_declaration_replaces_signatures_columns_and_indexes() -> Resu
     let richer = format!("{plain}\nkind = 'sort'\nnotify = true\nowner = {{ column = 'owner' }}");
     let report = world.attach("visits", &richer).await?;
     assert_eq!(report.added_columns, ["open_at"]);
-    assert_eq!(world.text(indexes).await?.as_deref(), Some("gleaner_visits_dead gleaner_visits_global gleaner_visits_own gleaner_visits_stale"));
+    assert_eq!(
+        world.text(indexes).await?.as_deref(),
+        Some("gleaner_visits_dead gleaner_visits_global gleaner_visits_own gleaner_visits_stale")
+    );
     assert_eq!(report.built_indexes.len(), 3, "the probe index now begins with the kind");
     let queue = world.queue("visits").await?;
     let claim = Claim::by("a").owner(1).kinds(["a"]).limit(5);

@@ -1,0 +1,471 @@
+//! The acts as statements, for any connection.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{CopyInSink, GenericClient, Row, Transaction};
+
+use super::copy::copy_line;
+use super::words::{Answer, Claim, Claimed, Enqueued, Failure, Item, OnDuplicate, Outcome};
+use crate::declaration::Declaration;
+use crate::error::{Error, Result};
+use crate::introspect::{Table, quote};
+use crate::plan::Plan;
+use crate::registry;
+
+/// The acts of one queue as statements: no connection of its own, runs on any.
+#[derive(Debug, Clone)]
+pub struct Acts {
+    name: String,
+    table: String,
+    key: String,
+    key_type: String,
+    owner: Option<(String, String)>,
+    kind: Option<String>,
+    /// Column, and whether it is jsonb already.
+    payload: Option<(String, bool)>,
+    result: Option<(String, bool)>,
+    columns: Columns,
+    tenant: Option<(String, String)>,
+    declaration: Declaration,
+}
+
+#[derive(Debug, Clone)]
+struct Columns {
+    due: String,
+    lease: String,
+    deadline: String,
+    attempts: String,
+    status: String,
+    /// The words a held row may have, as SQL.
+    held: String,
+}
+
+type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+
+impl Acts {
+    /// The acts of the queue `name`, as the registry of this database declares it.
+    pub async fn of(client: &impl GenericClient, name: &str) -> Result<Self> {
+        let entry = registry::find(client, name).await?;
+        let plan = Plan::make(client, &entry.declaration).await?;
+        let column = |role: &str| plan.context["col"][role].as_str().unwrap_or_default().to_owned();
+        let owner = plan.context["owner"]["column"]
+            .as_str()
+            .map(|c| (c.to_owned(), plan.context["owner"]["type"].as_str().unwrap_or("text").to_owned()));
+        Ok(Self {
+            name: plan.name.clone(),
+            table: plan.table.sql(),
+            key: quote(&plan.key),
+            key_type: plan.key_type.clone(),
+            owner,
+            kind: plan.context["kind"]["column"].as_str().map(str::to_owned),
+            payload: entry
+                .declaration
+                .payload
+                .as_deref()
+                .map(|p| (quote(p), plan.table.columns.get(p).is_some_and(|c| c.data_type == "jsonb"))),
+            result: plan.context["result"]["column"].as_str().map(|c| (c.to_owned(), plan.context["result"]["type"] == "jsonb")),
+            columns: Columns {
+                due: column("due"),
+                lease: column("lease"),
+                deadline: column("deadline"),
+                attempts: column("attempts"),
+                status: plan.context["status"]["column"].as_str().unwrap_or_default().to_owned(),
+                held: plan.context["status"]["held"].as_str().unwrap_or_default().to_owned(),
+            },
+            tenant: None,
+            declaration: entry.declaration,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    pub fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    /// The same acts within one tenant, for queues that declare a tenant column.
+    pub async fn within(mut self, client: &impl GenericClient, tenant: impl Into<String>) -> Result<Self> {
+        let Some(column) = &self.declaration.tenant else {
+            return Err(Error::Unsupported { queue: self.name, what: "has no tenants".into() });
+        };
+        let table = Table::find(client, &self.declaration.table).await?;
+        let data_type = table.and_then(|t| t.columns.get(column).map(|c| c.data_type.clone())).unwrap_or_else(|| "text".into());
+        self.tenant = Some((data_type, tenant.into()));
+        Ok(self)
+    }
+
+    /// `p_tenant => …, ` where the queue has tenants. The tenant is the last parameter of the statement.
+    fn tenant(&self, position: usize) -> String {
+        self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| format!("p_tenant => ${position}::text::{data_type}, "))
+    }
+
+    async fn query(&self, client: &impl GenericClient, act: &'static str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let mut params = params.to_vec();
+        if let Some((_, tenant)) = &self.tenant {
+            params.push((tenant, Type::TEXT));
+        }
+        client.query_typed(sql, &params).await.map_err(|e| Error::doing(format!("{act} in {}", self.name))(e))
+    }
+
+    /// Puts items in; their keys are columns of the table. In the caller's transaction when `client` is one.
+    pub async fn enqueue(&self, client: &impl GenericClient, items: &[Value], on_duplicate: OnDuplicate) -> Result<Vec<Enqueued>> {
+        let items = Value::Array(items.to_vec());
+        let duplicate = match on_duplicate {
+            OnDuplicate::Skip => "skip",
+            OnDuplicate::Replace => "replace",
+        };
+        let sql =
+            format!("select id::text, outcome from gleaner.enqueue_{}({}p_items => $1, p_on_duplicate => $2)", self.name, self.tenant(3));
+        let rows = self.query(client, "enqueue", &sql, &[(&items, Type::JSONB), (&duplicate, Type::TEXT)]).await?;
+        Ok(rows.iter().map(|r| Enqueued { key: r.get(0), outcome: r.get(1) }).collect())
+    }
+
+    /// Puts thousands in at once with COPY, in the caller's transaction. All items have the keys of the first; unique keys
+    /// must not collide.
+    pub async fn enqueue_copy(&self, client: &Transaction<'_>, items: &[Value]) -> Result<u64> {
+        use futures_util::{SinkExt, pin_mut};
+        let Some(first) = items.first().and_then(Value::as_object) else { return Ok(0) };
+        let names: Vec<&String> = first.keys().collect();
+        let columns: Vec<String> = names.iter().map(|n| quote(n)).collect();
+        let sink: CopyInSink<bytes::Bytes> = client
+            .copy_in(&format!("copy {} ({}) from stdin", self.table, columns.join(", ")))
+            .await
+            .map_err(|e| Error::doing(format!("enqueue by copy in {}", self.name))(e))?;
+        pin_mut!(sink);
+        let failed = |e| Error::doing(format!("enqueue by copy in {}", self.name))(e);
+        let mut buffer = Vec::with_capacity(1 << 16);
+        for item in items {
+            copy_line(&mut buffer, &names, item);
+            if buffer.len() > (1 << 16) - 4096 {
+                sink.send(std::mem::replace(&mut buffer, Vec::with_capacity(1 << 16)).into()).await.map_err(failed)?;
+            }
+        }
+        sink.send(buffer.into()).await.map_err(failed)?;
+        sink.finish().await.map_err(failed)
+    }
+
+    /// Takes up to `limit` rows: own, then global, then stale.
+    pub async fn claim(&self, client: &impl GenericClient, claim: &Claim) -> Result<Claimed> {
+        let hold = claim.hold.map(|h| h.as_secs_f64());
+        let mut params: Vec<Param<'_>> = vec![
+            (&claim.agent, Type::TEXT),
+            (&claim.limit, Type::INT4),
+            (&claim.request, Type::UUID),
+            (&claim.started, Type::BOOL),
+            (&hold, Type::FLOAT8),
+        ];
+        let mut arguments =
+            String::from("p_agent => $1, p_limit => $2, p_request => $3, p_started => $4, p_hold => $5 * interval '1 second'");
+        let mut filter = Vec::new();
+        if let Some((_, data_type)) = &self.owner {
+            params.push((&claim.owner, Type::TEXT));
+            filter.push(format!("p_owner => ${}::text::{data_type}", params.len()));
+        } else if claim.owner.is_some() {
+            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no owners: claim without one".into() });
+        }
+        if self.kind.is_some() {
+            params.push((&claim.kinds, Type::TEXT_ARRAY));
+            filter.push(format!("p_kinds => ${}", params.len()));
+        } else if claim.kinds.is_some() {
+            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no kinds: claim without them".into() });
+        }
+        for f in &filter {
+            arguments += ", ";
+            arguments += f;
+        }
+        let tenant = self.tenant(params.len() + 1);
+        let mut next_due = format!("{tenant}{}", filter.join(", "));
+        if filter.is_empty() {
+            next_due.truncate(next_due.trim_end_matches(", ").len());
+        }
+        let column = |c: &Option<String>| c.as_ref().map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
+        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c)".to_owned(), |(p, json)| as_json(p, *json));
+        let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, json)| as_json(c, *json));
+        // One statement for both: what was claimed, in order, or how long until there is something to claim.
+        let sql = format!(
+            "with claimed as materialized (select * from gleaner.claim_{name}({tenant}{arguments}))
+             select c.{key}::text, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial},
+                    extract(epoch from c.{due} - clock_timestamp())::float8, extract(epoch from c.{deadline} - clock_timestamp())::float8, null::float8
+             from claimed as c
+             union all
+             select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8
+             where not exists (select from claimed)",
+            name = self.name,
+            key = self.key,
+            lease = self.columns.lease,
+            attempts = self.columns.attempts,
+            due = self.columns.due,
+            deadline = self.columns.deadline,
+            kind = column(&self.kind),
+            owner = column(&self.owner.as_ref().map(|(c, _)| c.clone())),
+        );
+        let rows = self.query(client, "claim", &sql, &params).await?;
+        let seconds = |s: Option<f64>| Duration::try_from_secs_f64(s.unwrap_or(0.0).max(0.0)).unwrap_or(Duration::MAX);
+        let mut claimed = Claimed::default();
+        for row in &rows {
+            let Some(key) = row.get::<_, Option<String>>(0) else {
+                claimed.next_due_in = row.get::<_, Option<f64>>(9).map(|s| seconds(Some(s)));
+                continue;
+            };
+            claimed.items.push(Item {
+                key,
+                lease: row.get(1),
+                kind: row.get(2),
+                owner: row.get(3),
+                attempts: row.get(4),
+                payload: row.get::<_, Option<Value>>(5).unwrap_or_default(),
+                partial: row.get(6),
+                lease_for: seconds(row.get(7)),
+                deadline_in: seconds(row.get(8)),
+            });
+        }
+        Ok(claimed)
+    }
+
+    /// Which of these are certainly no longer held: cancelled, finished or taken by somebody else. One plain look, no lock and no
+    /// sign of life; rows that cannot be seen are not judged.
+    pub async fn ended(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
+        let sql = format!(
+            "select q.{0}::text, u.lease from unnest($1::text[]::{1}[], $2) as u (id, lease) join {2} as q on q.{0} = u.id
+             where (q.{3} is distinct from u.lease or q.{4} not in ({5})){6}",
+            self.key,
+            self.key_type,
+            self.table,
+            self.columns.lease,
+            self.columns.status,
+            self.columns.held,
+            self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| format!(
+                " and q.{} = $3::text::{data_type}",
+                quote(self.declaration.tenant.as_deref().unwrap_or_default())
+            ))
+        );
+        let rows = self.query(client, "look after running work", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?;
+        Ok(rows.iter().map(|r| (r.get(0), r.get(1))).collect())
+    }
+
+    /// Marks claimed rows as begun.
+    pub async fn start(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        self.for_held(client, "start", held).await
+    }
+
+    /// Gives rows back without burning an attempt.
+    pub async fn release(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        self.for_held(client, "release", held).await
+    }
+
+    async fn for_held(&self, client: &impl GenericClient, act: &'static str, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.{act}_{}({}p_ids => $1::text[]::{}[], p_leases => $2)",
+            self.name,
+            self.tenant(3),
+            self.key_type
+        );
+        answers(&self.query(client, act, &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?)
+    }
+
+    /// Shows life and partial results; the answer says how long the lease now lasts.
+    pub async fn progress(
+        &self,
+        client: &impl GenericClient,
+        key: &str,
+        lease: i64,
+        stage: Option<&str>,
+        percent: Option<f64>,
+        partial: Option<&Value>,
+    ) -> Result<(Answer, Duration)> {
+        let sql = format!(
+            "select id::text, outcome, status, extract(epoch from due_at - clock_timestamp())::float8
+             from gleaner.progress_{}({}p_id => $1::text::{}, p_lease => $2, p_stage => $3, p_percent => $4::float8::numeric, p_partial => $5)",
+            self.name, self.tenant(6), self.key_type
+        );
+        let rows = self
+            .query(
+                client,
+                "progress",
+                &sql,
+                &[(&key, Type::TEXT), (&lease, Type::INT8), (&stage, Type::TEXT), (&percent, Type::FLOAT8), (&partial, Type::JSONB)],
+            )
+            .await?;
+        let left = rows.first().and_then(|r| r.get::<_, Option<f64>>(3)).unwrap_or(0.0).max(0.0);
+        Ok((one(answers(&rows)?, "progress")?, Duration::try_from_secs_f64(left).unwrap_or_default()))
+    }
+
+    /// Results in, leases out.
+    pub async fn complete(&self, client: &impl GenericClient, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+        let keys: Vec<&str> = done.iter().map(|d| d.0).collect();
+        let leases: Vec<i64> = done.iter().map(|d| d.1).collect();
+        let results: Vec<Option<&Value>> = done.iter().map(|d| d.2.as_ref()).collect();
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.complete_{}({}p_ids => $1::text[]::{}[], p_leases => $2, p_results => $3)",
+            self.name,
+            self.tenant(4),
+            self.key_type
+        );
+        answers(
+            &self
+                .query(client, "complete", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY), (&results, Type::JSONB_ARRAY)])
+                .await?,
+        )
+    }
+
+    /// Says that the work failed.
+    pub async fn fail(&self, client: &impl GenericClient, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+        let retry_in = failure.retry_in.map(|r| r.as_secs_f64());
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.fail_{}({}p_id => $1::text::{}, p_lease => $2, p_message => $3, p_category => $4, p_retryable => $5, p_retry_in => $6 * interval '1 second')",
+            self.name,
+            self.tenant(7),
+            self.key_type
+        );
+        let params: [Param<'_>; 6] = [
+            (&key, Type::TEXT),
+            (&lease, Type::INT8),
+            (&failure.message, Type::TEXT),
+            (&failure.category, Type::TEXT),
+            (&failure.retryable, Type::BOOL),
+            (&retry_in, Type::FLOAT8),
+        ];
+        one(answers(&self.query(client, "fail", &sql, &params).await?)?, "fail")
+    }
+
+    /// Puts the work off, without burning an attempt.
+    pub async fn snooze(&self, client: &impl GenericClient, key: &str, lease: i64, by: Duration) -> Result<Answer> {
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.snooze_{}({}p_id => $1::text::{}, p_lease => $2, p_until => clock_timestamp() + $3 * interval '1 second')",
+            self.name,
+            self.tenant(4),
+            self.key_type
+        );
+        one(
+            answers(
+                &self.query(client, "snooze", &sql, &[(&key, Type::TEXT), (&lease, Type::INT8), (&by.as_secs_f64(), Type::FLOAT8)]).await?,
+            )?,
+            "snooze",
+        )
+    }
+
+    /// Ends rows that nobody should work any more; running ones too.
+    pub async fn cancel(&self, client: &impl GenericClient, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        self.for_keys(client, "cancel", keys, Some(("p_reason", reason))).await
+    }
+
+    /// Cancels every unfinished row whose columns have these values.
+    pub async fn cancel_matching(&self, client: &impl GenericClient, matching: &Value, reason: Option<&str>) -> Result<Vec<Answer>> {
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.cancel_{}_matching({}p_match => $1, p_reason => $2)",
+            self.name,
+            self.tenant(3)
+        );
+        answers(&self.query(client, "cancel", &sql, &[(matching, Type::JSONB), (&reason, Type::TEXT)]).await?)
+    }
+
+    /// An operator's retry.
+    pub async fn requeue(&self, client: &impl GenericClient, keys: &[&str]) -> Result<Vec<Answer>> {
+        self.for_keys(client, "requeue", keys, None).await
+    }
+
+    /// An operator's skip.
+    pub async fn bury(&self, client: &impl GenericClient, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        self.for_keys(client, "bury", keys, Some(("p_reason", reason))).await
+    }
+
+    /// An operator's change of owner; none gives the rows to everybody.
+    pub async fn assign(&self, client: &impl GenericClient, keys: &[&str], owner: Option<&str>) -> Result<Vec<Answer>> {
+        let Some((_, data_type)) = &self.owner else {
+            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no owners".into() });
+        };
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.assign_{}({}p_ids => $1::text[]::{}[], p_owner => $2::text::{data_type})",
+            self.name,
+            self.tenant(3),
+            self.key_type
+        );
+        answers(&self.query(client, "assign", &sql, &[(&keys, Type::TEXT_ARRAY), (&owner, Type::TEXT)]).await?)
+    }
+
+    async fn for_keys(
+        &self,
+        client: &impl GenericClient,
+        act: &'static str,
+        keys: &[&str],
+        extra: Option<(&str, Option<&str>)>,
+    ) -> Result<Vec<Answer>> {
+        let mut params: Vec<Param<'_>> = vec![(&keys, Type::TEXT_ARRAY)];
+        let mut arguments = format!("p_ids => $1::text[]::{}[]", self.key_type);
+        if let Some((name, value)) = &extra {
+            arguments += &format!(", {name} => $2");
+            params.push((value, Type::TEXT));
+        }
+        let sql =
+            format!("select id::text, outcome, status from gleaner.{act}_{}({}{arguments})", self.name, self.tenant(params.len() + 1));
+        answers(&self.query(client, act, &sql, &params).await?)
+    }
+
+    /// Shows rows with a lapsed lease as waiting again. Nothing depends on it.
+    pub async fn recover(&self, client: &impl GenericClient) -> Result<i32> {
+        let rows = client
+            .query_typed(&format!("select gleaner.recover_{}()", self.name), &[])
+            .await
+            .map_err(|e| Error::doing(format!("recover in {}", self.name))(e))?;
+        Ok(rows[0].get(0))
+    }
+
+    /// Why the row is or is not claimable by an agent of `owner`, and when it will be. None when there is no such row.
+    pub async fn explain(&self, client: &impl GenericClient, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
+        let mut params: Vec<Param<'_>> = vec![(&key, Type::TEXT)];
+        let mut arguments = format!("p_id => $1::text::{}", self.key_type);
+        if let Some((_, data_type)) = &self.owner {
+            params.push((&owner, Type::TEXT));
+            arguments += &format!(", p_owner => $2::text::{data_type}");
+        }
+        let sql = format!("select gleaner.explain_{}({}{arguments})", self.name, self.tenant(params.len() + 1));
+        Ok(self.query(client, "explain", &sql, &params).await?[0].get(0))
+    }
+
+    /// Deletes finished rows older than the declared retention, in steps of a thousand. Returns how many.
+    pub async fn prune(&self, client: &impl GenericClient, older_than: Option<Duration>) -> Result<u64> {
+        if self.declaration.finished.is_none() {
+            return Err(Error::Unsupported {
+                queue: self.name.clone(),
+                what: "does not know when work ended: declare `finished` to prune".into(),
+            });
+        }
+        let older_than = older_than.map(|o| o.as_secs_f64());
+        let sql = format!("select gleaner.prune_{}(1000, $1 * interval '1 second')", self.name);
+        let mut pruned = 0;
+        loop {
+            let rows = client
+                .query_typed(&sql, &[(&older_than, Type::FLOAT8)])
+                .await
+                .map_err(|e| Error::doing(format!("prune {}", self.name))(e))?;
+            let n: i32 = rows[0].get(0);
+            pruned += u64::from(n.unsigned_abs());
+            if n < 1000 {
+                return Ok(pruned);
+            }
+        }
+    }
+}
+
+fn answers(rows: &[Row]) -> Result<Vec<Answer>> {
+    Ok(rows.iter().map(|r| Answer { key: r.get(0), outcome: Outcome::parse(r.get(1)), status: r.get(2) }).collect())
+}
+
+fn one(mut answers: Vec<Answer>, act: &str) -> Result<Answer> {
+    answers.pop().ok_or_else(|| Error::Other(format!("{act} gave no answer")))
+}
+
+/// A column as jsonb; one that is already is taken as it lies.
+fn as_json(column: &str, already: bool) -> String {
+    if already { format!("c.{column}") } else { format!("to_jsonb(c.{column})") }
+}
