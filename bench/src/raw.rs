@@ -57,36 +57,56 @@ pub async fn insert(stage: &Stage, sql: &str, clients: usize, seconds: u64) -> R
     Ok(rows as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// The hand-written loop: claim 500 by update, delete them, from `connections` connections; jobs per second.
-pub async fn drain(stage: &Stage, n: usize, connections: usize) -> Result<f64> {
+/// What the hand-written loop does with a finished job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// Forgets it: one row version less to write.
+    Delete,
+    /// Keeps it, and lets its claim run out by itself: what a queue with history and leases must write, and nothing else.
+    Keep,
+}
+
+/// The hand-written loop: claim 500 by update, then finish them, from `connections` connections; jobs per second.
+pub async fn drain(stage: &Stage, n: usize, connections: usize, finish: Finish) -> Result<f64> {
     table(stage, "raw_jobs").await?;
     let client = stage.connect().await?;
+    let predicate = match finish {
+        Finish::Delete => "status = 'ready'",
+        Finish::Keep => "status in ('ready', 'running')",
+    };
     client
         .batch_execute(&format!(
-            "create index raw_jobs_ready on raw_jobs (due_at, id) where status = 'ready';
+            "create index raw_jobs_ready on raw_jobs (due_at, id) where {predicate};
              insert into raw_jobs (kind, payload, due_at)
              select 'bench', '{{\"n\": 1}}', clock_timestamp() - interval '10 minutes' + g * interval '1 microsecond' from generate_series(1, {n}) g;"
         ))
         .await?;
     client.batch_execute("vacuum analyze raw_jobs").await?;
+    let lease = match finish {
+        Finish::Delete => "",
+        Finish::Keep => ", due_at = clock_timestamp() + interval '5 minutes'",
+    };
+    let claim = format!(
+        "update raw_jobs set status = 'running'{lease} where id = any (array(
+             select id from raw_jobs where {predicate} and due_at <= clock_timestamp() order by due_at, id limit 500 for no key update skip locked))
+         returning id, payload"
+    );
+    let end = match finish {
+        Finish::Delete => "delete from raw_jobs where id = any ($1)",
+        Finish::Keep => "update raw_jobs set status = 'done' where id = any ($1)",
+    };
     let begun = Instant::now();
     let workers = (0..connections).map(|_| async {
         let client = stage.connect().await?;
-        let claim = client
-            .prepare(
-                "update raw_jobs set status = 'running' where id = any (array(
-                     select id from raw_jobs where status = 'ready' and due_at <= clock_timestamp() order by due_at, id limit 500 for no key update skip locked))
-                 returning id, payload",
-            )
-            .await?;
-        let delete = client.prepare_typed("delete from raw_jobs where id = any ($1)", &[Type::INT8_ARRAY]).await?;
+        let claim = client.prepare(&claim).await?;
+        let end = client.prepare_typed(end, &[Type::INT8_ARRAY]).await?;
         let mut done = 0u64;
         loop {
             let ids: Vec<i64> = client.query(&claim, &[]).await?.iter().map(|r| r.get(0)).collect();
             if ids.is_empty() {
                 return anyhow::Ok(done);
             }
-            done += client.execute(&delete, &[&ids]).await?;
+            done += client.execute(&end, &[&ids]).await?;
         }
     });
     let done: u64 = try_join_all(workers).await?.iter().sum();

@@ -13,6 +13,9 @@ use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::introspect::literal;
+use crate::plan::Plan;
+use crate::registry;
+use crate::render::render;
 
 mod rehearsal;
 mod schedules;
@@ -112,7 +115,32 @@ async fn apply(client: &mut Client, lock: &Lock, say: &(dyn Fn(&str) + Sync)) ->
         apply_step(client, step, say).await?;
         done.push(step.name);
     }
+    refresh(client, say).await?;
     Ok(done)
+}
+
+/// Queues people attached themselves get the acts of this version too. One that no longer fits its table is told, and left.
+async fn refresh(client: &mut Client, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let ours: Vec<String> = all_steps()
+        .into_iter()
+        .filter(|(_, kind, _)| *kind == Kind::Queue)
+        .map(|(name, _, text)| declaration_of(name, text).map(|d| d.name().to_owned()))
+        .collect::<Result<_>>()?;
+    for entry in registry::list(client).await?.into_iter().filter(|e| !ours.contains(&e.name)) {
+        let refreshed = async {
+            let rendered = render(&Plan::make(client, &entry.declaration).await?)?;
+            if rendered == attach::sql(client, &entry.name).await? {
+                return Ok(());
+            }
+            say(&format!("bringing the acts of {} up to date", entry.name));
+            let source = registry::source(client, &entry.name).await?;
+            attach(client, &entry.declaration, &source, attach::Options { add_words: false }, say).await.map(drop)
+        };
+        if let Err(error) = refreshed.await {
+            say(&format!("queue {} keeps its earlier acts: {error}", entry.name));
+        }
+    }
+    Ok(())
 }
 
 /// Applies one step and records it. Waits for nobody's lock for long: behind a waiting `alter table` every reader would stand.

@@ -227,6 +227,13 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
     }
     context.insert("adapt_inserts", d.adapt_inserts.into());
     context.insert("partitioned", (table.kind == 'p').into());
+    // What a claim writes, by name: anything over these columns may refuse it.
+    let mut claimed: Vec<&str> = engine.columns.iter().map(|c| c.name.as_str()).collect();
+    claimed.push(&d.status.column);
+    claimed.extend(recovered.iter().filter_map(|r| r["name"].as_str()));
+    claimed.extend(["by", "at"].iter().filter_map(|part| holder[part]["name"].as_str()));
+    context.insert("claimed_columns", claimed.into_iter().map(literal).collect::<Vec<_>>().join(", ").into());
+    context.insert("status_literal", literal(&d.status.column).into());
     context.insert(
         "dead_reason_new",
         match &error {

@@ -42,6 +42,18 @@ pub async fn find(client: &impl GenericClient, name: &str) -> Result<Entry> {
     Ok(Entry { name: row.get(0), table: row.get(1), declaration })
 }
 
+/// The declaration of `name` as its author wrote it.
+pub async fn source(client: &impl GenericClient, name: &str) -> Result<String> {
+    let rows = client
+        .query_typed("select source from gleaner.queue where name = $1", &[(&name, Type::TEXT)])
+        .await
+        .map_err(Error::doing("read the registry"))?;
+    match rows.first() {
+        Some(row) => Ok(row.get(0)),
+        None => Err(unknown(client, name).await?),
+    }
+}
+
 pub(crate) async fn unknown(client: &impl GenericClient, name: &str) -> Result<Error> {
     let known = list(client).await?.into_iter().map(|e| e.name).collect();
     Ok(Error::UnknownQueue { name: name.into(), known })

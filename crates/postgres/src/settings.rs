@@ -121,8 +121,6 @@ fn render(machine: Machine, options: &Options, Supported { lz4, syncfs }: Suppor
         ("max_connections", options.max_connections.to_string()),
         ("random_page_cost", "1.1".to_owned()),
         ("jit", "off".to_owned()),
-        // The login is named as our schema is: without this, tables people create would land in it.
-        ("search_path", "public".to_owned()),
     ];
     settings.push(("Memory and plans: short statements on solid-state disks.", &memory));
 

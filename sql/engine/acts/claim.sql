@@ -230,13 +230,8 @@ declare
     v_row        {{ table }};
     v_reason     text;
     v_refusals   integer := 0;
-    -- Without triggers of others and unproven checks nothing can refuse a claim: its rows are returned as they change.
-    v_plain      boolean := {% if partitioned %}false{% else %}not exists (
-                                select from pg_trigger as t
-                                where t.tgrelid = {{ table_literal }}::regclass and not t.tgisinternal and t.tgtype & 16 <> 0 and t.tgname not like 'zz\_gleaner\_%')
-                            and not exists (
-                                select from pg_constraint as c
-                                where c.conrelid = {{ table_literal }}::regclass and not c.convalidated){% endif %};
+    -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
+    v_plain      boolean := {% if partitioned %}false{% else %}gleaner.is_plain({{ table_literal }}, array[{{ claimed_columns }}], {{ status_literal }}){% endif %};
     v_lost       integer;
 {%- if kind %}
     v_kinds      {{ kind.type }}[] := p_kinds::{{ kind.type }}[];
@@ -246,6 +241,7 @@ declare
     v_refused    boolean := false;
     v_mended     {{ key.type }}[];
     v_mended_at  timestamptz[];
+    v_not_now    {{ key.type }}[];
 {%- else %}
     v_classes    text[] := '{global}';
 {%- endif %}
@@ -325,10 +321,14 @@ begin
                 elsif v_class = 'stale' then
 {{- probe("stale", "q." ~ owner.column ~ " is not null and q." ~ col.open ~ " is not null", "q." ~ col.open) }}
                     -- open_at only orders the line. Whether the row may be taken is for its owner's row to say, now.
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.open_at), '{}')
-                    into v_mended, v_mended_at
+                    -- One's own come first or not at all: what was passed over in its class does not follow behind global work.
+                    select coalesce(array_agg(p.id) filter (where p.open is not true), '{}'),
+                           coalesce(array_agg(p.open_at) filter (where p.open is not true), '{}'),
+                           coalesce(array_agg(p.id) filter (where p.open is not true or p.own), '{}')
+                    into v_mended, v_mended_at, v_not_now
                     from (
                         select k.id,
+                               q.{{ owner.column }} is not distinct from p_owner and 'own' = any (p_classes) as own,
                                q.{{ owner.column }} is not distinct from p_owner or ({{ owner.shared }} and {{ waiting_since("q") }} + {{ owner.open_after }} <= v_by) as open,
                                case when {{ owner.shared }} then greatest({{ waiting_since("q") }} + {{ owner.open_after }}, q.{{ col.due }}) end as open_at
                         from unnest(v_keys) as k (id)
@@ -336,8 +336,7 @@ begin
 {%- if owner.table %}
                         left join {{ owner.table }} as o on o.{{ owner.key }} = q.{{ owner.column }}
 {%- endif %}
-                    ) as p
-                    where p.open is not true;
+                    ) as p;
                     if cardinality(v_mended) > 0 then
                         v_refused := true;
                         -- A refused row gets the time its owner's policy gives it, or it would be read by every claim.
@@ -355,11 +354,13 @@ begin
                                 end;
                             end loop;
                         end;
+                    end if;
+                    if cardinality(v_not_now) > 0 then
                         select coalesce(array_agg(v_keys[s] order by s), '{}'), coalesce(array_agg(v_odd[s] order by s), '{}'),
                                coalesce(array_agg(v_at[s] order by s), '{}'), coalesce(array_agg(v_lane[s] order by s), '{}')
                         into v_keys, v_odd, v_at, v_lane
                         from generate_subscripts(v_keys, 1) as s
-                        where v_keys[s] <> all (v_mended);
+                        where v_keys[s] <> all (v_not_now);
                     end if;
                 else
                     -- Per owner that shares, straight from the owner's own line: exact whatever rows were stamped with.

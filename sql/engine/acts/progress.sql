@@ -37,6 +37,9 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_due     timestamptz;
+    -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
+    -- leases, the sending has begun.
+    v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
     v_row     {{ table }};
 begin
     select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = p_id for no key update;
@@ -56,12 +59,12 @@ begin
 {%- if progress %}
     -- What is written already is not written again: people's triggers and subscribers would all hear of it.
     if {{ says_more }} or {{ brings_more }}
-       or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} <> 2 {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
+       or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} < v_started {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
 {%- else %}
-    if {{ brings_more }} or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} <> 2 {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
+    if {{ brings_more }} or v_due is distinct from v_row.{{ col.due }} or v_row.{{ col.started }} < v_started {{ "or v_row." ~ status.column ~ " <> " ~ status.running if status.claimed }} then
 {%- endif %}
         update {{ table }} as q
-        set {{ col.started }} = 2,
+        set {{ col.started }} = greatest(q.{{ col.started }}, v_started),
             {{ col.due }} = v_due
 {%- if owner %},
             {{ col.open }} = {{ keep_open("q", "v_due") }}

@@ -1,0 +1,29 @@
+/*
+ * Whether nothing on the table can refuse a change of p_columns: no trigger of others that fires on updates, no check or
+ * foreign key over one of them, no unique or exclusion index of others. A check of the status alone does not count: it
+ * refuses every row or none. Asked at each claim, because people change their tables: where it holds, the claim returns
+ * rows as they change; where not, it looks at each refusal.
+ */
+create or replace function gleaner.is_plain(p_table regclass, p_columns text[], p_status text) returns boolean
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select not exists (
+               select from pg_trigger as t
+               where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0 and t.tgname not like 'zz\_gleaner\_%')
+       and not exists (
+               select from pg_constraint as c
+               where c.conrelid = p_table
+                 and c.contype in ('c', 'f', 'x', 't')
+                 and not (c.contype = 'c' and c.convalidated and c.conkey = array(
+                     select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attname = p_status))
+                 and (not c.convalidated or c.conkey is null or c.conkey && array(
+                     select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attname = any (p_columns))))
+       and not exists (
+               select from pg_index as i
+               join pg_class as c on c.oid = i.indexrelid
+               where i.indrelid = p_table and (i.indisunique or i.indisexclusion) and not i.indisprimary
+                 and c.relname not like 'gleaner\_%\_unique')
+$$;
+revoke all on function gleaner.is_plain(regclass, text[], text) from public, anon, authenticated;
+grant execute on function gleaner.is_plain(regclass, text[], text) to gleaner_engine;
