@@ -1619,12 +1619,15 @@ declare
     v_row        public.activities;
     v_reason     text;
     v_refusals   integer := 0;
+    -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
+    v_plain      boolean := gleaner.is_plain('public.activities', array['due_at', 'open_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'processing_status', 'metadata', 'locked_by', 'locked_at'], 'processing_status');
     v_lost       integer;
     v_kinds      text[] := p_kinds::text[];
     v_classes    text[] := array(select c from unnest(array['own', 'global', 'stale']) as c where c = any (p_classes));
     v_refused    boolean := false;
     v_mended     uuid[];
     v_mended_at  timestamptz[];
+    v_not_now    uuid[];
     v_holder     uuid;
 begin
     perform gleaner.require_read_committed();
@@ -1962,17 +1965,20 @@ begin
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
                     -- open_at only orders the line. Whether the row may be taken is for its owner's row to say, now.
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.open_at), '{}')
-                    into v_mended, v_mended_at
+                    -- One's own come first or not at all: what was passed over in its class does not follow behind global work.
+                    select coalesce(array_agg(p.id) filter (where p.open is not true), '{}'),
+                           coalesce(array_agg(p.open_at) filter (where p.open is not true), '{}'),
+                           coalesce(array_agg(p.id) filter (where p.open is not true or p.own), '{}')
+                    into v_mended, v_mended_at, v_not_now
                     from (
                         select k.id,
+                               q.sales_id is not distinct from p_owner and 'own' = any (p_classes) as own,
                                q.sales_id is not distinct from p_owner or (coalesce(o.allow_remote_processing, false) and q.created_at + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes') <= v_by) as open,
                                case when coalesce(o.allow_remote_processing, false) then greatest(q.created_at + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes'), q.due_at) end as open_at
                         from unnest(v_keys) as k (id)
                         join public.activities as q on q.id = k.id
                         left join public.sales as o on o.id = q.sales_id
-                    ) as p
-                    where p.open is not true;
+                    ) as p;
                     if cardinality(v_mended) > 0 then
                         v_refused := true;
                         -- A refused row gets the time its owner's policy gives it, or it would be read by every claim.
@@ -2004,11 +2010,13 @@ begin
                                 end;
                             end loop;
                         end;
+                    end if;
+                    if cardinality(v_not_now) > 0 then
                         select coalesce(array_agg(v_keys[s] order by s), '{}'), coalesce(array_agg(v_odd[s] order by s), '{}'),
                                coalesce(array_agg(v_at[s] order by s), '{}'), coalesce(array_agg(v_lane[s] order by s), '{}')
                         into v_keys, v_odd, v_at, v_lane
                         from generate_subscripts(v_keys, 1) as s
-                        where v_keys[s] <> all (v_mended);
+                        where v_keys[s] <> all (v_not_now);
                     end if;
                 else
                     -- Per owner that shares, straight from the owner's own line: exact whatever rows were stamped with.
@@ -2129,7 +2137,8 @@ begin
 
                 if cardinality(v_fine) > 0 then
                     v_count := -1;
-                    begin
+                    if v_plain then
+                        return query
                 update public.activities as q
                 set processing_status = 'processing',
                     due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)),
@@ -2144,13 +2153,35 @@ begin
                     session = v_session,
                     locked_by = v_holder,
                     locked_at = v_now
-                where q.id = any (v_fine);
-                        get diagnostics v_count = row_count;
-                    exception when others then
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id
+                        returning q.*;
+                        v_count := cardinality(v_fine);
+                    else
+                        begin
+                update public.activities as q
+                set processing_status = 'processing',
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)),
+                    open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end))) end,
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end),
+                    metadata = case when (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) = 1 then jsonb_set(coalesce(q.metadata, '{}'), '{recovery_count}', to_jsonb(q.lost + 1)) else q.metadata end,
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    locked_by = v_holder,
+                    locked_at = v_now
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id;
+                            get diagnostics v_count = row_count;
+                        exception when others then
                             if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
                                 raise;
                             end if;
-                    end;
+                        end;
+                    end if;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
@@ -2178,7 +2209,8 @@ begin
                     session = v_session,
                     locked_by = v_holder,
                     locked_at = v_now
-                where q.id = any (v_keys[v_i : v_i]);
+                from unnest(v_keys[v_i : v_i]) as taken (id)
+                where q.id = taken.id;
                                 if found then
                                     v_reason := null;
                                 end if;
@@ -2200,13 +2232,15 @@ begin
                         end loop;
                         v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
-                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
-                    -- cannot be taken back, and its reader would work on a row that nobody holds.
-                    return query
-                    select q.*
-                    from unnest(v_fine) with ordinality as k (id, n)
-                    join public.activities as q on q.id = k.id
-                    order by k.n;
+                    if not v_plain then
+                        -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                        -- cannot be taken back, and its reader would work on a row that nobody holds.
+                        return query
+                        select q.*
+                        from unnest(v_fine) with ordinality as k (id, n)
+                        join public.activities as q on q.id = k.id
+                        order by k.n;
+                    end if;
                     v_taken := v_taken || v_fine;
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
@@ -2305,6 +2339,8 @@ declare
     v_row        public.agent_processing_queue;
     v_reason     text;
     v_refusals   integer := 0;
+    -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
+    v_plain      boolean := gleaner.is_plain('public.agent_processing_queue', array['due_at', 'lease', 'deadline_at', 'lost', 'started', 'agent', 'session', 'processing_state', 'claimed_by', 'claimed_at'], 'processing_state');
     v_lost       integer;
     v_classes    text[] := '{global}';
     v_holder     text;
@@ -2494,7 +2530,8 @@ begin
 
                 if cardinality(v_fine) > 0 then
                     v_count := -1;
-                    begin
+                    if v_plain then
+                        return query
                 update public.agent_processing_queue as q
                 set processing_state = 'claimed'::public.processing_state,
                     due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '30 minutes'),
@@ -2507,13 +2544,33 @@ begin
                     session = v_session,
                     claimed_by = v_holder,
                     claimed_at = v_now
-                where q.id = any (v_fine);
-                        get diagnostics v_count = row_count;
-                    exception when others then
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id
+                        returning q.*;
+                        v_count := cardinality(v_fine);
+                    else
+                        begin
+                update public.agent_processing_queue as q
+                set processing_state = 'claimed'::public.processing_state,
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '30 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '30 minutes',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    claimed_by = v_holder,
+                    claimed_at = v_now
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id;
+                            get diagnostics v_count = row_count;
+                        exception when others then
                             if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
                                 raise;
                             end if;
-                    end;
+                        end;
+                    end if;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
@@ -2539,7 +2596,8 @@ begin
                     session = v_session,
                     claimed_by = v_holder,
                     claimed_at = v_now
-                where q.id = any (v_keys[v_i : v_i]);
+                from unnest(v_keys[v_i : v_i]) as taken (id)
+                where q.id = taken.id;
                                 if found then
                                     v_reason := null;
                                 end if;
@@ -2561,13 +2619,15 @@ begin
                         end loop;
                         v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
-                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
-                    -- cannot be taken back, and its reader would work on a row that nobody holds.
-                    return query
-                    select q.*
-                    from unnest(v_fine) with ordinality as k (id, n)
-                    join public.agent_processing_queue as q on q.id = k.id
-                    order by k.n;
+                    if not v_plain then
+                        -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                        -- cannot be taken back, and its reader would work on a row that nobody holds.
+                        return query
+                        select q.*
+                        from unnest(v_fine) with ordinality as k (id, n)
+                        join public.agent_processing_queue as q on q.id = k.id
+                        order by k.n;
+                    end if;
                     v_taken := v_taken || v_fine;
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
@@ -2673,6 +2733,8 @@ declare
     v_row        public.scheduled_actions;
     v_reason     text;
     v_refusals   integer := 0;
+    -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
+    v_plain      boolean := gleaner.is_plain('public.scheduled_actions', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status', 'started_processing_at'], 'status');
     v_lost       integer;
     v_kinds      text[] := p_kinds::text[];
     v_classes    text[] := '{global}';
@@ -2882,7 +2944,8 @@ begin
 
                 if cardinality(v_fine) > 0 then
                     v_count := -1;
-                    begin
+                    if v_plain then
+                        return query
                 update public.scheduled_actions as q
                 set status = 'processing',
                     due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '15 minutes'),
@@ -2894,13 +2957,32 @@ begin
                     agent = p_agent,
                     session = v_session,
                     started_processing_at = v_now
-                where q.id = any (v_fine);
-                        get diagnostics v_count = row_count;
-                    exception when others then
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id
+                        returning q.*;
+                        v_count := cardinality(v_fine);
+                    else
+                        begin
+                update public.scheduled_actions as q
+                set status = 'processing',
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '15 minutes'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '15 minutes',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('processing') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    started_processing_at = v_now
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id;
+                            get diagnostics v_count = row_count;
+                        exception when others then
                             if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
                                 raise;
                             end if;
-                    end;
+                        end;
+                    end if;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
@@ -2925,7 +3007,8 @@ begin
                     agent = p_agent,
                     session = v_session,
                     started_processing_at = v_now
-                where q.id = any (v_keys[v_i : v_i]);
+                from unnest(v_keys[v_i : v_i]) as taken (id)
+                where q.id = taken.id;
                                 if found then
                                     v_reason := null;
                                 end if;
@@ -2947,13 +3030,15 @@ begin
                         end loop;
                         v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
-                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
-                    -- cannot be taken back, and its reader would work on a row that nobody holds.
-                    return query
-                    select q.*
-                    from unnest(v_fine) with ordinality as k (id, n)
-                    join public.scheduled_actions as q on q.id = k.id
-                    order by k.n;
+                    if not v_plain then
+                        -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                        -- cannot be taken back, and its reader would work on a row that nobody holds.
+                        return query
+                        select q.*
+                        from unnest(v_fine) with ordinality as k (id, n)
+                        join public.scheduled_actions as q on q.id = k.id
+                        order by k.n;
+                    end if;
                     v_taken := v_taken || v_fine;
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
@@ -3052,6 +3137,8 @@ declare
     v_row        gleaner.jobs;
     v_reason     text;
     v_refusals   integer := 0;
+    -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
+    v_plain      boolean := gleaner.is_plain('gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status');
     v_lost       integer;
     v_kinds      text[] := p_kinds::text[];
     v_classes    text[] := '{global}';
@@ -3264,7 +3351,8 @@ begin
 
                 if cardinality(v_fine) > 0 then
                     v_count := -1;
-                    begin
+                    if v_plain then
+                        return query
                 update gleaner.jobs as q
                 set status = 'running',
                     due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'),
@@ -3275,13 +3363,31 @@ begin
                     started = case when p_started or v_alone then 1 else 0 end,
                     agent = p_agent,
                     session = v_session
-                where q.id = any (v_fine);
-                        get diagnostics v_count = row_count;
-                    exception when others then
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id
+                        returning q.*;
+                        v_count := cardinality(v_fine);
+                    else
+                        begin
+                update gleaner.jobs as q
+                set status = 'running',
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '1 hour',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id;
+                            get diagnostics v_count = row_count;
+                        exception when others then
                             if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
                                 raise;
                             end if;
-                    end;
+                        end;
+                    end if;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
@@ -3305,7 +3411,8 @@ begin
                     started = case when p_started or v_alone then 1 else 0 end,
                     agent = p_agent,
                     session = v_session
-                where q.id = any (v_keys[v_i : v_i]);
+                from unnest(v_keys[v_i : v_i]) as taken (id)
+                where q.id = taken.id;
                                 if found then
                                     v_reason := null;
                                 end if;
@@ -3327,13 +3434,15 @@ begin
                         end loop;
                         v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
-                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
-                    -- cannot be taken back, and its reader would work on a row that nobody holds.
-                    return query
-                    select q.*
-                    from unnest(v_fine) with ordinality as k (id, n)
-                    join gleaner.jobs as q on q.id = k.id
-                    order by k.n;
+                    if not v_plain then
+                        -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                        -- cannot be taken back, and its reader would work on a row that nobody holds.
+                        return query
+                        select q.*
+                        from unnest(v_fine) with ordinality as k (id, n)
+                        join gleaner.jobs as q on q.id = k.id
+                        order by k.n;
+                    end if;
                     v_taken := v_taken || v_fine;
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
@@ -3435,6 +3544,8 @@ declare
     v_row        public.execution_jobs;
     v_reason     text;
     v_refusals   integer := 0;
+    -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
+    v_plain      boolean := gleaner.is_plain('public.execution_jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status', 'worker_id', 'started_at'], 'status');
     v_lost       integer;
     v_classes    text[] := '{global}';
     v_holder     text;
@@ -3624,7 +3735,8 @@ begin
 
                 if cardinality(v_fine) > 0 then
                     v_count := -1;
-                    begin
+                    if v_plain then
+                        return query
                 update public.execution_jobs as q
                 set status = 'running',
                     due_at = v_now + least(coalesce(p_hold, interval '30 minutes'), interval '2 hours'),
@@ -3637,13 +3749,33 @@ begin
                     session = v_session,
                     worker_id = v_holder,
                     started_at = v_now
-                where q.id = any (v_fine);
-                        get diagnostics v_count = row_count;
-                    exception when others then
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id
+                        returning q.*;
+                        v_count := cardinality(v_fine);
+                    else
+                        begin
+                update public.execution_jobs as q
+                set status = 'running',
+                    due_at = v_now + least(coalesce(p_hold, interval '30 minutes'), interval '2 hours'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '2 hours',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session,
+                    worker_id = v_holder,
+                    started_at = v_now
+                from unnest(v_fine) as taken (id)
+                where q.id = taken.id;
+                            get diagnostics v_count = row_count;
+                        exception when others then
                             if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
                                 raise;
                             end if;
-                    end;
+                        end;
+                    end if;
                     if v_count < cardinality(v_fine) then
                         -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
                         -- One by one, so that the others are worked, and the offender is noted.
@@ -3669,7 +3801,8 @@ begin
                     session = v_session,
                     worker_id = v_holder,
                     started_at = v_now
-                where q.id = any (v_keys[v_i : v_i]);
+                from unnest(v_keys[v_i : v_i]) as taken (id)
+                where q.id = taken.id;
                                 if found then
                                     v_reason := null;
                                 end if;
@@ -3691,13 +3824,15 @@ begin
                         end loop;
                         v_alone := v_alone and cardinality(v_fine) > 0;
                     end if;
-                    -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
-                    -- cannot be taken back, and its reader would work on a row that nobody holds.
-                    return query
-                    select q.*
-                    from unnest(v_fine) with ordinality as k (id, n)
-                    join public.execution_jobs as q on q.id = k.id
-                    order by k.n;
+                    if not v_plain then
+                        -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                        -- cannot be taken back, and its reader would work on a row that nobody holds.
+                        return query
+                        select q.*
+                        from unnest(v_fine) with ordinality as k (id, n)
+                        join public.execution_jobs as q on q.id = k.id
+                        order by k.n;
+                    end if;
                     v_taken := v_taken || v_fine;
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
@@ -5034,6 +5169,28 @@ $$;
 
 COMMENT ON FUNCTION gleaner.is_administrator() IS 'True when the signed-in caller is an administrator of the team.';
 
+CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select not exists (
+               select from pg_trigger as t
+               where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0 and t.tgname not like 'zz\_gleaner\_%')
+       and not exists (
+               select from pg_constraint as c
+               where c.conrelid = p_table
+                 and c.contype in ('c', 'f', 'x', 't')
+                 and not (c.contype = 'c' and c.convalidated and c.conkey = array(
+                     select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attname = p_status))
+                 and (not c.convalidated or c.conkey is null or c.conkey && array(
+                     select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attname = any (p_columns))))
+       and not exists (
+               select from pg_index as i
+               join pg_class as c on c.oid = i.indexrelid
+               where i.indrelid = p_table and (i.indisunique or i.indisexclusion) and not i.indisprimary
+                 and c.relname not like 'gleaner\_%\_unique')
+$$;
+
 CREATE FUNCTION gleaner.is_trusted() RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5302,6 +5459,9 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_due     timestamptz;
+    -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
+    -- leases, the sending has begun.
+    v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
     v_row     public.activities;
 begin
     select q.* into v_row from public.activities as q where q.id = p_id for no key update;
@@ -5322,9 +5482,9 @@ begin
     if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
         or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.processed_data) = 'object' and jsonb_typeof(p_partial) = 'object'
         then v_row.processed_data || p_partial else p_partial end) is distinct from v_row.processed_data)
-       or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+       or v_due is distinct from v_row.due_at or v_row.started < v_started  then
         update public.activities as q
-        set started = 2,
+        set started = greatest(q.started, v_started),
             due_at = v_due,
             open_at = case when q.open_at is null then null else greatest(q.open_at, v_due) end,
             -- Programs that watch the lock's age by themselves must see that its holder lives.
@@ -5351,6 +5511,9 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_due     timestamptz;
+    -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
+    -- leases, the sending has begun.
+    v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
     v_row     public.agent_processing_queue;
 begin
     select q.* into v_row from public.agent_processing_queue as q where q.id = p_id for no key update;
@@ -5371,9 +5534,9 @@ begin
     if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
         or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
         then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
-       or v_due is distinct from v_row.due_at or v_row.started <> 2 or v_row.processing_state <> 'processing'::public.processing_state then
+       or v_due is distinct from v_row.due_at or v_row.started < v_started or v_row.processing_state <> 'processing'::public.processing_state then
         update public.agent_processing_queue as q
-        set started = 2,
+        set started = greatest(q.started, v_started),
             due_at = v_due,
             processing_state = 'processing'::public.processing_state,
             progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
@@ -5398,6 +5561,9 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_due     timestamptz;
+    -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
+    -- leases, the sending has begun.
+    v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
     v_row     public.scheduled_actions;
 begin
     select q.* into v_row from public.scheduled_actions as q where q.id = p_id for no key update;
@@ -5414,9 +5580,9 @@ begin
         -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
         v_due := greatest(v_due, least(v_now + interval '5 minutes', v_row.deadline_at));
     end if;
-    if false or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+    if false or v_due is distinct from v_row.due_at or v_row.started < v_started  then
         update public.scheduled_actions as q
-        set started = 2,
+        set started = greatest(q.started, v_started),
             due_at = v_due
         where q.id = p_id;
     end if;
@@ -5436,6 +5602,9 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_due     timestamptz;
+    -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
+    -- leases, the sending has begun.
+    v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
     v_row     gleaner.jobs;
 begin
     select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
@@ -5456,9 +5625,9 @@ begin
     if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
         or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
         then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
-       or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+       or v_due is distinct from v_row.due_at or v_row.started < v_started  then
         update gleaner.jobs as q
-        set started = 2,
+        set started = greatest(q.started, v_started),
             due_at = v_due,
             progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
             result = case when p_partial is null then q.result
@@ -5482,6 +5651,9 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_due     timestamptz;
+    -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
+    -- leases, the sending has begun.
+    v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
     v_row     public.execution_jobs;
 begin
     select q.* into v_row from public.execution_jobs as q where q.id = p_id for no key update;
@@ -5502,9 +5674,9 @@ begin
     if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
         or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
         then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
-       or v_due is distinct from v_row.due_at or v_row.started <> 2  then
+       or v_due is distinct from v_row.due_at or v_row.started < v_started  then
         update public.execution_jobs as q
-        set started = 2,
+        set started = greatest(q.started, v_started),
             due_at = v_due,
             progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
             result = case when p_partial is null then q.result
@@ -8483,6 +8655,9 @@ REVOKE ALL ON FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last
 REVOKE ALL ON FUNCTION gleaner.is_administrator() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_administrator() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.is_administrator() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) TO gleaner_engine;
 
 REVOKE ALL ON FUNCTION gleaner.is_trusted() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_trusted() TO gleaner_engine;

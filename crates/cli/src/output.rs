@@ -50,7 +50,14 @@ impl Output {
         print(&text.to_string());
     }
 
-    /// A line for people.
+    /// What was asked for, for people: a listing or an explanation. Printed also when they want it quiet.
+    pub fn listing(self, text: impl Display) {
+        if !self.json {
+            print(&text.to_string());
+        }
+    }
+
+    /// A line for people that tells what was done.
     pub fn line(self, text: impl Display) {
         if !self.json && !self.quiet {
             print(&text.to_string());

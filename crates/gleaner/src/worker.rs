@@ -289,13 +289,20 @@ impl Worker {
                     Some(row) => row.begun = Some(Instant::now()),
                     None => return,
                 }
-                // It waited here for longer than its lease: somebody else may have it by now.
-                if taken.elapsed() >= item.lease_for
-                    && !matches!(queue.start(&[(&id.0, id.1)]).await.as_deref(), Ok([a]) if a.outcome == Outcome::Done)
-                {
-                    tracing::debug!(key = id.0, "its lease ran out before a handler was free");
-                    lock(&mine).remove(&id);
-                    return;
+                // It waited here for most of its lease: make sure that it is still ours, and stays so.
+                if taken.elapsed() >= item.lease_for / 2 {
+                    match queue.progress(&id.0, id.1, None, None, None).await {
+                        Ok((answer, left)) if answer.outcome == Outcome::Done => {
+                            if let Some(row) = lock(&mine).get_mut(&id) {
+                                (row.extended, row.hold) = (Instant::now(), left);
+                            }
+                        }
+                        _ => {
+                            tracing::debug!(key = id.0, "its lease was lost before a handler was free");
+                            lock(&mine).remove(&id);
+                            return;
+                        }
+                    }
                 }
                 let result = AssertUnwindSafe(handler(item, context)).catch_unwind().await.unwrap_or_else(|panic| {
                     let what = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());

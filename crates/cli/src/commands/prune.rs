@@ -51,7 +51,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     for name in names {
         let acts = Acts::of(&client, &name).await?;
         let keeps_all = older_than.is_none() && acts.declaration().retain.is_none();
-        if keeps_all && !args.all {
+        if keeps_all && !args.all && acts.declaration().finished.is_some() {
             bail!("queue {name} declares no `retain`, so its rows are kept for good\n  Say --older-than to delete finished ones anyway");
         }
         let pruned = acts.prune(&client, older_than).await?;

@@ -47,7 +47,7 @@ pub async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
     if entries.is_empty() {
         desk.out.line("No table is attached here. `gleaner migrate` brings ours; `gleaner attach FILE` attaches yours.");
     } else {
-        desk.out.line(table.text());
+        desk.out.listing(table.text());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -37,7 +37,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let state = member(&why, "state");
     let verdict = if why["claimable"].as_bool() == Some(true) { paint(GOOD, "claimable now") } else { paint(WARN, "not claimable now") };
     let whose = args.owner.map(|owner| format!(" by owner {owner}")).unwrap_or_default();
-    desk.out.line(format!(
+    desk.out.listing(format!(
         "{} is {}, {verdict}{whose}: {}",
         paint(BOLD, format!("{} {}", acts.name(), args.id)),
         paint(of_state(&state), &state),
@@ -45,7 +45,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     ));
     for name in ["claimable_at", "class", "owner", "agent", "attempts", "lost", "due_at", "open_at", "deadline_at"] {
         if !why[name].is_null() {
-            desk.out.line(format!("  {}  {}", paint(DIM, format!("{name:12}")), member(&why, name)));
+            desk.out.listing(format!("  {}  {}", paint(DIM, format!("{name:12}")), member(&why, name)));
         }
     }
     Ok(ExitCode::SUCCESS)

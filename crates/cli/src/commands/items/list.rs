@@ -73,7 +73,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             Cell::styled(detail(item), DIM),
         ]);
     }
-    desk.out.line(table.text());
+    desk.out.listing(table.text());
     if items.len() as i64 == args.limit {
         desk.out.note(paint(DIM, format!("The first {} are shown; --limit shows more.", args.limit)));
     }

@@ -33,7 +33,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let state = member(&item, "state");
     let waits = matches!(state.as_str(), "ready" | "scheduled" | "failed");
     let when = item["due_in"].as_f64().filter(|_| waits).map(|due| format!(", due {}", moment(due))).unwrap_or_default();
-    desk.out.line(format!(
+    desk.out.listing(format!(
         "{} is {}{when}",
         paint(BOLD, format!("{} {}", args.queue, member(&item, "id"))),
         paint(of_state(&state), &state)
@@ -42,7 +42,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     for (title, name) in [("What people did", "audit"), ("Results that came too late", "late_results")] {
         let entries = item[name].as_array().map(Vec::as_slice).unwrap_or_default();
         if !entries.is_empty() {
-            desk.out.line(format!("\n{title}:"));
+            desk.out.listing(format!("\n{title}:"));
         }
         for entry in entries {
             let what = if name == "audit" { member(entry, "act") } else { brief(&entry["result"]) };
@@ -64,6 +64,6 @@ fn columns(desk: &Desk, row: &Value) {
             other => other.to_string(),
         };
         let text = harmless(&text).replace('\n', &format!("\n{}", " ".repeat(width + 4)));
-        desk.out.line(format!("  {}  {text}", paint(DIM, format!("{name:width$}"))));
+        desk.out.listing(format!("  {}  {text}", paint(DIM, format!("{name:width$}"))));
     }
 }
