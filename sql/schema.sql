@@ -2262,6 +2262,9 @@ begin
                            join public.activities as q on q.id = k.id
                            order by k.n)
         where r.queue = 'activities' and r.id = p_request;
+    elsif p_request is not null then
+        -- Nothing to repeat; an idle agent leaves nothing behind.
+        delete from gleaner.request as r where r.queue = 'activities' and r.id = p_request;
     end if;
 end
 $$;
@@ -2649,6 +2652,9 @@ begin
                            join public.agent_processing_queue as q on q.id = k.id
                            order by k.n)
         where r.queue = 'dumps' and r.id = p_request;
+    elsif p_request is not null then
+        -- Nothing to repeat; an idle agent leaves nothing behind.
+        delete from gleaner.request as r where r.queue = 'dumps' and r.id = p_request;
     end if;
 end
 $$;
@@ -3060,6 +3066,9 @@ begin
                            join public.scheduled_actions as q on q.id = k.id
                            order by k.n)
         where r.queue = 'followups' and r.id = p_request;
+    elsif p_request is not null then
+        -- Nothing to repeat; an idle agent leaves nothing behind.
+        delete from gleaner.request as r where r.queue = 'followups' and r.id = p_request;
     end if;
 end
 $$;
@@ -3086,6 +3095,7 @@ CREATE TABLE gleaner.jobs (
     progress jsonb,
     result jsonb,
     error jsonb,
+    CONSTRAINT gleaner_jobs_due CHECK (((due_at IS NOT NULL) OR (status <> ALL (ARRAY['ready'::text, 'running'::text])))),
     CONSTRAINT jobs_status_known CHECK ((status = ANY (ARRAY['ready'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='1');
@@ -3464,6 +3474,9 @@ begin
                            join gleaner.jobs as q on q.id = k.id
                            order by k.n)
         where r.queue = 'jobs' and r.id = p_request;
+    elsif p_request is not null then
+        -- Nothing to repeat; an idle agent leaves nothing behind.
+        delete from gleaner.request as r where r.queue = 'jobs' and r.id = p_request;
     end if;
 end
 $$;
@@ -3854,6 +3867,9 @@ begin
                            join public.execution_jobs as q on q.id = k.id
                            order by k.n)
         where r.queue = 'runs' and r.id = p_request;
+    elsif p_request is not null then
+        -- Nothing to repeat; an idle agent leaves nothing behind.
+        delete from gleaner.request as r where r.queue = 'runs' and r.id = p_request;
     end if;
 end
 $$;
@@ -5180,6 +5196,8 @@ CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status te
                select from pg_constraint as c
                where c.conrelid = p_table
                  and c.contype in ('c', 'f', 'x', 't')
+                 -- Ours: what the acts write keeps them.
+                 and c.conname not like 'gleaner\_%'
                  and not (c.contype = 'c' and c.convalidated and c.conkey = array(
                      select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attname = p_status))
                  and (not c.convalidated or c.conkey is null or c.conkey && array(

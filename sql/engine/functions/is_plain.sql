@@ -15,6 +15,8 @@ as $$
                select from pg_constraint as c
                where c.conrelid = p_table
                  and c.contype in ('c', 'f', 'x', 't')
+                 -- Ours: what the acts write keeps them.
+                 and c.conname not like 'gleaner\_%'
                  and not (c.contype = 'c' and c.convalidated and c.conkey = array(
                      select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attname = p_status))
                  and (not c.convalidated or c.conkey is null or c.conkey && array(

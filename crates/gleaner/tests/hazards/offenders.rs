@@ -135,6 +135,30 @@ async fn a_poison_row_that_cannot_be_buried_does_not_block_the_line() -> Result<
     Ok(())
 }
 
+/// The check is valid, and so is every row, until a claim changes the status: the table tells nothing beforehand.
+#[tokio::test]
+async fn a_check_that_holds_until_the_claim_does_not_block_the_line() -> Result<()> {
+    for limit in [1, 50] {
+        let w = world().await?;
+        let queue = line(&w, 2, 20, ["a", "b"]).await?;
+        w.run("alter table gleaner.jobs add constraint no_bad check (status <> 'running' or not payload ? 'bad')").await?;
+        assert_eq!(drain(&w, &queue, limit).await?, 20);
+        assert_eq!(noted(&w).await?, 2);
+    }
+    Ok(())
+}
+
+/// A unique index of the table's own lets one of its rows run at a time: the others wait for it, and block nobody.
+#[tokio::test]
+async fn a_unique_index_over_running_rows_does_not_block_the_line() -> Result<()> {
+    let w = world().await?;
+    let queue = line(&w, 3, 20, ["a", "b"]).await?;
+    w.run("create unique index one_at_a_time on gleaner.jobs ((payload ->> 'bad')) where status = 'running'").await?;
+    assert_eq!(drain(&w, &queue, 50).await?, 21);
+    assert_eq!(noted(&w).await?, 2);
+    Ok(())
+}
+
 /// A row whose owner has become stricter gets a later time during the claim; one that refuses it is simply stepped over.
 #[tokio::test]
 async fn a_refused_row_that_cannot_be_mended_does_not_block_thieves() -> Result<()> {

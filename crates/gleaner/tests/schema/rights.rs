@@ -63,7 +63,7 @@ async fn the_acts_are_definer_functions_of_the_engine_and_the_registry_lists_eve
     let world = world().await?;
     with_tenant_queue(&world).await?;
     let helpers: BTreeSet<String> =
-        ["backoff", "caller_role", "caller_session", "caller_uid", "is_trusted", "require_read_committed", "is_administrator"]
+        ["backoff", "caller_role", "caller_session", "caller_uid", "is_plain", "is_trusted", "require_read_committed", "is_administrator"]
             .map(str::to_owned)
             .into();
     let found = list(

@@ -20,7 +20,9 @@ create table gleaner.jobs (
     payload     jsonb       not null default '{}',
     progress    jsonb,
     result      jsonb,
-    error       jsonb
+    error       jsonb,
+    -- Nothing stamps plain inserts here: a job without a due time would wait for ever, unseen.
+    constraint gleaner_jobs_due check (due_at is not null or status not in ('ready', 'running'))
 );
 comment on table gleaner.jobs is 'The built-in queue: any kind of work, for programs without a table of their own.';
 comment on column gleaner.jobs.priority is 'Classes 2 (most urgent), 1, 0 and -1; anything beyond falls into the nearest.';
