@@ -2262,9 +2262,6 @@ begin
                            join public.activities as q on q.id = k.id
                            order by k.n)
         where r.queue = 'activities' and r.id = p_request;
-    elsif p_request is not null then
-        -- Nothing to repeat; an idle agent leaves nothing behind.
-        delete from gleaner.request as r where r.queue = 'activities' and r.id = p_request;
     end if;
 end
 $$;
@@ -2652,9 +2649,6 @@ begin
                            join public.agent_processing_queue as q on q.id = k.id
                            order by k.n)
         where r.queue = 'dumps' and r.id = p_request;
-    elsif p_request is not null then
-        -- Nothing to repeat; an idle agent leaves nothing behind.
-        delete from gleaner.request as r where r.queue = 'dumps' and r.id = p_request;
     end if;
 end
 $$;
@@ -3066,9 +3060,6 @@ begin
                            join public.scheduled_actions as q on q.id = k.id
                            order by k.n)
         where r.queue = 'followups' and r.id = p_request;
-    elsif p_request is not null then
-        -- Nothing to repeat; an idle agent leaves nothing behind.
-        delete from gleaner.request as r where r.queue = 'followups' and r.id = p_request;
     end if;
 end
 $$;
@@ -3474,9 +3465,6 @@ begin
                            join gleaner.jobs as q on q.id = k.id
                            order by k.n)
         where r.queue = 'jobs' and r.id = p_request;
-    elsif p_request is not null then
-        -- Nothing to repeat; an idle agent leaves nothing behind.
-        delete from gleaner.request as r where r.queue = 'jobs' and r.id = p_request;
     end if;
 end
 $$;
@@ -3867,9 +3855,6 @@ begin
                            join public.execution_jobs as q on q.id = k.id
                            order by k.n)
         where r.queue = 'runs' and r.id = p_request;
-    elsif p_request is not null then
-        -- Nothing to repeat; an idle agent leaves nothing behind.
-        delete from gleaner.request as r where r.queue = 'runs' and r.id = p_request;
     end if;
 end
 $$;

@@ -561,9 +561,6 @@ begin
                            join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
                            order by k.n)
         where r.queue = '{{ name }}' and r.id = p_request;
-    elsif p_request is not null then
-        -- Nothing to repeat; an idle agent leaves nothing behind.
-        delete from gleaner.request as r where r.queue = '{{ name }}' and r.id = p_request;
     end if;
 end
 $claim$;
