@@ -951,11 +951,13 @@ $$;
 ALTER FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) RETURNS interval
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    select least(p_first * power(2, least(greatest(p_attempt, 1) - 1, 20)), p_cap)
-           * (1 + 0.2 * (((hashtextextended(p_key, p_attempt) % 1000) + 1000) % 1000) / 1000.0)
+begin
+    return least(p_first * power(2, least(greatest(p_attempt, 1) - 1, 20)), p_cap)
+           * (1 + 0.2 * (((hashtextextended(p_key, p_attempt) % 1000) + 1000) % 1000) / 1000.0);
+end
 $$;
 
 COMMENT ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) IS 'Wait before the next try: doubling from the first, capped, with a jitter derived from key and attempt.';
@@ -1131,31 +1133,37 @@ $$;
 ALTER FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.caller_role() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    select coalesce(nullif(current_setting('role', true), 'none'), session_user)
+begin
+    return coalesce(nullif(current_setting('role', true), 'none'), session_user);
+end
 $$;
 
 COMMENT ON FUNCTION gleaner.caller_role() IS 'The database role that really calls, also inside a definer function.';
 
 CREATE FUNCTION gleaner.caller_session() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    select coalesce(
+begin
+    return (select coalesce(
         (claims ->> 'sub') || '/' || coalesce(claims ->> 'session_id', ''),
         'role:' || coalesce(nullif(current_setting('role', true), 'none'), session_user))
-    from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb) as token (claims)
+    from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb) as token (claims));
+end
 $$;
 
 COMMENT ON FUNCTION gleaner.caller_session() IS 'User and sign-in of the caller, or its role where there is no token.';
 
 CREATE FUNCTION gleaner.caller_uid() RETURNS uuid
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    select (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::uuid
+begin
+    return (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::uuid;
+end
 $$;
 
 COMMENT ON FUNCTION gleaner.caller_uid() IS 'The signed-in user of the caller''s token; null without one.';
@@ -1581,6 +1589,7 @@ COMMENT ON COLUMN public.activities.progress IS '{stage, percent, at}: how far t
 CREATE FUNCTION gleaner.claim_activities(p_agent text, p_limit integer DEFAULT 1, p_owner bigint DEFAULT NULL::bigint, p_classes text[] DEFAULT '{own,global,stale}'::text[], p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.activities
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -2302,6 +2311,7 @@ COMMENT ON COLUMN public.agent_processing_queue.result IS 'Early results while w
 CREATE FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.agent_processing_queue
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -2695,6 +2705,7 @@ COMMENT ON COLUMN public.scheduled_actions.finished_at IS 'When it ended, in wha
 CREATE FUNCTION gleaner.claim_followups(p_agent text, p_limit integer DEFAULT 1, p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF public.scheduled_actions
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3100,6 +3111,7 @@ COMMENT ON COLUMN gleaner.jobs.unique_key IS 'No two waiting jobs share one; a r
 CREATE FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer DEFAULT 1, p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF gleaner.jobs
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3508,6 +3520,7 @@ COMMENT ON COLUMN public.execution_jobs.updated_at IS 'The database''s time of t
 CREATE FUNCTION gleaner.claim_runs(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.execution_jobs
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3864,6 +3877,7 @@ ALTER FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid,
 CREATE FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3917,10 +3931,13 @@ $$;
 ALTER FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE sql SECURITY DEFINER
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
-    select * from gleaner.complete_activities(array[p_id], array[p_lease], array[p_result]);
+begin
+    return query select * from gleaner.complete_activities(array[p_id], array[p_lease], array[p_result]);
+end
 $$;
 
 ALTER FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
@@ -3928,6 +3945,7 @@ ALTER FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result j
 CREATE FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -3980,10 +3998,13 @@ $$;
 ALTER FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE sql SECURITY DEFINER
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
-    select * from gleaner.complete_dumps(array[p_id], array[p_lease], array[p_result]);
+begin
+    return query select * from gleaner.complete_dumps(array[p_id], array[p_lease], array[p_result]);
+end
 $$;
 
 ALTER FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
@@ -3991,6 +4012,7 @@ ALTER FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb)
 CREATE FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -4039,10 +4061,13 @@ $$;
 ALTER FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE sql SECURITY DEFINER
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
-    select * from gleaner.complete_followups(array[p_id], array[p_lease], array[p_result]);
+begin
+    return query select * from gleaner.complete_followups(array[p_id], array[p_lease], array[p_result]);
+end
 $$;
 
 ALTER FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
@@ -4050,6 +4075,7 @@ ALTER FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result js
 CREATE FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id bigint, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -4102,10 +4128,13 @@ $$;
 ALTER FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id bigint, outcome text, status text)
-    LANGUAGE sql SECURITY DEFINER
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
-    select * from gleaner.complete_jobs(array[p_id], array[p_lease], array[p_result]);
+begin
+    return query select * from gleaner.complete_jobs(array[p_id], array[p_lease], array[p_result]);
+end
 $$;
 
 ALTER FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
@@ -4113,6 +4142,7 @@ ALTER FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb
 CREATE FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -4165,10 +4195,13 @@ $$;
 ALTER FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE sql SECURITY DEFINER
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
-    select * from gleaner.complete_runs(array[p_id], array[p_lease], array[p_result]);
+begin
+    return query select * from gleaner.complete_runs(array[p_id], array[p_lease], array[p_result]);
+end
 $$;
 
 ALTER FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
@@ -4865,6 +4898,7 @@ ALTER FUNCTION gleaner.explain_runs(p_id uuid) OWNER TO gleaner_engine;
 CREATE FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -4900,6 +4934,7 @@ ALTER FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text
 CREATE FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -4935,6 +4970,7 @@ ALTER FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_c
 CREATE FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -4970,6 +5006,7 @@ ALTER FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text,
 CREATE FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id bigint, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -5005,6 +5042,7 @@ ALTER FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_
 CREATE FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -5171,10 +5209,11 @@ $$;
 COMMENT ON FUNCTION gleaner.is_administrator() IS 'True when the signed-in caller is an administrator of the team.';
 
 CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    select not exists (
+begin
+    return not exists (
                select from pg_trigger as t
                where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0 and t.tgname not like 'zz\_gleaner\_%')
        and not exists (
@@ -5191,15 +5230,18 @@ CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status te
                select from pg_index as i
                join pg_class as c on c.oid = i.indexrelid
                where i.indrelid = p_table and (i.indisunique or i.indisexclusion) and not i.indisprimary
-                 and c.relname not like 'gleaner\_%\_unique')
+                 and c.relname not like 'gleaner\_%\_unique');
+end
 $$;
 
 CREATE FUNCTION gleaner.is_trusted() RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    select coalesce(nullif(current_setting('role', true), 'none'), session_user) not in ('anon', 'authenticated')
-       and coalesce(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role', 'service_role') = 'service_role'
+begin
+    return coalesce(nullif(current_setting('role', true), 'none'), session_user) not in ('anon', 'authenticated')
+       and coalesce(nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'role', 'service_role') = 'service_role';
+end
 $$;
 
 COMMENT ON FUNCTION gleaner.is_trusted() IS 'True for the service key and direct logins: they may act for any owner.';
@@ -5207,6 +5249,7 @@ COMMENT ON FUNCTION gleaner.is_trusted() IS 'True for the service key and direct
 CREATE FUNCTION gleaner.next_due_activities(p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     v_at     timestamptz;
@@ -5285,6 +5328,7 @@ ALTER FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) OWNER
 CREATE FUNCTION gleaner.next_due_dumps() RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     v_at     timestamptz;
@@ -5314,6 +5358,7 @@ ALTER FUNCTION gleaner.next_due_dumps() OWNER TO gleaner_engine;
 CREATE FUNCTION gleaner.next_due_followups(p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     v_at     timestamptz;
@@ -5354,6 +5399,7 @@ ALTER FUNCTION gleaner.next_due_followups(p_kinds text[]) OWNER TO gleaner_engin
 CREATE FUNCTION gleaner.next_due_jobs(p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     v_at     timestamptz;
@@ -5394,6 +5440,7 @@ ALTER FUNCTION gleaner.next_due_jobs(p_kinds text[]) OWNER TO gleaner_engine;
 CREATE FUNCTION gleaner.next_due_runs() RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 declare
     v_at     timestamptz;
@@ -5421,12 +5468,15 @@ $$;
 ALTER FUNCTION gleaner.next_due_runs() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) RETURNS timestamp with time zone
-    LANGUAGE sql STABLE SECURITY DEFINER
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
-    select case when coalesce(o.allow_remote_processing, false) then greatest(p_since + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes'), p_due) end
-    from (select p_owner as id) as asked
-    left join public.sales as o on o.id = asked.id
+begin
+    return (
+        select case when coalesce(o.allow_remote_processing, false) then greatest(p_since + coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes'), p_due) end
+        from (select p_owner as id) as asked
+        left join public.sales as o on o.id = asked.id);
+end
 $$;
 
 ALTER FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) OWNER TO gleaner_engine;
@@ -5455,6 +5505,7 @@ ALTER FUNCTION gleaner.own_activities(p_owner bigint) OWNER TO gleaner_engine;
 CREATE FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -5507,6 +5558,7 @@ ALTER FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage te
 CREATE FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -5557,6 +5609,7 @@ ALTER FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text, p
 CREATE FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -5598,6 +5651,7 @@ ALTER FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage tex
 CREATE FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id bigint, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -5647,6 +5701,7 @@ ALTER FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, 
 CREATE FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6149,6 +6204,7 @@ ALTER FUNCTION gleaner.recover_runs(p_older_than interval) OWNER TO gleaner_engi
 CREATE FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6193,6 +6249,7 @@ ALTER FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) OWNER
 CREATE FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6237,6 +6294,7 @@ ALTER FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO g
 CREATE FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6281,6 +6339,7 @@ ALTER FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) OWNER 
 CREATE FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) RETURNS TABLE(id bigint, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6325,6 +6384,7 @@ ALTER FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO 
 CREATE FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6668,6 +6728,7 @@ ALTER FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_c
 CREATE FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6697,6 +6758,7 @@ ALTER FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until time
 CREATE FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6726,6 +6788,7 @@ ALTER FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp
 CREATE FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6755,6 +6818,7 @@ ALTER FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until times
 CREATE FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id bigint, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6784,6 +6848,7 @@ ALTER FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestam
 CREATE FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 declare
@@ -6813,6 +6878,7 @@ ALTER FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp 
 CREATE FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -6853,6 +6919,7 @@ ALTER FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) OWNER T
 CREATE FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -6894,6 +6961,7 @@ ALTER FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO gle
 CREATE FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -6934,6 +7002,7 @@ ALTER FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) OWNER TO
 CREATE FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) RETURNS TABLE(id bigint, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -6974,6 +7043,7 @@ ALTER FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO gl
 CREATE FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$

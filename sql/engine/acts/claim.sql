@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is, as_time, waiting_since, keep_open, error_value -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, as_time, waiting_since, keep_open, error_value -%}
 {#- One probe: lanes that have a due row, then the rows themselves, locked by the index. -#}
 {%- macro probe(class, condition, at) %}
 {%- if kind %}
@@ -188,7 +188,7 @@ create or replace function gleaner.claim_{{ name }}(
 {%- endif %}
 ) returns setof {{ table }}
 language plpgsql
-{{ definer() }}
+{{ quick_definer() }}
 -- Joins follow arrays of keys: one index descent each, in the order of the array, under every plan.
 set enable_hashjoin = off
 set enable_mergejoin = off

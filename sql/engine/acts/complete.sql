@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_arg, tenant_is, same_caller, as_time, clear_holder, answers_for_the_rest -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_arg, tenant_is, same_caller, as_time, clear_holder, answers_for_the_rest -%}
 /*
  * Results in, leases out, for many rows at once.
  * Fence    the lease and the status running. A lease that ran out but was taken by nobody still completes: laptops sleep.
@@ -8,7 +8,7 @@
 create or replace function gleaner.complete_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[], p_leases bigint[], p_results jsonb[] default null)
 returns table (id {{ key.type }}, outcome text, status text)
 language plpgsql
-{{ definer() }}
+{{ quick_definer() }}
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $complete$
@@ -58,8 +58,10 @@ $complete$;
 -- One row, for people at a prompt and programs that work one at a time.
 create or replace function gleaner.complete_{{ name }}({{ tenant_param() }}p_id {{ key.type }}, p_lease bigint, p_result jsonb default null)
 returns table (id {{ key.type }}, outcome text, status text)
-language sql
-{{ definer() }}
+language plpgsql
+{{ quick_definer() }}
 as $complete$
-    select * from gleaner.complete_{{ name }}({{ tenant_arg() }}array[p_id], array[p_lease], array[p_result]);
+begin
+    return query select * from gleaner.complete_{{ name }}({{ tenant_arg() }}array[p_id], array[p_lease], array[p_result]);
+end
 $complete$;

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is, same_caller, from_time -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, from_time -%}
 /*
  * Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
  * release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.
@@ -12,7 +12,7 @@ create or replace function gleaner.fail_{{ name }}(
     p_retry_in interval default null
 ) returns table (id {{ key.type }}, outcome text, status text)
 language plpgsql
-{{ definer() }}
+{{ quick_definer() }}
 as $fail$
 #variable_conflict use_column
 declare

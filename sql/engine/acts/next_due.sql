@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is -%}
 {%- macro soonest(condition, at) -%}
 {%- if kind -%}
 select min(p.at)
@@ -41,7 +41,7 @@ create or replace function gleaner.next_due_{{ name }}(
 {%- if kind %}p_kinds text[] default null{% endif %}
 ) returns interval
 language plpgsql
-{{ definer() }}
+{{ quick_definer() }}
 as $next_due$
 declare
     v_at     timestamptz;

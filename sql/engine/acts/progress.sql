@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is, same_caller, keep_open, as_time -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, keep_open, as_time -%}
 {#- Whether stage or percent differ from what the row shows. -#}
 {%- set says_more -%}
 {%- if progress.type == "jsonb" -%}
@@ -29,7 +29,7 @@ create or replace function gleaner.progress_{{ name }}(
     p_partial jsonb default null
 ) returns table (id {{ key.type }}, outcome text, status text, due_at timestamptz)
 language plpgsql
-{{ definer() }}
+{{ quick_definer() }}
 as $progress$
 #variable_conflict use_column
 declare

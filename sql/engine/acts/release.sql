@@ -1,11 +1,11 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is, same_caller, answers_for_the_rest -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, answers_for_the_rest -%}
 /*
  * Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.
  */
 create or replace function gleaner.release_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[], p_leases bigint[])
 returns table (id {{ key.type }}, outcome text, status text)
 language plpgsql
-{{ definer() }}
+{{ quick_definer() }}
 as $release$
 #variable_conflict use_column
 declare

@@ -1,9 +1,9 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is, same_caller -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller -%}
 -- Puts the work off until a time, without burning an attempt.
 create or replace function gleaner.snooze_{{ name }}({{ tenant_param() }}p_id {{ key.type }}, p_lease bigint, p_until timestamptz)
 returns table (id {{ key.type }}, outcome text, status text)
 language plpgsql
-{{ definer() }}
+{{ quick_definer() }}
 as $snooze$
 #variable_conflict use_column
 declare

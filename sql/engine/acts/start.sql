@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is, same_caller, answers_for_the_rest -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, answers_for_the_rest -%}
 /*
  * Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
  * that went away. Agents that prefetch call it for many rows at once.
@@ -6,7 +6,7 @@
 create or replace function gleaner.start_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[], p_leases bigint[])
 returns table (id {{ key.type }}, outcome text, status text)
 language plpgsql
-{{ definer() }}
+{{ quick_definer() }}
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $start$

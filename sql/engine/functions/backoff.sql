@@ -5,11 +5,13 @@
  */
 create or replace function gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text)
 returns interval
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select least(p_first * power(2, least(greatest(p_attempt, 1) - 1, 20)), p_cap)
-           * (1 + 0.2 * (((hashtextextended(p_key, p_attempt) % 1000) + 1000) % 1000) / 1000.0)
+begin
+    return least(p_first * power(2, least(greatest(p_attempt, 1) - 1, 20)), p_cap)
+           * (1 + 0.2 * (((hashtextextended(p_key, p_attempt) % 1000) + 1000) % 1000) / 1000.0);
+end
 $$;
 comment on function gleaner.backoff(interval, interval, integer, text) is
     'Wait before the next try: doubling from the first, capped, with a jitter derived from key and attempt.';

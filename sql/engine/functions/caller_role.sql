@@ -3,10 +3,12 @@
  * `set role` (what PostgREST and our server do) leaves its mark in the setting; without it the login counts.
  */
 create or replace function gleaner.caller_role() returns text
-language sql stable parallel safe
+language plpgsql stable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(nullif(current_setting('role', true), 'none'), session_user)
+begin
+    return coalesce(nullif(current_setting('role', true), 'none'), session_user);
+end
 $$;
 comment on function gleaner.caller_role() is 'The database role that really calls, also inside a definer function.';
 revoke all on function gleaner.caller_role() from public, anon, authenticated;

@@ -3,13 +3,15 @@
  * two devices of one user differ; otherwise only the role. Programs that share one key share this identity.
  */
 create or replace function gleaner.caller_session() returns text
-language sql stable parallel safe
+language plpgsql stable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(
+begin
+    return (select coalesce(
         (claims ->> 'sub') || '/' || coalesce(claims ->> 'session_id', ''),
         'role:' || coalesce(nullif(current_setting('role', true), 'none'), session_user))
-    from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb) as token (claims)
+    from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb) as token (claims));
+end
 $$;
 comment on function gleaner.caller_session() is 'User and sign-in of the caller, or its role where there is no token.';
 revoke all on function gleaner.caller_session() from public, anon, authenticated;

@@ -1,9 +1,11 @@
 -- The signed-in user of the caller's token; null for the service key and for direct logins.
 create or replace function gleaner.caller_uid() returns uuid
-language sql stable parallel safe
+language plpgsql stable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::uuid
+begin
+    return (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::uuid;
+end
 $$;
 comment on function gleaner.caller_uid() is 'The signed-in user of the caller''s token; null without one.';
 revoke all on function gleaner.caller_uid() from public, anon, authenticated;

@@ -5,10 +5,11 @@
  * rows as they change; where not, it looks at each refusal.
  */
 create or replace function gleaner.is_plain(p_table regclass, p_columns text[], p_status text) returns boolean
-language sql stable parallel safe
+language plpgsql stable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select not exists (
+begin
+    return not exists (
                select from pg_trigger as t
                where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0 and t.tgname not like 'zz\_gleaner\_%')
        and not exists (
@@ -25,7 +26,8 @@ as $$
                select from pg_index as i
                join pg_class as c on c.oid = i.indexrelid
                where i.indrelid = p_table and (i.indisunique or i.indisexclusion) and not i.indisprimary
-                 and c.relname not like 'gleaner\_%\_unique')
+                 and c.relname not like 'gleaner\_%\_unique');
+end
 $$;
 revoke all on function gleaner.is_plain(regclass, text[], text) from public, anon, authenticated;
 grant execute on function gleaner.is_plain(regclass, text[], text) to gleaner_engine;
