@@ -193,7 +193,7 @@ impl Acts {
         let sql = format!(
             "with claimed as materialized (select * from gleaner.claim_{name}({tenant}{arguments}))
              select c.{key}::text, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial},
-                    extract(epoch from c.{due} - clock_timestamp())::float8, extract(epoch from c.{deadline} - clock_timestamp())::float8, null::float8
+                    date_part('epoch', c.{due} - clock_timestamp()), date_part('epoch', c.{deadline} - clock_timestamp()), null::float8
              from claimed as c
              union all
              select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8
