@@ -346,7 +346,9 @@ async fn an_owner_with_unfinished_rows_cannot_be_deleted_before_they_are_assigne
     f.policy("allow_remote_processing = false").await?;
     let key = f.world.activity(Some(f.owner), "call", 60.0).await?;
     let delete = format!("delete from sales where id = {}", f.owner);
-    assert_eq!(refused(&f.world.client, &delete).await?, "23503");
+    // A foreign key violation; since PostgreSQL 18 a restricted deletion has a code of its own.
+    let code = refused(&f.world.client, &delete).await?;
+    assert!(["23503", "23001"].contains(&code.as_str()), "{code}");
     assert!(f.stealable().await?.is_empty());
     f.queue.assign(&[&key], Some(&f.thief.to_string())).await?;
     f.world.run(&delete).await?;
