@@ -102,6 +102,21 @@ async fn a_follow_up_lost_before_its_sending_step_is_tried_again() -> Result<()>
     Ok(())
 }
 
+/// A sign of life says nothing of the work: a handler that merely runs long has not begun to send.
+#[tokio::test]
+async fn a_bare_sign_of_life_does_not_begin_the_sending() -> Result<()> {
+    let world = world().await?;
+    world.run("insert into scheduled_actions (prospect_id, scheduled_for) values ('p', now())").await?;
+    let queue = world.queue("followups").await?;
+    let first = queue.claim(&Claim::by("dies").started()).await?.items.pop().context("due")?;
+    world.age("followups", "4 minutes").await?;
+    assert_eq!(queue.progress(&first.key, first.lease, None, None, None).await?.0.outcome, Outcome::Done);
+    world.age("followups", "10 minutes").await?;
+    let again = claim_anew(&world, &queue, "heir", None, 1).await?.pop().context("it was not sent: try again")?;
+    assert_eq!(again.key, first.key);
+    Ok(())
+}
+
 /// After it nobody can know whether the message went out: a person must look, and no agent ever runs it again.
 #[tokio::test]
 async fn a_follow_up_lost_after_its_sending_step_is_never_run_again() -> Result<()> {

@@ -205,3 +205,25 @@ async fn a_migration_gives_way_to_readers_of_a_locked_table() -> Result<()> {
     assert!(!run?.is_empty());
     Ok(())
 }
+
+/// People's own queues run the acts of the version that is installed, too; one that no longer fits is told and does not stop the rest.
+#[tokio::test]
+async fn a_migration_refreshes_the_queues_people_attached_themselves() -> Result<()> {
+    let world = world().await?;
+    let status = "status = { column = 'status', ready = 'new', running = 'busy', done = 'done', failed = 'bad' }";
+    for name in ["parcels", "letters"] {
+        world.run(&format!("create table public.{name} (id bigserial primary key, status text not null default 'new')")).await?;
+        world.attach(name, &format!("table = 'public.{name}'\n{status}")).await?;
+    }
+    let rendered = world.text("select rendered from gleaner.queue where name = 'parcels'").await?;
+    // As an earlier version left them: other text in the registry, and an act that is not there yet.
+    world.run("update gleaner.queue set rendered = 'earlier'; drop function gleaner.explain_parcels(bigint)").await?;
+    world.run("alter table public.letters rename column status to state").await?;
+    let said = Mutex::new(Vec::new());
+    migrate(world.url(), &|s| said.lock().unwrap().push(s.to_owned())).await?;
+    assert_eq!(world.text("select rendered from gleaner.queue where name = 'parcels'").await?, rendered);
+    assert_eq!(world.count("select count(*) from pg_proc where proname = 'explain_parcels'").await?, 1);
+    let said = said.into_inner()?;
+    assert!(said.iter().any(|s| s.contains("letters keeps its earlier acts")), "{said:?}");
+    Ok(())
+}
