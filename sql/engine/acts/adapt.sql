@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, as_time, from_time, waiting_since, keep_open, error_value, lease_after_other, lease_after_own -%}
+{%- from "macros.sql" import definer, in_zone, waiting_since, keep_open, error_value, lease_after_other, lease_after_own -%}
 {#- Both times of a row that waits from `since` on. -#}
 {%- macro stamp(due) %}
         new.{{ col.due }} := {{ due }};
@@ -51,10 +51,10 @@ begin
         end if;
         if new.{{ status.column }} in ({{ status.waiting }}, {{ status.held }}) then
 {%- if due %}
-{{- stamp("coalesce(" ~ from_time("new." ~ due.column, due.type) ~ ", v_now)") }}
+{{- stamp("coalesce(" ~ in_zone("new." ~ due.column, due.type) ~ ", v_now)") }}
 {%- elif created %}
             -- A due time in the future is an appointment; otherwise the row has waited since it was created.
-{{- stamp("case when new." ~ col.due ~ " > v_now then new." ~ col.due ~ " else least(coalesce(" ~ from_time("new." ~ created.column, created.type) ~ ", v_now), v_now) end") }}
+{{- stamp("case when new." ~ col.due ~ " > v_now then new." ~ col.due ~ " else least(coalesce(" ~ in_zone("new." ~ created.column, created.type) ~ ", v_now), v_now) end") }}
 {%- else %}
 {{- stamp("coalesce(new." ~ col.due ~ ", v_now)") }}
 {%- endif %}
@@ -66,7 +66,7 @@ begin
                 new.{{ col.lease }} := (extract(epoch from v_now) * 1000000)::bigint;
 {%- if holder.at %}
                 -- Taken when the row says so: one inserted with an old lock has lost its holder already.
-                v_now := least(coalesce({{ from_time("new." ~ holder.at.column, holder.at.type) }}, v_now), v_now);
+                v_now := least(coalesce({{ in_zone("new." ~ holder.at.column, holder.at.type) }}, v_now), v_now);
 {%- endif %}
                 new.{{ col.deadline }} := v_now + {{ deadline_new }};
                 new.{{ col.due }} := v_now + {{ hold_new }};
@@ -149,7 +149,7 @@ begin
             end if;
 {{- unhold() }}
 {%- if finished %}
-            new.{{ finished.column }} := coalesce(nullif(new.{{ finished.column }}, old.{{ finished.column }}), {{ as_time("v_now", finished.type) }});
+            new.{{ finished.column }} := coalesce(nullif(new.{{ finished.column }}, old.{{ finished.column }}), {{ in_zone("v_now", finished.type) }});
 {%- endif %}
             return new;
         end if;
@@ -159,7 +159,7 @@ begin
             new.{{ col.due }} := null;
 {{- unhold() }}
 {%- if finished %}
-            new.{{ finished.column }} := {{ as_time("v_now", finished.type) }};
+            new.{{ finished.column }} := {{ in_zone("v_now", finished.type) }};
 {%- endif %}
             return new;
         end if;
@@ -179,7 +179,7 @@ begin
     if new.{{ status.column }} is not distinct from old.{{ status.column }} then
 {%- if due %}
         if new.{{ due.column }} is distinct from old.{{ due.column }} and old.{{ col.due }} is not null and old.{{ status.column }} in ({{ status.waiting }}) then
-{{- stamp("coalesce(" ~ from_time("new." ~ due.column, due.type) ~ ", v_now)") }}
+{{- stamp("coalesce(" ~ in_zone("new." ~ due.column, due.type) ~ ", v_now)") }}
             return new;
         end if;
 {%- endif %}
@@ -247,7 +247,7 @@ begin
         else
             new.{{ col.due }} := null;
 {%- if finished %}
-            new.{{ finished.column }} := {{ as_time("v_now", finished.type) }};
+            new.{{ finished.column }} := {{ in_zone("v_now", finished.type) }};
 {%- endif %}
 {%- if dead %}
             perform gleaner.dead_letter_{{ name }}(new, {{ dead_reason_new }});
@@ -260,7 +260,7 @@ begin
         new.{{ col.due }} := null;
 {{- unhold() }}
 {%- if finished %}
-        new.{{ finished.column }} := coalesce(nullif(new.{{ finished.column }}, old.{{ finished.column }}), {{ as_time("v_now", finished.type) }});
+        new.{{ finished.column }} := coalesce(nullif(new.{{ finished.column }}, old.{{ finished.column }}), {{ in_zone("v_now", finished.type) }});
 {%- endif %}
     end if;
 {%- if unique %}
@@ -279,7 +279,7 @@ begin
         new.{{ error.column }} := {{ error_value("new", "'Superseded'", "'superseded by a waiting row with the same key'", "coalesce(old." ~ col.agent ~ ", old." ~ col.session ~ ")", "old." ~ col.attempts) }};
 {%- endif %}
 {%- if finished %}
-        new.{{ finished.column }} := {{ as_time("v_now", finished.type) }};
+        new.{{ finished.column }} := {{ in_zone("v_now", finished.type) }};
 {%- endif %}
     end if;
 {%- endif %}

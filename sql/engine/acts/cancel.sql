@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_arg, tenant_is, lease_after_other, clear_holder, error_value, as_time -%}
+{%- from "macros.sql" import definer, tenant_param, tenant_arg, tenant_is, lease_after_other, clear_holder, error_value, in_zone -%}
 /*
  * Ends rows that nobody should work any more, in any unfinished status, running included: the holder learns at its next call,
  * whose lease no longer fits.
@@ -24,7 +24,7 @@ begin
             {{ error.column }} = case when p_reason is null then q.{{ error.column }} else {{ error_value("q", "'Cancelled'", "p_reason", "gleaner.caller_session()", "q." ~ col.attempts) }} end,
 {%- endif %}
 {%- if finished %}
-            {{ finished.column }} = {{ as_time("v_now", finished.type) }},
+            {{ finished.column }} = {{ in_zone("v_now", finished.type) }},
 {%- endif %}
 {{ clear_holder() }}
         where {{ tenant_is("q") }}q.{{ key.column }} = any (p_ids) and {{ claimable }}

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, as_time, waiting_since, keep_open, error_value -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_zone, waiting_since, keep_open, error_value -%}
 {#- One probe: lanes that have a due row, then the rows themselves, locked by the index. -#}
 {%- macro probe(class, condition, at) %}
 {%- if kind %}
@@ -134,7 +134,7 @@
                     {{ holder.by.column }} = v_holder
 {%- endif %}
 {%- if holder.at %},
-                    {{ holder.at.column }} = {{ as_time("v_now", holder.at.type) }}
+                    {{ holder.at.column }} = {{ in_zone("v_now", holder.at.type) }}
 {%- endif %}
                 from {{ keys }} as taken (id)
                 where {{ tenant_is("q") }}q.{{ key.column }} = taken.id

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_arg, tenant_is, same_caller, as_time, clear_holder, answers_for_the_rest -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_arg, tenant_is, same_caller, in_zone, clear_holder, answers_for_the_rest -%}
 /*
  * Results in, leases out, for many rows at once.
  * Fence    the lease and the status running. A lease that ran out but was taken by nobody still completes: laptops sleep.
@@ -33,7 +33,7 @@ begin
 {%- endif %}
 {%- endif %}
 {%- if finished %}
-            {{ finished.column }} = {{ as_time("v_now", finished.type) }},
+            {{ finished.column }} = {{ in_zone("v_now", finished.type) }},
 {%- endif %}
 {{ clear_holder() }}
         from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u

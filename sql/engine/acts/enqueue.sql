@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is, from_time -%}
+{%- from "macros.sql" import definer, tenant_param, tenant_is, in_zone -%}
 /*
  * Puts work in, one item or many: p_items is an object or an array of objects whose keys are columns of the table.
  * Part of the caller's transaction: the row exists when, and only when, that commits. Plain inserts do as well.
@@ -49,13 +49,13 @@ begin
         v_item := v_item || jsonb_build_object('{{ tenant.name }}', p_tenant);
 {%- endif %}
         -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
-        v_since := coalesce({% if due %}{{ from_time("(v_item ->> '" ~ due.name ~ "')::" ~ due.type, due.type) }}, {% endif %}(v_item ->> '{{ col_names.due }}')::timestamptz
-            {%- if created %}, {{ from_time("(v_item ->> '" ~ created.name ~ "')::" ~ created.type, created.type) }}{% endif %}, clock_timestamp());
+        v_since := coalesce({% if due %}{{ in_zone("(v_item ->> '" ~ due.name ~ "')::" ~ due.type, due.type) }}, {% endif %}(v_item ->> '{{ col_names.due }}')::timestamptz
+            {%- if created %}, {{ in_zone("(v_item ->> '" ~ created.name ~ "')::" ~ created.type, created.type) }}{% endif %}, clock_timestamp());
         v_item := v_item || jsonb_build_object('{{ col_names.due }}', v_since
             {%- if owner %}, '{{ col_names.open }}', case when v_item ->> '{{ owner.name }}' is null then v_since
                 -- An owner's threshold runs from the creation, as it does for plain inserts{{ ", or from the appointed time where that is later" if due }}.
                 else gleaner.open_{{ name }}((v_item ->> '{{ owner.name }}')::{{ owner.type }},
-                    {% if created %}{{ "greatest(v_since, " if due }}coalesce({{ from_time("(v_item ->> '" ~ created.name ~ "')::" ~ created.type, created.type) }}, clock_timestamp()){{ ")" if due }}{% else %}v_since{% endif %}, v_since) end{% endif %});
+                    {% if created %}{{ "greatest(v_since, " if due }}coalesce({{ in_zone("(v_item ->> '" ~ created.name ~ "')::" ~ created.type, created.type) }}, clock_timestamp()){{ ")" if due }}{% else %}v_since{% endif %}, v_since) end{% endif %});
         v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
         if v_names is distinct from v_last then
             if cardinality(v_run) > 0 then

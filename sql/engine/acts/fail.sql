@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, from_time -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, in_zone -%}
 /*
  * Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
  * release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.

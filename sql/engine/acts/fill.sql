@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, waiting_since, from_time -%}
+{%- from "macros.sql" import definer, waiting_since, in_zone -%}
 /*
  * Gives the rows that were there before the queue their times, a slice at a time: those that wait, and those somebody was
  * working on, which get one hold to finish. History stays untouched.
@@ -18,7 +18,7 @@ begin
     order by s.id desc limit 1;
     update {{ table }} as q
     set {{ col.due }} = case when q.{{ status.column }} in ({{ status.held }}) then v_now + {{ hold }}
-                        else {% if due %}coalesce({{ from_time("q." ~ due.column, due.type) }}, v_now){% elif created %}least(coalesce({{ from_time("q." ~ created.column, created.type) }}, v_now), v_now){% else %}v_now{% endif %} end
+                        else {% if due %}coalesce({{ in_zone("q." ~ due.column, due.type) }}, v_now){% elif created %}least(coalesce({{ in_zone("q." ~ created.column, created.type) }}, v_now), v_now){% else %}v_now{% endif %} end
 {%- if owner %},
         {{ col.open }} = case when q.{{ owner.column }} is null then {{ waiting_since("q") }}
                          else gleaner.open_{{ name }}(q.{{ owner.column }}, coalesce({{ waiting_since("q") }}, v_now),

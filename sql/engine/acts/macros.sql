@@ -19,21 +19,18 @@ set plan_cache_mode = force_generic_plan
 {%- macro tenant_arg() -%}{% if tenant %}p_tenant, {% endif %}{%- endmacro -%}
 {%- macro tenant_is(a) -%}{% if tenant %}{{ a }}.{{ tenant.column }} = p_tenant and {% endif %}{%- endmacro -%}
 
-{#- A time as the table's own column wants it: a `timestamp` is written in the declared zone. -#}
-{%- macro as_time(expr, type) -%}
+{#- A time between the engine's timestamptz and the table's own column, either way: a `timestamp` is meant in the declared zone. -#}
+{%- macro in_zone(expr, type) -%}
 {%- if type == "timestamp without time zone" -%}({{ expr }} at time zone {{ zone }}){%- else -%}{{ expr }}{%- endif -%}
 {%- endmacro -%}
 
 {#- When the row began to wait, for alias `a`: its creation, or its appointed time where that is later. -#}
 {%- macro waiting_since(a) -%}
-{%- if created and due -%}greatest({{ from_time(a ~ "." ~ created.column, created.type) }}, {{ from_time(a ~ "." ~ due.column, due.type) }})
-{%- elif created -%}{{ from_time(a ~ "." ~ created.column, created.type) }}
-{%- elif due -%}{{ from_time(a ~ "." ~ due.column, due.type) }}
+{%- if created and due -%}greatest({{ in_zone(a ~ "." ~ created.column, created.type) }}, {{ in_zone(a ~ "." ~ due.column, due.type) }})
+{%- elif created -%}{{ in_zone(a ~ "." ~ created.column, created.type) }}
+{%- elif due -%}{{ in_zone(a ~ "." ~ due.column, due.type) }}
 {%- else -%}null::timestamptz
 {%- endif -%}
-{%- endmacro -%}
-{%- macro from_time(expr, type) -%}
-{%- if type == "timestamp without time zone" -%}({{ expr }} at time zone {{ zone }}){%- else -%}{{ expr }}{%- endif -%}
 {%- endmacro -%}
 
 {#- The later of what `open_at` was and a new due time; a private row stays private through every act. -#}

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, keep_open, as_time -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, keep_open, in_zone -%}
 {#- Whether stage or percent differ from what the row shows. -#}
 {%- set says_more -%}
 {%- if progress.type == "jsonb" -%}
@@ -71,7 +71,7 @@ begin
 {%- endif %}
 {%- if holder.at and not holder.keep %},
             -- Programs that watch the lock's age by themselves must see that its holder lives.
-            {{ holder.at.column }} = case when v_due is distinct from q.{{ col.due }} then {{ as_time("v_now", holder.at.type) }} else q.{{ holder.at.column }} end
+            {{ holder.at.column }} = case when v_due is distinct from q.{{ col.due }} then {{ in_zone("v_now", holder.at.type) }} else q.{{ holder.at.column }} end
 {%- endif %}
 {%- if status.claimed %},
             {{ status.column }} = {{ status.running }}

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, error_value, lease_after_other, lease_after_own, clear_holder, waiting_since, as_time -%}
+{%- from "macros.sql" import definer, error_value, lease_after_other, lease_after_own, clear_holder, waiting_since, in_zone -%}
 {%- set mine -%}{{ "q." ~ tenant.column ~ " = p_row." ~ tenant.column ~ " and " if tenant }}q.{{ key.column }} = p_row.{{ key.column }}{%- endset -%}
 /*
  * Puts a row back in the line: with p_status it waits until p_due. Internal to fail, release, snooze, recover and requeue,
@@ -47,7 +47,7 @@ begin
                 {{ error.column }} = {{ error_value("q", "'Superseded'", "'superseded'", "null::text", "q." ~ col.attempts) }},
 {%- endif %}
 {%- if finished %}
-                {{ finished.column }} = {{ as_time("v_now", finished.type) }},
+                {{ finished.column }} = {{ in_zone("v_now", finished.type) }},
 {%- endif %}
 {{ clear_holder() }}
             where {{ mine }};

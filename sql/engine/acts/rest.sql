@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, error_value, lease_after_other, lease_after_own, clear_holder, as_time -%}
+{%- from "macros.sql" import definer, error_value, lease_after_other, lease_after_own, clear_holder, in_zone -%}
 {%- if dead %}
 -- Copies a row that will not be tried again into {{ dead.table }}, with the reason.
 create or replace function gleaner.dead_letter_{{ name }}(p_row {{ table }}, p_reason text) returns void
@@ -47,7 +47,7 @@ begin
         {{ recovered.column }} = p_row.{{ recovered.column }},
 {%- endif %}
 {%- if finished %}
-        {{ finished.column }} = {{ as_time("v_now", finished.type) }},
+        {{ finished.column }} = {{ in_zone("v_now", finished.type) }},
 {%- endif %}
 {{ clear_holder() }}
     where {{ "q." ~ tenant.column ~ " = p_row." ~ tenant.column ~ " and " if tenant }}q.{{ key.column }} = p_row.{{ key.column }};
