@@ -1,0 +1,68 @@
+//! Every sender we know, one file each.
+
+use http::StatusCode;
+use serde_json::json;
+
+use crate::provider::{Outcome, Setting};
+use crate::{Answer, Channel, Provider, Refusal};
+
+/// All of them, in the order people are shown them.
+pub fn all() -> &'static [&'static dyn Provider] {
+    &[]
+}
+
+pub fn find(code: &str) -> Option<&'static dyn Provider> {
+    all().iter().copied().find(|provider| provider.code() == code)
+}
+
+/// The settings every channel has.
+pub const COMMON: &[Setting] = &[
+    Setting { name: "public_url", secret: false, required: false, about: "base URL this sender was given, when it is not PUBLIC_BASE_URL" },
+    Setting { name: "default_region", secret: false, required: false, about: "country of numbers written without one, e.g. US" },
+    Setting { name: "auto_create_contacts", secret: false, required: false, about: "true makes a contact of an unknown sender" },
+];
+
+/// Every mistake in a channel's settings at once, each with what to write instead.
+pub fn check(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
+    let known = || provider.settings().iter().chain(COMMON);
+    let mut wrong = Vec::new();
+    for name in channel.settings.as_map().keys() {
+        let previous = name.strip_suffix("_previous").unwrap_or(name);
+        let is_known = |setting: &Setting| {
+            let top = setting.name.split('.').next().unwrap_or(setting.name);
+            top == name || (setting.secret && top == previous)
+        };
+        if !known().any(is_known) {
+            let names: Vec<_> = known().map(|setting| setting.name).collect();
+            wrong.push(format!("{name} is no setting of {}; it has {}", provider.title(), names.join(", ")));
+        }
+    }
+    for setting in known().filter(|setting| setting.required) {
+        if channel.settings.get(setting.name).is_none_or(|value| value.as_str() == Some("")) {
+            wrong.push(format!("{} is missing: {}", setting.name, setting.about));
+        }
+    }
+    wrong.extend(provider.check(channel));
+    wrong
+}
+
+/// The answer for senders that speak JSON: 202 with the id of what was stored.
+pub fn accepted(outcome: &Outcome<'_>) -> Answer {
+    let mut body = json!({"success": true});
+    if let Some(first) = outcome.stored.first() {
+        body["id"] = json!(first.id);
+    }
+    if outcome.stored.len() > 1 {
+        body["ids"] = json!(outcome.stored.iter().map(|stored| stored.id).collect::<Vec<_>>());
+    }
+    Answer::json(StatusCode::ACCEPTED, &body)
+}
+
+/// The sender learns what kind of mistake it is and nothing that helps to forge; the operator reads the rest.
+pub fn refused(refusal: &Refusal) -> Answer {
+    let error = match refusal {
+        Refusal::Unauthentic(_) => "not authentic".to_owned(),
+        other => other.to_string(),
+    };
+    Answer::json(refusal.status(), &json!({"success": false, "error": error}))
+}

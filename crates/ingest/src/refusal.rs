@@ -1,0 +1,83 @@
+//! Why a request is turned away. The sender hears little; the operator reads the reason.
+
+use http::StatusCode;
+
+/// Sorted by what the sender is told; the text is for the operator and never holds a secret or what was sent instead of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Not proven to come from the provider: 401.
+    #[error("{0}")]
+    Unauthentic(Why),
+    /// Authentic and unreadable: 400.
+    #[error("malformed: {0}")]
+    Malformed(String),
+    /// Authentic, and no repetition will ever make it usable: 403.
+    #[error("unusable: {0}")]
+    Unusable(String),
+    /// A kind of body this channel cannot read: 415.
+    #[error("unsupported content type: {0}")]
+    Unsupported(String),
+}
+
+/// Why a request was not believed: a word for counting, a sentence for the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    #[error("no signature was sent")]
+    Unsigned,
+    #[error("the signature does not match: wrong secret, wrong public URL, or changed on the way")]
+    Mismatch,
+    #[error("the signed time is too far from ours: a replay, or a clock that is off")]
+    Stale,
+    #[error("this one-time token was used before")]
+    Replayed,
+    #[error("the channel has no secret configured, so nothing can be verified")]
+    Unconfigured,
+    #[error("the request comes from an address that is not the provider's")]
+    Address,
+    #[error("the event belongs to another account than the channel's")]
+    Account,
+    #[error("the body is not covered by the signature")]
+    Uncovered,
+}
+
+impl Why {
+    /// The word under which refusals are counted.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unsigned => "unsigned",
+            Self::Mismatch => "mismatch",
+            Self::Stale => "stale",
+            Self::Replayed => "replayed",
+            Self::Unconfigured => "unconfigured",
+            Self::Address => "address",
+            Self::Account => "account",
+            Self::Uncovered => "uncovered",
+        }
+    }
+}
+
+impl Refusal {
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Unauthentic(why) => why.word(),
+            Self::Malformed(_) => "malformed",
+            Self::Unusable(_) => "unusable",
+            Self::Unsupported(_) => "unsupported",
+        }
+    }
+
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Unauthentic(_) => StatusCode::UNAUTHORIZED,
+            Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::Unusable(_) => StatusCode::FORBIDDEN,
+            Self::Unsupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        }
+    }
+}
+
+impl From<Why> for Refusal {
+    fn from(why: Why) -> Self {
+        Self::Unauthentic(why)
+    }
+}
