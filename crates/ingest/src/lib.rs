@@ -5,15 +5,20 @@
 //! # Layout
 //!
 //! - [`provider`] is the contract of a sender; each sender is one file under [`providers`].
+//! - [`mail`] is what every mail has in common; [`crypt`] and [`text`] are what every sender needs.
 //! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: what goes in and what comes out.
 
+pub mod address;
 pub mod answer;
 pub mod channel;
+pub mod crypt;
 pub mod event;
+pub mod mail;
 pub mod provider;
 pub mod providers;
 pub mod refusal;
 pub mod request;
+pub mod text;
 
 pub use answer::Answer;
 pub use channel::{Channel, Settings};
