@@ -1,5 +1,8 @@
 //! Every sender we know, one file each.
 
+pub mod postmark;
+pub mod twilio;
+
 use http::StatusCode;
 use serde_json::json;
 
@@ -8,7 +11,7 @@ use crate::{Answer, Channel, Provider, Refusal};
 
 /// All of them, in the order people are shown them.
 pub fn all() -> &'static [&'static dyn Provider] {
-    &[]
+    &[&twilio::Twilio, &postmark::Postmark]
 }
 
 pub fn find(code: &str) -> Option<&'static dyn Provider> {
