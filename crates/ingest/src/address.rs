@@ -1,0 +1,4 @@
+//! Addresses in their normal form.
+
+pub mod email;
+pub mod phone;
