@@ -108,8 +108,13 @@ impl Form {
 
     /// A digest of what was said, which a new boundary around it does not change.
     pub fn digest(&self) -> String {
+        self.digest_without(&[])
+    }
+
+    /// [`Self::digest`] of all but these fields.
+    pub fn digest_without(&self, names: &[&str]) -> String {
         let mut digest = Sha256::new();
-        for field in &self.fields {
+        for field in self.fields.iter().filter(|field| !names.contains(&field.name.as_str())) {
             // Lengths, so that what ends one part cannot begin the next.
             for bytes in [field.name.as_bytes(), field.file_name.as_deref().unwrap_or_default().as_bytes(), &field.bytes] {
                 digest.update((bytes.len() as u64).to_be_bytes());

@@ -1,6 +1,10 @@
 //! Every sender we know, one file each.
 
 pub mod generic;
+pub mod mailgun;
+pub mod sendgrid;
+pub mod telegram;
+pub mod whatsapp;
 
 use http::StatusCode;
 use serde_json::json;
@@ -10,7 +14,7 @@ use crate::{Answer, Channel, Provider, Refusal};
 
 /// All of them, in the order people are shown them.
 pub fn all() -> &'static [&'static dyn Provider] {
-    &[&generic::Generic]
+    &[&whatsapp::Whatsapp, &telegram::Telegram, &sendgrid::Sendgrid, &mailgun::Mailgun, &generic::Generic]
 }
 
 pub fn find(code: &str) -> Option<&'static dyn Provider> {
