@@ -165,7 +165,10 @@ mod tests {
         let one = Form::multipart("multipart/form-data; boundary=x", MULTIPART.as_bytes()).expect("well-formed").digest();
         let other = MULTIPART.replace("--x", "--other");
         assert_eq!(one, Form::multipart("multipart/form-data; boundary=other", other.as_bytes()).expect("well-formed").digest());
-        assert_ne!(one, Form::multipart("multipart/form-data; boundary=x", MULTIPART.replace("one", "two").as_bytes()).expect("well-formed").digest());
+        assert_ne!(
+            one,
+            Form::multipart("multipart/form-data; boundary=x", MULTIPART.replace("one", "two").as_bytes()).expect("well-formed").digest()
+        );
     }
 
     #[test]

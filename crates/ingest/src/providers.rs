@@ -44,12 +44,18 @@ pub fn check(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
         }
     }
     for setting in known().filter(|setting| setting.required) {
-        if channel.settings.get(setting.name).is_none_or(|value| value.as_str() == Some("")) {
+        if channel.settings.get(setting.name).is_none_or(|value| value.is_null() || value.as_str() == Some("")) {
             wrong.push(format!("{} is missing: {}", setting.name, setting.about));
         }
     }
     wrong.extend(provider.check(channel));
     wrong
+}
+
+/// Settings among these that are there and no text, as a secret has to be.
+pub fn not_text(channel: &Channel, names: &[&str]) -> Vec<String> {
+    let wrong = |name: &&&str| channel.settings.get(name).is_some_and(|value| !value.is_null() && !value.is_string());
+    names.iter().filter(wrong).map(|name| format!("{name} is no text: write it in quotes")).collect()
 }
 
 /// The answer for senders that speak JSON: 202 with the id of what was stored.

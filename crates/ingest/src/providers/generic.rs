@@ -10,14 +10,17 @@ use crate::provider::{Sample, Setting, Verified};
 use crate::refusal::Why;
 use crate::scheme::{Keys, Scheme};
 use crate::schemes::{self, basic};
-use crate::{Answer, Channel, Inbound, Provider, Refusal, Request, draft};
+use crate::{Answer, Channel, Inbound, Provider, Refusal, Request, draft, providers};
 use shape::Shape;
 
 #[derive(Debug)]
 pub struct Generic;
 
+const SCHEMES: &str = "how the sender signs: standard-webhooks, hub-sha256 (unless told otherwise, when there is a secret), timestamped, \
+    slack-v0, raw-hex, mailgun, sendgrid-ecdsa, bearer, basic or none";
+
 const SETTINGS: &[Setting] = &[
-    Setting { name: "scheme", secret: false, required: false, about: "how the sender signs: standard-webhooks, hub-sha256, timestamped, slack-v0, raw-hex, mailgun, sendgrid-ecdsa, bearer, basic or none (hub-sha256 when there is a secret)" },
+    Setting { name: "scheme", secret: false, required: false, about: SCHEMES },
     Setting { name: "secret", secret: true, required: false, about: "what the scheme signs or compares with" },
     Setting { name: "header", secret: false, required: false, about: "header of the signature, when it is not the scheme's usual one" },
     Setting { name: "basic_auth.username", secret: false, required: false, about: "user name, for the scheme basic" },
@@ -75,6 +78,7 @@ impl Provider for Generic {
                 vec![format!("scheme {problem}: write one of {}; none trusts the key in the URL alone", known.join(", "))]
             }
         };
+        wrong.extend(providers::not_text(channel, &["scheme", "secret", "header"]));
         let given = channel.settings.get("body_limit").is_some();
         if given && !body_limit(channel).is_some_and(|limit| (1..=LARGEST_BODY_LIMIT).contains(&limit)) {
             wrong.push(format!("body_limit is no number of bytes from 1 to {LARGEST_BODY_LIMIT}"));

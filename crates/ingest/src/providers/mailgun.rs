@@ -66,6 +66,10 @@ impl Provider for Mailgun {
         SETTINGS
     }
 
+    fn check(&self, channel: &Channel) -> Vec<String> {
+        providers::not_text(channel, &["signing_key"])
+    }
+
     fn body_limit(&self, _: &Channel) -> usize {
         // Mailgun takes mails of 25 MB; a raw one is encoded once more on its way here.
         64 * 1024 * 1024

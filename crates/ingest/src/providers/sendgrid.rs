@@ -20,7 +20,12 @@ pub struct Sendgrid;
 const SETTINGS: &[Setting] = &[
     Setting { name: "public_key", secret: false, required: false, about: "verification key of the parse webhook's security policy" },
     Setting { name: "public_key_previous", secret: false, required: false, about: "the verification key before the last change" },
-    Setting { name: "basic_auth.username", secret: false, required: false, about: "user name in the URL given to SendGrid, when it cannot sign" },
+    Setting {
+        name: "basic_auth.username",
+        secret: false,
+        required: false,
+        about: "user name in the URL given to SendGrid, when it cannot sign",
+    },
     Setting { name: "basic_auth.password", secret: true, required: false, about: "password in the URL given to SendGrid" },
 ];
 
@@ -178,9 +183,8 @@ impl Provider for Sendgrid {
             ("subject", "Sample".to_owned()),
             ("text", "A sample from Gleaner: this channel works.".to_owned()),
         ];
-        let part = |(name, value): &(&str, String)| {
-            format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
-        };
+        let part =
+            |(name, value): &(&str, String)| format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
         let body = format!("{}--{BOUNDARY}--\r\n", fields.iter().map(part).collect::<String>()).into_bytes();
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("multipart/form-data; boundary=gleaner-sample"));

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::provider::{Sample, Setting, Verified};
 use crate::refusal::Why;
-use crate::{Channel, Inbound, Provider, Refusal, Request, crypt, json};
+use crate::{Channel, Inbound, Provider, Refusal, Request, crypt, json, providers};
 
 #[derive(Debug)]
 pub struct Telegram;
@@ -35,9 +35,11 @@ impl Provider for Telegram {
     fn check(&self, channel: &Channel) -> Vec<String> {
         // Telegram refuses any other secret, and nobody sees why nothing arrives.
         let fits = |secret: &str| secret.len() <= 256 && secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        let wrong = channel.settings.both("secret_token").into_iter().any(|secret| !fits(secret));
-        let advice = "secret_token is none that Telegram takes: write up to 256 letters, digits, _ and -";
-        wrong.then(|| advice.to_owned()).into_iter().collect()
+        let mut wrong = providers::not_text(channel, &["secret_token", "bot_token"]);
+        if channel.settings.both("secret_token").into_iter().any(|secret| !fits(secret)) {
+            wrong.push("secret_token is none that Telegram takes: write up to 256 letters, digits, _ and -".to_owned());
+        }
+        wrong
     }
 
     fn cautions(&self, channel: &Channel) -> Vec<String> {

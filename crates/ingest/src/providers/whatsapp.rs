@@ -9,7 +9,7 @@ use crate::provider::{Sample, Setting, Verified};
 use crate::refusal::Why;
 use crate::scheme::{Keys, Scheme};
 use crate::schemes::hub_sha256::HubSha256;
-use crate::{Answer, Channel, Event, Inbound, Provider, Refusal, Request, crypt, json};
+use crate::{Answer, Channel, Event, Inbound, Provider, Refusal, Request, crypt, json, providers};
 
 #[derive(Debug)]
 pub struct Whatsapp;
@@ -69,6 +69,10 @@ impl Provider for Whatsapp {
 
     fn settings(&self) -> &'static [Setting] {
         SETTINGS
+    }
+
+    fn check(&self, channel: &Channel) -> Vec<String> {
+        providers::not_text(channel, &["app_secret", "verify_token", "access_token"])
     }
 
     fn cautions(&self, channel: &Channel) -> Vec<String> {

@@ -74,9 +74,7 @@ fn optional<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<Option<&'a
 fn word<T: serde::de::DeserializeOwned>(fields: &Map<String, Value>, name: &str, known: &str) -> Result<Option<T>, Refusal> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => {
-            serde_json::from_value(value.clone()).map(Some).map_err(|_| Refusal::Malformed(format!("{name} must be {known}")))
-        }
+        Some(value) => serde_json::from_value(value.clone()).map(Some).map_err(|_| Refusal::Malformed(format!("{name} must be {known}"))),
     }
 }
 

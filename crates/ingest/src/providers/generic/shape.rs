@@ -20,7 +20,9 @@ impl Shape {
         }
         let content_type = request.content_type();
         match content_type.as_deref() {
-            Some("application/x-www-form-urlencoded") => Ok(Self { fields: fields(&Form::urlencoded(request.body)?), text: text(request)? }),
+            Some("application/x-www-form-urlencoded") => {
+                Ok(Self { fields: fields(&Form::urlencoded(request.body)?), text: text(request)? })
+            }
             Some("multipart/form-data") => {
                 let form = Form::read(request)?;
                 // The body itself is boundaries and headers; people want to read the fields.
