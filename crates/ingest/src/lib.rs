@@ -16,6 +16,8 @@ pub mod crypt;
 pub mod draft;
 pub mod event;
 pub mod form;
+#[doc(hidden)]
+pub mod hostile;
 pub mod json;
 pub mod mail;
 pub mod provider;
