@@ -101,7 +101,7 @@ fn change_a_header(headers: &mut HeaderMap, which: Index, at: Index, length: usi
     let Some((name, value)) = headers.iter().nth(which.index(headers.len().max(1))).map(|(n, v)| (n.clone(), v.clone())) else { return };
     if let Ok(value) = HeaderValue::from_bytes(&changed(value.as_bytes(), at, length, piece)) {
         // Now and then beside the old one.
-        if length % 2 == 0 {
+        if length.is_multiple_of(2) {
             headers.append(name, value)
         } else {
             headers.insert(name, value).is_some()
