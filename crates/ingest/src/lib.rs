@@ -7,6 +7,7 @@
 //! - [`provider`] is the contract of a sender; each sender is one file under [`providers`].
 //! - [`scheme`] is the contract of a signature preset; each preset is one file under [`schemes`].
 //! - [`form`], [`json`]: bodies read; [`draft`]: events written.
+//! - [`mail`] is what every mail has in common; [`crypt`] and [`text`] are what every sender needs.
 //! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: what goes in and what comes out.
 
 pub mod address;

@@ -2,8 +2,10 @@
 
 pub mod generic;
 pub mod mailgun;
+pub mod postmark;
 pub mod sendgrid;
 pub mod telegram;
+pub mod twilio;
 pub mod whatsapp;
 
 use http::StatusCode;
@@ -14,7 +16,15 @@ use crate::{Answer, Channel, Provider, Refusal};
 
 /// All of them, in the order people are shown them.
 pub fn all() -> &'static [&'static dyn Provider] {
-    &[&whatsapp::Whatsapp, &telegram::Telegram, &sendgrid::Sendgrid, &mailgun::Mailgun, &generic::Generic]
+    &[
+        &twilio::Twilio,
+        &postmark::Postmark,
+        &whatsapp::Whatsapp,
+        &telegram::Telegram,
+        &sendgrid::Sendgrid,
+        &mailgun::Mailgun,
+        &generic::Generic,
+    ]
 }
 
 pub fn find(code: &str) -> Option<&'static dyn Provider> {
