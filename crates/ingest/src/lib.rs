@@ -5,8 +5,10 @@
 //! # Layout
 //!
 //! - [`provider`] is the contract of a sender; each sender is one file under [`providers`].
+//! - [`address`]: who that is, in the one form addresses are compared in.
 //! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: what goes in and what comes out.
 
+pub mod address;
 pub mod answer;
 pub mod channel;
 pub mod event;
