@@ -8,6 +8,7 @@
 //! - [`scheme`] is the contract of a signature preset; each preset is one file under [`schemes`].
 //! - [`form`], [`json`]: bodies read; [`draft`]: events written.
 //! - [`mail`] is what every mail has in common; [`crypt`] and [`text`] are what every sender needs.
+//! - [`address`]: who that is, in the one form addresses are compared in.
 //! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: what goes in and what comes out.
 
 pub mod address;
