@@ -12,7 +12,7 @@ use crate::form::Form;
 use crate::mail::Mail;
 use crate::provider::{Outcome, Stored};
 use crate::scheme::Keys;
-use crate::{Channel, Event, Inbound, Provider, Refusal, Request, address, json, mail, providers, schemes, text};
+use crate::{Address, Channel, Event, Inbound, Provider, Refusal, Request, address, json, mail, providers, schemes, text};
 
 /// A request and the settings of the channel it comes to, none of it to be trusted.
 #[derive(Debug, Clone)]
@@ -120,6 +120,11 @@ fn blames_the_sender(provider: &dyn Provider, refusal: &Refusal) {
 /// PostgreSQL takes it, and a redelivery is recognised.
 fn storable(event: &Event) {
     assert!(!event.external_id.is_empty(), "two events without an id would be one");
+    // What an index of PostgreSQL can hold, with room to spare.
+    assert!(event.external_id.len() <= 1000, "an id of {} bytes", event.external_id.len());
+    if let Some(Address::Email(address) | Address::Phone(address) | Address::Other(address)) = &event.sender {
+        assert!(!address.is_empty() && address.len() <= 1000, "an address of {} bytes", address.len());
+    }
     let sender = event.sender.as_ref().map(|sender| serde_json::json!(sender));
     let all = serde_json::json!([event.raw_data, event.metadata, event.external_id, event.sender_name, sender]);
     // The writer escapes a NUL, and nothing else, in this way; a backslash of the text itself is doubled.

@@ -265,10 +265,32 @@ fn monsters_are_answered() {
         part.repeat(5000).into_bytes(),
         format!("--b\r\n{}\r\n\r\n\r\n--b--\r\n", "X: y\r\n".repeat(5000)).into_bytes(),
     ];
+    let long = "x".repeat(10_000);
+    let long = [
+        json!({"content": "x", "external_id": long, "from": long}),
+        json!({"content": "x", "from": format!("{long}@example.com")}),
+        json!({"content": "x", "from": format!("a@{}example.com", "x.".repeat(5000))}),
+        json!({"content": "x", "from": format!("+{}", "1".repeat(10_000))}),
+        json!({"content": "x", "from": "1".repeat(10_000)}),
+        json!({"MessageID": long, "From": format!("{long}@example.com"), "TextBody": "x"}),
+        json!({"MessageID": "m", "FromFull": {"Email": format!("{long}@example.com")}, "TextBody": "x"}),
+        json!({"object": "whatsapp_business_account", "entry": [{"changes": [{"field": "messages", "value": {"messages": [
+            {"id": long, "from": long, "type": long, long.as_str(): {}},
+            {"id": "m", "from_user_id": long, "type": "text"},
+            {"id": "m", "from": "1".repeat(10_000), "type": "text"},
+        ]}}]}]}),
+        json!({"update_id": 1, "message": {"chat": {"id": 1, "title": long}, "from": {"first_name": long}}}),
+        json!({"Message-Id": long, "from": format!("{long}@example.com"), "body-plain": "x"}),
+    ];
+    let forms = long.iter().map(|fields| {
+        let texts = fields.as_object().into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_str()?)));
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(texts).finish().into_bytes()
+    });
+    let monsters = || monsters.iter().cloned().chain(forms.clone()).chain(long.iter().map(|value| value.to_string().into_bytes()));
     for provider in providers::all() {
-        for body in &monsters {
+        for body in monsters() {
             for kind in ["application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "text/plain"] {
-                let mut anything = with_body(body, kind, &json!({"scheme": "none"}));
+                let mut anything = with_body(&body, kind, &json!({"scheme": "none"}));
                 hostile::knock(*provider, &anything);
                 anything.method = Method::GET;
                 anything.target = "?".repeat(1000) + "&hub.mode=subscribe&hub.challenge=%00%ff&hub.challenge&=";

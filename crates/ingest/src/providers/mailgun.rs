@@ -4,6 +4,7 @@ mod fields;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use super::sendgrid::is_spam_verdict;
 use crate::mail::Mail;
 use crate::provider::{Outcome, Sample, Setting, Verified};
 use crate::scheme::{Keys, Scheme};
@@ -46,10 +47,11 @@ fn remarks(mail: &mut Mail, fields: &Fields) {
             mail.metadata.insert(name.replace('-', "_"), value.into());
         }
     }
+    // A verdict that came with the mail is its author's; Mailgun's own has other names.
+    mail.headers.retain(|(name, _)| !is_spam_verdict(name));
     for (given, usual) in [("X-Mailgun-Sflag", "X-Spam-Status"), ("X-Mailgun-Sscore", "X-Spam-Score")] {
         let verdict = mail.header(given).map(str::to_owned).or_else(|| fields.text(given));
-        // Mailgun's own verdict stands above any that came with the mail.
-        mail.headers.splice(..0, verdict.map(|value| (usual.to_owned(), value)));
+        mail.headers.extend(verdict.map(|value| (usual.to_owned(), value)));
     }
 }
 

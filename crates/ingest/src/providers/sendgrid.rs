@@ -12,7 +12,7 @@ use crate::scheme::{Keys, Scheme};
 use crate::schemes::basic::{self, Basic};
 use crate::schemes::none::KEY_ALONE;
 use crate::schemes::sendgrid_ecdsa::SendgridEcdsa;
-use crate::{Channel, Inbound, Provider, Refusal, Request, draft, json};
+use crate::{Answer, Channel, Inbound, Provider, Refusal, Request, draft, json, providers};
 
 #[derive(Debug)]
 pub struct Sendgrid;
@@ -104,10 +104,16 @@ fn remarks(mail: &mut Mail, form: &Form) {
             mail.metadata.insert(name.to_owned(), value.into());
         }
     }
-    // SendGrid's own verdict stands above any that came with the mail.
+    // A verdict that came with the mail is its author's; SendGrid's own comes beside it.
+    mail.headers.retain(|(name, _)| !is_spam_verdict(name));
     if let Some(score) = form.text("spam_score").filter(|score| !score.trim().is_empty()) {
         mail.headers.insert(0, ("X-Spam-Score".to_owned(), score));
     }
+}
+
+/// Headers in which a filter says what it thinks of a mail.
+pub(super) fn is_spam_verdict(header: &str) -> bool {
+    ["x-spam-status", "x-spam-score"].iter().any(|name| header.eq_ignore_ascii_case(name))
 }
 
 impl Provider for Sendgrid {
@@ -172,6 +178,15 @@ impl Provider for Sendgrid {
         let id = draft::stored_id(&id.map_or_else(|| format!("sha256:{}", form.digest()), str::to_owned));
         mail.message_id.clone_from(&id);
         Ok(Inbound::Events { events: vec![draft::finished(mail.into_event(), &id)], remember: Vec::new() })
+    }
+
+    /// Credentials in a URL are sent by some only when they are asked for.
+    fn refuse(&self, refusal: &Refusal) -> Answer {
+        let answer = providers::refused(refusal);
+        match refusal {
+            Refusal::Unauthentic(_) => answer.with("www-authenticate", "Basic realm=\"gleaner\""),
+            _ => answer,
+        }
     }
 
     fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String> {

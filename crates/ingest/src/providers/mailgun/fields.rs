@@ -34,9 +34,11 @@ impl Fields {
         }
     }
 
-    /// Told under `event-data`: delivered, opened, bounced. `stored` too tells of a mail without bringing it.
+    /// Told under `event-data`: delivered, opened, bounced; once as a form with an `event`. A mail may have a header of that name,
+    /// which Mailgun repeats as a field, but a mail has a body.
     pub fn is_delivery_event(&self) -> bool {
-        matches!(self, Self::Json(body) if body["event-data"].is_object()) || self.text("event").is_some_and(|event| event != "stored")
+        let has_body = || ["body-plain", "body-html", "body-mime"].iter().any(|name| self.text(name).is_some());
+        matches!(self, Self::Json(body) if body["event-data"].is_object()) || (self.text("event").is_some() && !has_body())
     }
 
     /// The mail's headers: a list of pairs, in JSON inside of a form as well.
