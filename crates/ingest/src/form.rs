@@ -1,11 +1,14 @@
 //! Forms: URL-encoded and multipart fields of a body that is already in memory.
 
+use std::collections::HashMap;
+
 use encoding_rs::{Encoding, UTF_8};
 use futures_util::FutureExt;
 use futures_util::stream;
 use multer::bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use crate::mail::Enclosure;
 use crate::{Refusal, Request};
 
 /// More fields than any mail has headers and attachments.
@@ -125,7 +128,25 @@ impl Form {
     }
 }
 
+/// Which file of the form an inline picture's `cid:` means, by the field's name. Both mail providers write it the other way round.
+pub fn content_ids(text: Option<String>) -> HashMap<String, String> {
+    let by_id: HashMap<String, String> = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    by_id.into_iter().map(|(id, name)| (name, id.trim_matches(['<', '>']).to_owned())).collect()
+}
+
 impl Field {
+    /// The file in the field.
+    pub fn enclosure(&self, content_ids: &HashMap<String, String>) -> Enclosure {
+        let content_type = self.content_type.as_deref().unwrap_or("application/octet-stream");
+        Enclosure {
+            name: self.file_name.clone().unwrap_or_default(),
+            content_type: content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
+            content_id: content_ids.get(&self.name).cloned(),
+            length: self.bytes.len() as u64,
+            bytes: Some(self.bytes.clone()),
+        }
+    }
+
     /// The field as text: in the charset told elsewhere, else in the part's own, else in UTF-8; what does not fit is replaced.
     pub fn text(&self, charset: Option<&str>) -> String {
         let own = || self.content_type.as_deref().and_then(charset_parameter);

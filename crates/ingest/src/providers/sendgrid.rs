@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
 
-use crate::form::Form;
+use crate::form::{self, Field, Form};
 use crate::mail::{Enclosure, Mail};
 use crate::provider::{Sample, Setting, Verified};
 use crate::scheme::{Keys, Scheme};
@@ -67,24 +67,22 @@ fn described(form: &Form) -> Mail {
         mail.headers = parsed.headers;
         mail.rfc_message_id = parsed.rfc_message_id;
     }
-    let ids: Value = serde_json::from_str(&text("content-ids")).unwrap_or_default();
     let info: Value = serde_json::from_str(&text("attachment-info")).unwrap_or_default();
-    mail.enclosures = form.files().map(|file| enclosure(file, &ids, &info)).collect();
+    let content_ids = form::content_ids(form.text("content-ids"));
+    mail.enclosures = form.files().map(|file| enclosure(file, &content_ids, &info[file.name.as_str()])).collect();
     mail
 }
 
-fn enclosure(file: &crate::form::Field, ids: &Value, info: &Value) -> Enclosure {
-    let said = &info[file.name.as_str()];
-    let by_id = ids.as_object().and_then(|ids| ids.iter().find(|(_, name)| **name == *file.name)).map(|(id, _)| id.clone());
-    let content_type = file.content_type.as_deref().or(said["type"].as_str()).unwrap_or("application/octet-stream");
-    Enclosure {
-        // The name in the part is what some programs make of it; the one in the list is the mail's.
-        name: said["filename"].as_str().or(file.file_name.as_deref()).unwrap_or_default().to_owned(),
-        content_type: content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
-        content_id: by_id.or_else(|| said["content-id"].as_str().map(str::to_owned)),
-        length: file.bytes.len() as u64,
-        bytes: Some(file.bytes.clone()),
+/// A file, with what the list of files says of it: the name in the part is what some program made of the mail's own.
+fn enclosure(file: &Field, content_ids: &HashMap<String, String>, said: &Value) -> Enclosure {
+    let mut enclosure = file.enclosure(content_ids);
+    if let Some(name) = said["filename"].as_str() {
+        name.clone_into(&mut enclosure.name);
     }
+    if enclosure.content_id.is_none() {
+        enclosure.content_id = said["content-id"].as_str().map(str::to_owned);
+    }
+    enclosure
 }
 
 /// What SendGrid itself says of the mail.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::form::Form;
+use crate::form::{self, Form};
 use crate::mail::Enclosure;
 use crate::{Refusal, Request, draft, json};
 
@@ -54,7 +54,10 @@ impl Fields {
     /// Files in the form, or a list of files that stay at Mailgun (a route that stores).
     pub fn enclosures(&self) -> Vec<Enclosure> {
         let listed = match self {
-            Self::Form(form) if form.files().next().is_some() => return form.files().map(|file| self.file(file)).collect(),
+            Self::Form(form) if form.files().next().is_some() => {
+                let content_ids = form::content_ids(form.text("content-id-map"));
+                return form.files().map(|file| file.enclosure(&content_ids)).collect();
+            }
             Self::Json(body) if body["attachments"].is_array() => body["attachments"].clone(),
             _ => self.text("attachments").and_then(|text| json::read(text.as_bytes()).ok()).unwrap_or_default(),
         };
@@ -65,19 +68,6 @@ impl Fields {
             ..Enclosure::default()
         };
         listed.as_array().into_iter().flatten().map(enclosure).collect()
-    }
-
-    fn file(&self, file: &crate::form::Field) -> Enclosure {
-        let ids: Value = self.text("content-id-map").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        let id = ids.as_object().and_then(|ids| ids.iter().find(|(_, name)| **name == *file.name)).map(|(id, _)| id);
-        let content_type = file.content_type.as_deref().unwrap_or("application/octet-stream");
-        Enclosure {
-            name: file.file_name.clone().unwrap_or_default(),
-            content_type: content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase(),
-            content_id: id.map(|id| id.trim_matches(['<', '>']).to_owned()),
-            length: file.bytes.len() as u64,
-            bytes: Some(file.bytes.clone()),
-        }
     }
 
     /// Tells this mail from others without an id, whatever token came with it.
