@@ -63,6 +63,8 @@ impl Mail {
     }
 
     pub fn into_event(mut self) -> Event {
+        // The n-th file kept is the n-th listed; those without bytes are listed after them.
+        self.enclosures.sort_by_key(|enclosure| enclosure.bytes.is_none());
         let author = mailboxes(&self.from).into_iter().next();
         let sender = email::normalise(&self.from);
         let written = sender.clone().or_else(|| author.as_ref().map(|author| author.address.to_lowercase()));
@@ -190,7 +192,7 @@ mod tests {
         let file =
             Enclosure { name: "a\0.txt".into(), content_type: "text/plain".into(), bytes: Some(b"four".to_vec()), ..Enclosure::default() };
         let missing = Enclosure { name: "b".into(), length: 9, content_id: Some("cid".into()), ..Enclosure::default() };
-        let event = Mail { enclosures: vec![file, missing], ..mail() }.into_event();
+        let event = Mail { enclosures: vec![missing, file], ..mail() }.into_event();
         assert_eq!(event.metadata["attachments_count"], 2);
         let expected = json!([{"name": "a.txt", "content_type": "text/plain", "length": 4},
                               {"name": "b", "content_type": "", "length": 9, "content_id": "cid"}]);

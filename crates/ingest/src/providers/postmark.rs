@@ -137,3 +137,52 @@ fn whole(value: &Value) -> Option<usize> {
         other => other.as_u64().and_then(|number| usize::try_from(number).ok()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refusal::Why;
+
+    #[test]
+    fn large_mail_fits_and_the_limit_can_be_raised() {
+        let limit = |settings| Postmark.body_limit(&channel(settings)) / MEGABYTE;
+        assert_eq!(limit(json!({})), 64);
+        assert_eq!(limit(json!({"body_limit_mb": "100"})), 100);
+        assert_eq!(limit(json!({"body_limit_mb": 100})), 100);
+        assert_eq!(limit(json!({"body_limit_mb": 1})), 64, "never below what Postmark sends");
+        assert_eq!(limit(json!({"body_limit_mb": 1_000_000})), 256);
+    }
+
+    #[test]
+    fn a_refusal_says_how_to_do_better() {
+        let answer = Postmark.refuse(&Why::Unsigned.into());
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        assert!(answer.headers.iter().any(|(name, value)| *name == "www-authenticate" && value.starts_with("Basic")));
+        assert_eq!(Postmark.refuse(&Refusal::Unusable(String::new())).status, StatusCode::FORBIDDEN);
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_told_with_what_to_write() {
+        let wrong = |settings| crate::providers::check(&Postmark, &channel(settings));
+        assert_eq!(wrong(json!({})), [""; 0]);
+        let fine = json!({"basic_auth": {"username": "u", "password": "p"}, "ip_mode": "enforce", "ip_allow": "10.0.0.0/8 ::1", "body_limit_mb": 64});
+        assert_eq!(wrong(fine), [""; 0]);
+        let each = json!({"basic_auth": {"username": "a:b"}, "ip_mode": "on", "ip_allow": ["10.0.0.0/33", 7], "body_limit_mb": "much"});
+        let told = wrong(each).join("; ");
+        for part in ["no password", "colon", "enforce, monitor or off", "10.0.0.0/33", "64 to 256"] {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+    }
+
+    fn channel(settings: Value) -> Channel {
+        Channel {
+            id: Uuid::nil(),
+            name: String::new(),
+            provider_code: "postmark".into(),
+            is_active: true,
+            sales_id: None,
+            auto_create_contacts: false,
+            settings: settings.as_object().cloned().unwrap_or_default().into(),
+        }
+    }
+}

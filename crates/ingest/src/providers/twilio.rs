@@ -154,3 +154,65 @@ fn verify_account(channel: &Channel, fields: &Fields) -> Result<(), Why> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Stored;
+
+    #[test]
+    fn twilio_hears_twiml_and_we_name_the_activity_beside_it() {
+        let id = Uuid::from_u128(7);
+        let answer = Twilio.acknowledge(&Outcome { stored: &[Stored { id, fresh: false }] });
+        assert_eq!((answer.status, answer.content_type, answer.body.as_str()), (StatusCode::OK, "text/xml", DO_NOTHING));
+        assert_eq!(answer.headers, [("x-activity-id", id.to_string())]);
+        assert_eq!(Twilio.acknowledge(&Outcome { stored: &[] }).headers, []);
+    }
+
+    #[test]
+    fn a_header_sent_twice_proves_nothing() {
+        let channel = channel(json!({"auth_token": "t0ken"}));
+        let target = "/x?key=k";
+        let mut sample = Twilio.sample(&channel, "https://h/x?key=k#rc=3&rp=all", 0).expect("a sample");
+        let verify = |headers: &HeaderMap| {
+            let request = Request {
+                method: &Method::POST,
+                target,
+                headers,
+                body: &sample.body,
+                client: None,
+                now: std::time::SystemTime::UNIX_EPOCH,
+                public_base: "https://h",
+            };
+            Twilio.verify(&channel, &request)
+        };
+        assert_eq!(verify(&sample.headers), Ok(Verified::default()));
+        let signature = sample.headers["x-twilio-signature"].clone();
+        sample.headers.append("x-twilio-signature", signature);
+        assert_eq!(verify(&sample.headers), Err(Why::Unsigned.into()));
+        sample.headers.remove("x-twilio-signature");
+        assert_eq!(verify(&sample.headers), Err(Why::Unsigned.into()));
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_told_with_what_to_write() {
+        let wrong = |settings| crate::providers::check(&Twilio, &channel(settings));
+        assert_eq!(wrong(json!({"auth_token": "t", "auth_token_previous": "o", "account_sid": "AC1"})), [""; 0]);
+        assert_eq!(wrong(json!({"public_url": "hooks.acme.example", "auth_tokn": "t"})).len(), 3);
+        assert!(wrong(json!({"auth_token": "SK00000000000000000000000000000000"}))[0].contains("Auth Token"));
+    }
+
+    fn channel(settings: serde_json::Value) -> Channel {
+        Channel {
+            id: Uuid::nil(),
+            name: String::new(),
+            provider_code: "twilio".into(),
+            is_active: true,
+            sales_id: None,
+            auto_create_contacts: false,
+            settings: settings.as_object().cloned().unwrap_or_default().into(),
+        }
+    }
+}

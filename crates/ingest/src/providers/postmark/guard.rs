@@ -99,7 +99,7 @@ fn networks(channel: &Channel) -> Vec<IpNet> {
 /// The entries of `ip_allow`, which is a list or a text of them.
 fn entries(channel: &Channel) -> impl Iterator<Item = &str> {
     let listed = match channel.settings.get("ip_allow") {
-        Some(Value::Array(values)) => values.iter().map(|value| value.as_str().unwrap_or("something that is no text")).collect(),
+        Some(Value::Array(values)) => values.iter().map(|value| value.as_str().unwrap_or("?")).collect(),
         Some(Value::String(text)) => vec![text.as_str()],
         _ => Vec::new(),
     };
