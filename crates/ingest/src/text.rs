@@ -5,7 +5,10 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::{Address, Event};
+use crate::{Address, Event, draft};
+
+/// Longer than any address that reaches somebody: 320 bytes of mail, 128 of a WhatsApp id.
+const LONGEST_ADDRESS: usize = 512;
 
 /// Drops NUL.
 pub fn clean_text(text: &mut String) {
@@ -44,11 +47,12 @@ impl Event {
     pub fn cleaned(mut self) -> Self {
         clean_map(&mut self.raw_data);
         clean_map(&mut self.metadata);
-        clean_text(&mut self.external_id);
-        match &mut self.sender {
-            Some(Address::Email(text) | Address::Phone(text) | Address::Other(text)) => clean_text(text),
-            None => {}
-        }
+        // Both are indexed, and an index has no room for a novel. A long id is as good as its digest; a long address is nobody's.
+        self.external_id = draft::stored_id(&self.external_id);
+        self.sender = self.sender.filter(|sender| {
+            let (Address::Email(text) | Address::Phone(text) | Address::Other(text)) = sender;
+            !text.is_empty() && text.len() <= LONGEST_ADDRESS && !text.contains('\0')
+        });
         self.sender_name.iter_mut().for_each(clean_text);
         for attachment in &mut self.attachments {
             clean_text(&mut attachment.name);
