@@ -1,1 +1,4 @@
 //! The server: HTTP in front of the engine.
+
+pub mod access;
+pub mod channels;

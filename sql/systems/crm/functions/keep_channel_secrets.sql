@@ -19,6 +19,8 @@ begin
     if tg_op = 'INSERT' then
         if new.sealed_key is null then
             new.key_hash := case when new.ingestion_key not like 'ik\_…%' then sha256(convert_to(new.ingestion_key, 'UTF8')) end;
+            new.previous_key_hash := null;
+            new.previous_key_expires := null;
             new.sealed_config := null;
             new.secrets_expire := '{}';
             new.sealed := false;
@@ -31,6 +33,8 @@ begin
         return new;
     end if;
     new.version := old.version + 1;
+    new.previous_key_hash := old.previous_key_hash;
+    new.previous_key_expires := old.previous_key_expires;
     new.sealed_config := old.sealed_config;
     new.secrets_expire := old.secrets_expire;
     new.sealed := old.sealed and new.config = old.config and new.provider_code = old.provider_code;

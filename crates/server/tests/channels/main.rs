@@ -1,0 +1,7 @@
+//! Channels: what is stored of them, who may see it, and how their secrets change.
+
+mod acts;
+mod masks;
+mod rotation;
+mod sealing;
+mod world;
