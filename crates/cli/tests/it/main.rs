@@ -1,6 +1,7 @@
 //! The `gleaner` command as people and scripts meet it: the real binary, on a real PostgreSQL.
 
 mod attaching;
+mod channels;
 mod enqueueing;
 mod help;
 mod lifecycle;

@@ -18,7 +18,7 @@ use crate::words::shell_word;
 Examples:
   gleaner channels add 'US support' --provider twilio --set auth_token=@token.txt --set account_sid=AC… --owner ada@example.com
   gleaner channels add Mail --provider postmark --set basic_auth.username=gleaner --set-env basic_auth.password=MAIL_PASSWORD
-  pass show github/hook | gleaner channels add GitHub --provider generic --set scheme=github --set secret=-
+  pass show github/hook | gleaner channels add GitHub --provider generic --set scheme=hub-sha256 --set secret=-
   gleaner channels add Forms --provider generic --set scheme=none -o json | jq -r .webhook_url")]
 pub struct Args {
     /// What people call it

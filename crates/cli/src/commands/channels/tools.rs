@@ -23,7 +23,7 @@ pub enum Format {
 #[derive(Debug, clap::Args)]
 pub struct Form {
     /// In which form; `json` is the same as --json
-    #[arg(short, long = "output", value_enum, default_value_t = Format::Text)]
+    #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Text)]
     form: Format,
 }
 
