@@ -4,6 +4,7 @@ mod attaching;
 mod channels;
 mod enqueueing;
 mod help;
+mod keys;
 mod lifecycle;
 mod listing;
 mod migrating;
