@@ -1,0 +1,54 @@
+//! Feeds that break, subscribers that do not keep up, frames that make no sense.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::client::{service, stage};
+
+#[tokio::test]
+async fn after_a_gap_in_the_feed_subscribers_are_told_and_can_join_again() -> Result<()> {
+    let stage = stage().await?;
+    let bindings = json!([{"event": "INSERT", "schema": "public", "table": "activities"}]);
+    let mut socket = stage.connect(&service()).await?;
+    socket.follow("feed", bindings.clone()).await?;
+    stage.run("select pg_terminate_backend(pid) from pg_stat_replication where application_name = 'gleaner change feed' and pid in (select active_pid from pg_replication_slots where database = current_database())").await?;
+    socket.expect("phx_error").await?;
+    socket.follow("feed", bindings).await?;
+    stage.run("insert into activities (type) values ('sms')").await?;
+    assert_eq!(socket.change().await?["type"], "INSERT");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_subscriber_that_does_not_read_is_cut_off_and_costs_nobody_else() -> Result<()> {
+    let stage = stage().await?;
+    let bindings = json!([{"event": "INSERT", "schema": "public", "table": "activities"}]);
+    let mut slow = stage.connect(&service()).await?;
+    slow.follow("feed", bindings.clone()).await?;
+    let mut quick = stage.connect(&service()).await?;
+    quick.follow("feed", bindings).await?;
+    // More than the network and the queue of a socket hold together.
+    for _ in 0..40 {
+        stage.run("insert into activities (type, raw_data) select 'sms', jsonb_build_object('content', repeat('x', 20000)) from generate_series(1, 100)").await?;
+        for _ in 0..100 {
+            quick.change().await?;
+        }
+    }
+    assert!(slow.is_closed().await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn frames_that_make_no_sense_are_ignored() -> Result<()> {
+    let stage = stage().await?;
+    let mut socket = stage.connect(&service()).await?;
+    for garbage in [vec![], vec![3], vec![255; 40], b"[1,2]".to_vec()] {
+        socket.send_binary(garbage).await?;
+    }
+    socket.send("realtime:", "phx_join", json!({})).await?;
+    assert_eq!(socket.expect("phx_reply").await?.payload["status"], "error");
+    socket.send("realtime:x", "phx_join", json!({"config": {"postgres_changes": ["what", 7, null]}})).await?;
+    assert_eq!(socket.expect("phx_reply").await?.payload["status"], "ok");
+    socket.expect("system").await?;
+    socket.expect_nothing().await
+}
