@@ -137,7 +137,7 @@ async fn changes_of_many_writers_come_in_commit_order_and_none_is_missing() -> R
     let mut socket = stage.connect(&service()).await?;
     socket.follow("steps", json!([{"event": "UPDATE", "schema": "public", "table": "steps"}])).await?;
     let writers = (1..=8).map(|id| {
-        let url = stage.database.url.clone();
+        let url = stage.url.clone();
         tokio::spawn(async move {
             let client = gleaner::connect(&url).await?;
             for _ in 0..100 {

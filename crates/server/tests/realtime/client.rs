@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use futures_util::{SinkExt as _, StreamExt as _};
-use gleaner::Pool;
 use gleaner_postgres::testing::{self, TestDatabase};
 use gleaner_server::access::{Caller, Role};
 use gleaner_server::realtime::{self, Realtime};
@@ -19,11 +18,12 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Stage {
-    pub database: TestDatabase,
+    pub url: String,
     pub client: Client,
-    pub pool: Pool,
     pub address: String,
     pub realtime: Realtime,
+    // Last, so that it outlives everything connected to it.
+    _database: Option<TestDatabase>,
 }
 
 /// Tokens of the tests are the claims themselves; how real ones are read is tested where they are made.
@@ -36,14 +36,20 @@ fn verify(token: &str) -> Result<Caller, String> {
 pub async fn stage() -> Result<Stage> {
     let database =
         testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
-    let client = gleaner::connect(&database.url).await?;
-    let pool = gleaner::pool(&database.url, 8)?;
-    let realtime = Realtime::start(&database.url, pool.clone(), Arc::new(verify));
+    let mut stage = stage_on(&database.url).await?;
+    stage._database = Some(database);
+    Ok(stage)
+}
+
+/// On a database that is migrated already.
+pub async fn stage_on(url: &str) -> Result<Stage> {
+    let client = gleaner::connect(url).await?;
+    let realtime = Realtime::start(url, gleaner::pool(url, 8)?, Arc::new(verify));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
     let app = axum::Router::new().nest("/realtime/v1", realtime::routes(realtime.clone()));
     tokio::spawn(async move { axum::serve(listener, app).await });
-    Ok(Stage { database, client, pool, address, realtime })
+    Ok(Stage { url: url.to_owned(), client, address, realtime, _database: None })
 }
 
 impl Stage {

@@ -1,9 +1,10 @@
 //! Feeds that break, subscribers that do not keep up, frames that make no sense.
 
 use anyhow::Result;
+use gleaner_postgres::testing::PrivateServer;
 use serde_json::json;
 
-use crate::client::{service, stage};
+use crate::client::{service, stage, stage_on};
 
 #[tokio::test]
 async fn after_a_gap_in_the_feed_subscribers_are_told_and_can_join_again() -> Result<()> {
@@ -51,4 +52,40 @@ async fn frames_that_make_no_sense_are_ignored() -> Result<()> {
     assert_eq!(socket.expect("phx_reply").await?.payload["status"], "ok");
     socket.expect("system").await?;
     socket.expect_nothing().await
+}
+
+/// The log shows a commit before snapshots do. Waiting for a standby that never comes holds that moment open for as long as the
+/// test likes.
+#[tokio::test]
+async fn a_change_in_the_log_before_it_is_visible_waits_and_is_not_lost() -> Result<()> {
+    let server = PrivateServer::start(true).await?;
+    gleaner::migrate::migrate(server.url(), &|_| {}).await?;
+    let stage = stage_on(server.url()).await?;
+    let mut socket = stage.connect(&service()).await?;
+    socket.follow("feed", json!([{"event": "INSERT", "schema": "public", "table": "activities"}])).await?;
+    stage.run("alter system set synchronous_standby_names = 'nobody'").await?;
+    stage.run("select pg_reload_conf()").await?;
+    let writer = gleaner::connect(server.url()).await?;
+    let write = tokio::spawn(async move {
+        writer.batch_execute("set synchronous_commit = on").await?;
+        writer.batch_execute("insert into activities (type) values ('sms')").await
+    });
+    let waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
+    while stage.client.query_one(waits, &[]).await?.get::<_, i64>(0) == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // The feed has it: its own position is at the end of the log.
+    let behind =
+        "select count(*) from pg_stat_replication where application_name = 'gleaner change feed' and sent_lsn < pg_current_wal_flush_lsn()";
+    while stage.client.query_one(behind, &[]).await?.get::<_, i64>(0) > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    socket.expect_nothing().await?;
+    stage.run("alter system reset synchronous_standby_names").await?;
+    stage.run("select pg_reload_conf()").await?;
+    write.await??;
+    assert_eq!(socket.change().await?["record"]["type"], "sms");
+    drop(stage);
+    server.stop().await?;
+    Ok(())
 }
