@@ -1,1 +1,5 @@
 //! The server: HTTP in front of the engine.
+
+pub mod access;
+pub mod api;
+pub mod channels;
