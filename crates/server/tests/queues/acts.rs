@@ -34,8 +34,10 @@ async fn a_stale_lease_is_refused_with_409_and_a_missing_row_with_410() -> Resul
     stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}, {"payload": 2}]})).await?;
     let (key, lease) = claimed(&stage, "a").await?;
     stage.ask("jobs/release", json!({"key": key, "lease": lease})).await?;
+    // Somebody else has it now.
+    let others = stage.ask("jobs/claim", json!({"agent": "b", "limit": 2})).await?;
     let service = stage.service();
-    for act in ["complete", "progress", "start"] {
+    for act in ["complete", "progress", "start", "release"] {
         let (status, answer) = stage.post(&service, &format!("jobs/{act}"), json!({"key": key, "lease": lease})).await?;
         assert_eq!((status, &answer["outcome"]), (409, &json!("lost")), "{act}");
     }
@@ -46,8 +48,8 @@ async fn a_stale_lease_is_refused_with_409_and_a_missing_row_with_410() -> Resul
     let (status, answer) = stage.post(&service, "jobs/complete", json!({"key": 999_999, "lease": 1})).await?;
     assert_eq!((status, &answer["outcome"]), (410, &json!("gone")));
 
-    let (good, its_lease) = claimed(&stage, "b").await?;
-    let batch = json!({"items": [{"key": good, "lease": its_lease}, {"key": "999999", "lease": 1}]});
+    let good = &others["items"][0];
+    let batch = json!({"items": [{"key": good["key"], "lease": good["lease"]}, {"key": "999999", "lease": 1}]});
     let (status, answer) = stage.post(&service, "jobs/complete", batch).await?;
     let mut outcomes: Vec<_> = answer["items"].as_array().into_iter().flatten().map(|one| one["outcome"].clone()).collect();
     outcomes.sort_by_key(ToString::to_string);

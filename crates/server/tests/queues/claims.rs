@@ -75,7 +75,10 @@ async fn a_waiting_claim_gets_a_row_when_it_comes_due_and_an_empty_answer_when_n
     let answer = stage.ask("jobs/claim", json!({"agent": "a", "wait_seconds": 0.2})).await?;
     assert_eq!(answer["items"], json!([]));
     assert!(answer["next_due_seconds"].as_f64().is_some_and(|wait| wait > 1e9), "{answer}");
-    stage.client.batch_execute("insert into gleaner.jobs (kind, payload, due_at) values ('soon', '2', clock_timestamp() + interval '1 second')").await?;
+    stage
+        .client
+        .batch_execute("insert into gleaner.jobs (kind, payload, due_at) values ('soon', '2', clock_timestamp() + interval '1 second')")
+        .await?;
     let answer = stage.ask("jobs/claim", json!({"agent": "a", "kinds": ["soon"], "wait_seconds": 4})).await?;
     assert_eq!(answer["items"][0]["payload"], 2);
     Ok(())
