@@ -3,7 +3,7 @@
 //! A notification inside the enqueue would cost writers their shared commits. One connection rings instead, at once for the
 //! first and then at most every 25 ms. A lost bell costs time, never work: whoever listens also polls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
 use std::time::Duration;
 
@@ -61,21 +61,63 @@ impl Bell {
 /// Hears bells for one queue, on a connection of its own.
 #[derive(Debug)]
 pub struct Listener {
-    rings: watch::Receiver<u64>,
-    connected: watch::Receiver<bool>,
-    task: tokio::task::JoinHandle<()>,
+    queue: String,
+    ears: Ears,
+    heard: u64,
 }
 
 impl Listener {
     /// Listens for `queue`; reconnects by itself, and counts each connection as a ring: what happened in between is unknown.
     pub fn new(url: &str, queue: &str) -> Self {
-        let (rung, rings) = watch::channel(0);
+        Self { queue: queue.to_owned(), ears: Ears::new(url), heard: 0 }
+    }
+
+    /// Whether bells can be heard now.
+    pub fn is_connected(&self) -> bool {
+        self.ears.is_connected()
+    }
+
+    /// Forgets rings so far. Call it before looking, or a row that arrives in between goes unnoticed until the poll.
+    pub fn mark(&mut self) {
+        self.heard = self.ears.rings(&self.queue);
+    }
+
+    /// Waits for a ring since [`Self::mark`].
+    pub async fn rung(&mut self) {
+        self.heard = self.ears.rung(&self.queue, self.heard).await;
+    }
+}
+
+/// Hears bells for every queue, on one connection.
+#[derive(Debug)]
+pub struct Ears {
+    rings: watch::Sender<Rings>,
+    connected: watch::Receiver<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+/// How often each queue's bell was heard; a new connection counts as a ring of all.
+#[derive(Debug, Default)]
+struct Rings {
+    all: u64,
+    by_queue: HashMap<String, u64>,
+}
+
+impl Rings {
+    fn of(&self, queue: &str) -> u64 {
+        self.all + self.by_queue.get(queue).copied().unwrap_or(0)
+    }
+}
+
+impl Ears {
+    pub fn new(url: &str) -> Self {
+        let rings = watch::Sender::new(Rings::default());
         let (up, connected) = watch::channel(false);
-        let (url, queue) = (url.to_owned(), queue.to_owned());
+        let (url, rung) = (url.to_owned(), rings.clone());
         let task = tokio::spawn(async move {
             let mut wait = Duration::from_millis(200);
             loop {
-                if let Err(error) = listen(&url, &queue, &rung, &up).await {
+                if let Err(error) = listen(&url, &rung, &up).await {
                     tracing::debug!(%error, "cannot listen; polling meanwhile");
                 }
                 // It worked until just now: the next try is not one of a row of failures.
@@ -94,26 +136,35 @@ impl Listener {
         *self.connected.borrow()
     }
 
-    /// Forgets rings so far. Call it before looking, or a row that arrives in between goes unnoticed until the poll.
-    pub fn mark(&mut self) {
-        self.rings.mark_unchanged();
+    /// How often the bell of `queue` was heard so far. Read it before looking for work.
+    pub fn rings(&self, queue: &str) -> u64 {
+        self.rings.borrow().of(queue)
     }
 
-    /// Waits for a ring since [`Self::mark`].
-    pub async fn rung(&mut self) {
-        if self.rings.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+    /// Waits until it was heard more often than `heard`; how often that is.
+    pub async fn rung(&self, queue: &str, heard: u64) -> u64 {
+        let mut rings = self.rings.subscribe();
+        // The sender lives as long as we do.
+        rings.wait_for(|rings| rings.of(queue) > heard).await.map_or(heard, |rings| rings.of(queue))
+    }
+
+    /// Counts a ring that came another way: an act of this process, a change seen in the log.
+    pub fn hear(&self, queue: &str) {
+        heard(&self.rings, queue);
     }
 }
 
-impl Drop for Listener {
+fn heard(rings: &watch::Sender<Rings>, queue: &str) {
+    rings.send_modify(|rings| *rings.by_queue.entry(queue.to_owned()).or_default() += 1);
+}
+
+impl Drop for Ears {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn listen(url: &str, queue: &str, rung: &watch::Sender<u64>, up: &watch::Sender<bool>) -> Result<()> {
+async fn listen(url: &str, rings: &watch::Sender<Rings>, up: &watch::Sender<bool>) -> Result<()> {
     let config = connect::parse(url)?;
     // The driver hands notifications to whoever polls the connection, so this task drives it.
     macro_rules! run {
@@ -127,12 +178,10 @@ async fn listen(url: &str, queue: &str, rung: &watch::Sender<u64>, up: &watch::S
                         result.map_err(Error::doing("listen"))?;
                         ready = true;
                         up.send_replace(true);
-                        rung.send_modify(|n| *n += 1);
+                        rings.send_modify(|rings| rings.all += 1);
                     }
                     message = poll_fn(|cx| connection.poll_message(cx)) => match message {
-                        Some(Ok(AsyncMessage::Notification(n))) if n.channel() == CHANNEL && n.payload() == queue => {
-                            rung.send_modify(|n| *n += 1);
-                        }
+                        Some(Ok(AsyncMessage::Notification(n))) if n.channel() == CHANNEL => heard(rings, n.payload()),
                         Some(Ok(_)) => {}
                         Some(Err(e)) => return Err(Error::doing("listen")(e)),
                         None => return Ok(()),

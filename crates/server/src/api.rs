@@ -7,6 +7,8 @@ mod channels;
 mod failure;
 mod providers;
 
+pub(crate) use body::Body;
+
 use axum::Router;
 use axum::extract::FromRef;
 use axum::routing::{get, post};

@@ -3,3 +3,5 @@
 pub mod access;
 pub mod api;
 pub mod channels;
+pub mod queues;
+pub mod realtime;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{CopyInSink, GenericClient, Row, Transaction};
+use uuid::Uuid;
 
 use super::copy::copy_line;
 use super::words::{Answer, Claim, Claimed, Enqueued, Failure, Item, OnDuplicate, Outcome};
@@ -154,16 +155,27 @@ impl Acts {
 
     /// Takes up to `limit` rows: own, then global, then stale.
     pub async fn claim(&self, client: &impl GenericClient, claim: &Claim) -> Result<Claimed> {
+        Ok(self.claim_many(client, std::slice::from_ref(claim)).await?.pop().unwrap_or_default())
+    }
+
+    /// Several claims in one statement, in their order. All want what the first wants (owner, kinds, hold, whether the work
+    /// begins at once); each has its own agent, limit and request id.
+    pub async fn claim_many(&self, client: &impl GenericClient, claims: &[Claim]) -> Result<Vec<Claimed>> {
+        let Some(claim) = claims.first() else { return Ok(Vec::new()) };
+        let agents: Vec<&str> = claims.iter().map(|claim| claim.agent.as_str()).collect();
+        let limits: Vec<i32> = claims.iter().map(|claim| claim.limit).collect();
+        let requests: Vec<Option<Uuid>> = claims.iter().map(|claim| claim.request).collect();
         let hold = claim.hold.map(|h| h.as_secs_f64());
         let mut params: Vec<Param<'_>> = vec![
-            (&claim.agent, Type::TEXT),
-            (&claim.limit, Type::INT4),
-            (&claim.request, Type::UUID),
+            (&agents, Type::TEXT_ARRAY),
+            (&limits, Type::INT4_ARRAY),
+            (&requests, Type::UUID_ARRAY),
             (&claim.started, Type::BOOL),
             (&hold, Type::FLOAT8),
         ];
-        let mut arguments =
-            String::from("p_agent => $1, p_limit => $2, p_request => $3, p_started => $4, p_hold => $5 * interval '1 second'");
+        let mut arguments = String::from(
+            "p_agent => a.agent, p_limit => a.most, p_request => a.request, p_started => $4, p_hold => $5 * interval '1 second'",
+        );
         let mut filter = Vec::new();
         if let Some((_, data_type)) = &self.owner {
             params.push((&claim.owner, Type::TEXT));
@@ -191,12 +203,15 @@ impl Acts {
         let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, json)| as_json(c, *json));
         // One statement for both: what was claimed, in order, or how long until there is something to claim.
         let sql = format!(
-            "with claimed as materialized (select * from gleaner.claim_{name}({tenant}{arguments}))
+            "with claimed as materialized (
+                 select c.*, a.gleaner_place
+                 from unnest($1, $2, $3) with ordinality as a (agent, most, request, gleaner_place)
+                 cross join lateral gleaner.claim_{name}({tenant}{arguments}) as c)
              select c.{key}::text, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial},
-                    date_part('epoch', c.{due} - clock_timestamp()), date_part('epoch', c.{deadline} - clock_timestamp()), null::float8
+                    date_part('epoch', c.{due} - clock_timestamp()), date_part('epoch', c.{deadline} - clock_timestamp()), null::float8, c.gleaner_place
              from claimed as c
              union all
-             select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8
+             select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8, null
              where not exists (select from claimed)",
             name = self.name,
             key = self.key,
@@ -209,13 +224,15 @@ impl Acts {
         );
         let rows = self.query(client, "claim", &sql, &params).await?;
         let seconds = |s: Option<f64>| Duration::try_from_secs_f64(s.unwrap_or(0.0).max(0.0)).unwrap_or(Duration::MAX);
-        let mut claimed = Claimed::default();
+        let mut all = vec![Claimed::default(); claims.len()];
         for row in &rows {
             let Some(key) = row.get::<_, Option<String>>(0) else {
-                claimed.next_due_in = row.get::<_, Option<f64>>(9).map(|s| seconds(Some(s)));
+                let next = row.get::<_, Option<f64>>(9).map(|s| seconds(Some(s)));
+                all.iter_mut().for_each(|claimed| claimed.next_due_in = next);
                 continue;
             };
-            claimed.items.push(Item {
+            let place = row.get::<_, i64>(10) as usize - 1;
+            all[place].items.push(Item {
                 key,
                 lease: row.get(1),
                 kind: row.get(2),
@@ -227,7 +244,7 @@ impl Acts {
                 deadline_in: seconds(row.get(8)),
             });
         }
-        Ok(claimed)
+        Ok(all)
     }
 
     /// Which of these are certainly no longer held: cancelled, finished or taken by somebody else. One plain look, no lock and no

@@ -28,6 +28,11 @@ impl Refused {
         self
     }
 
+    /// What was asked for makes no sense.
+    pub fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "22023", message)
+    }
+
     /// The token is malformed or not ours.
     pub fn token(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "PGRST301", message)

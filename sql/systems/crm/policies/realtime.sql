@@ -1,5 +1,5 @@
 -- Where Supabase's realtime publication exists, changes of public.activities are pushed to subscribers, each row to those
--- who may read it. Our own server reads the log by itself and needs no publication of this name.
+-- who may read it; by our own server as by Supabase's. Without the right to publish, agents find their work by polling.
 do $realtime$
 begin
     if exists (select from pg_catalog.pg_publication where pubname = 'supabase_realtime' and not puballtables)

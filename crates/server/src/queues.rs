@@ -1,0 +1,115 @@
+//! `/v1/queues`: the engine's acts over HTTP, with leases, batches and claims that wait.
+//!
+//! - [`claim`]: claims that wait; [`gate`]: which need not ask the database; [`combine`]: which can ask together.
+//! - [`acts`]: everything else; [`failure`]: what went wrong, as an answer.
+
+mod acts;
+mod claim;
+mod combine;
+mod failure;
+mod gate;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::FromRef;
+use axum::routing::{get, post};
+use gleaner::bell::{Bell, Ears};
+use gleaner::{Acts, Error, Pool};
+
+use crate::access::Access;
+use combine::Combiner;
+use gate::Gate;
+
+/// How long what a queue looks like is remembered: `gleaner attach` may have changed it.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
+
+/// The queues of one database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Queues {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pool: Pool,
+    access: Access,
+    bell: Bell,
+    ears: Ears,
+    gate: Gate,
+    combiner: Combiner,
+    known: Mutex<HashMap<String, (Instant, Arc<Acts>)>>,
+}
+
+impl FromRef<Queues> for Access {
+    fn from_ref(queues: &Queues) -> Self {
+        queues.shared.access.clone()
+    }
+}
+
+impl Queues {
+    pub fn new(url: &str, pool: Pool, access: Access) -> Self {
+        let shared = Shared {
+            bell: Bell::new(pool.clone()),
+            ears: Ears::new(url),
+            gate: Gate::default(),
+            combiner: Combiner::new(pool.clone()),
+            known: Mutex::default(),
+            pool,
+            access,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// There may be new work in `queue`: an act of this server, or a change seen in the log.
+    pub fn hear(&self, queue: &str) {
+        self.shared.ears.hear(queue);
+    }
+
+    /// Tells other processes too.
+    fn ring(&self, queue: &str) {
+        self.hear(queue);
+        self.shared.bell.ring(queue);
+    }
+
+    async fn acts(&self, name: &str) -> Result<Arc<Acts>, Error> {
+        let remembered = |known: &HashMap<String, (Instant, Arc<Acts>)>| {
+            known.get(name).filter(|(until, _)| *until > Instant::now()).map(|(_, acts)| acts.clone())
+        };
+        if let Some(acts) = remembered(&self.shared.known.lock().expect("no panic holds it")) {
+            return Ok(acts);
+        }
+        let client = self.shared.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+        let acts = Arc::new(Acts::of(&**client, name).await?);
+        let until = Instant::now() + KNOWN_FOR;
+        self.shared.known.lock().expect("no panic holds it").insert(name.to_owned(), (until, acts.clone()));
+        Ok(acts)
+    }
+
+    /// How many claims were answered without asking the database, and how many statements the rest took.
+    pub fn tally(&self) -> (u64, u64) {
+        (self.shared.gate.spared(), self.shared.combiner.statements())
+    }
+}
+
+/// The routes, to be merged into the server's.
+pub fn routes(queues: Queues) -> Router {
+    Router::new()
+        .route("/v1/queues", get(acts::list))
+        .route("/v1/queues/{queue}/enqueue", post(acts::enqueue))
+        .route("/v1/queues/{queue}/claim", post(claim::claim))
+        .route("/v1/queues/{queue}/start", post(acts::start))
+        .route("/v1/queues/{queue}/progress", post(acts::progress))
+        .route("/v1/queues/{queue}/complete", post(acts::complete))
+        .route("/v1/queues/{queue}/fail", post(acts::fail))
+        .route("/v1/queues/{queue}/release", post(acts::release))
+        .route("/v1/queues/{queue}/snooze", post(acts::snooze))
+        .route("/v1/queues/{queue}/cancel", post(acts::cancel))
+        .route("/v1/queues/{queue}/requeue", post(acts::requeue))
+        .route("/v1/queues/{queue}/bury", post(acts::bury))
+        .route("/v1/queues/{queue}/assign", post(acts::assign))
+        .route("/v1/queues/{queue}/items/{key}/explain", get(acts::explain))
+        .with_state(queues)
+}

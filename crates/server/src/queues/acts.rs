@@ -1,0 +1,312 @@
+//! The other acts, one handler each. A stale lease changes nothing: one row is answered with 409 or 410, many row by row.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::FutureExt as _;
+use gleaner::queue::{Answer, OnDuplicate};
+use gleaner::{Acts, Error, Failure, Outcome, registry};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::Queues;
+use super::claim::{Text, seconds};
+use super::failure::refuse;
+use crate::access::{Caller, Refused, with_caller};
+use crate::api::Body;
+
+/// Runs an act of the queue on behalf of the caller, in a transaction of its own.
+macro_rules! act {
+    ($queues:expr, $caller:expr, $queue:expr, $tenant:expr, |$acts:ident, $transaction:ident| $act:expr) => {{
+        let known = $queues.acts(&$queue).await.map_err(|error| refuse(&$caller, &error))?;
+        let tenant: Option<Text> = $tenant;
+        with_caller(&$queues.shared.pool, &$caller, |transaction| {
+            async move {
+                let mut $acts = Acts::clone(&known);
+                let $transaction = &**transaction;
+                if let Some(tenant) = tenant {
+                    $acts = $acts.within($transaction, tenant.to_string()).await?;
+                }
+                $act
+            }
+            .boxed()
+        })
+        .await
+        .map_err(|error: Error| refuse(&$caller, &error))?
+    }};
+}
+
+type Reply = Result<Response, Refused>;
+
+pub async fn list(State(queues): State<Queues>, caller: Caller) -> Reply {
+    let entries = with_caller(&queues.shared.pool, &caller, |transaction| registry::list(&**transaction).boxed()).await;
+    let entries = entries.map_err(|error| refuse(&caller, &error))?;
+    Ok(Json(entries.iter().map(|entry| json!({"name": entry.name, "table": entry.table})).collect::<Vec<_>>()).into_response())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Enqueue {
+    /// Their keys are columns of the table.
+    items: Vec<Map<String, Value>>,
+    #[serde(default)]
+    on_duplicate: Duplicate,
+    tenant: Option<Text>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Duplicate {
+    #[default]
+    Skip,
+    Replace,
+}
+
+pub async fn enqueue(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Enqueue>) -> Reply {
+    let items: Vec<Value> = body.items.into_iter().map(Value::Object).collect();
+    let on_duplicate = match body.on_duplicate {
+        Duplicate::Skip => OnDuplicate::Skip,
+        Duplicate::Replace => OnDuplicate::Replace,
+    };
+    let put = act!(queues, caller, queue, body.tenant, |acts, transaction| acts.enqueue(transaction, &items, on_duplicate).await);
+    queues.ring(&queue);
+    let shown: Vec<_> = put.iter().map(|one| json!({"key": one.key, "outcome": one.outcome})).collect();
+    Ok((StatusCode::CREATED, Json(json!({"items": shown}))).into_response())
+}
+
+/// One row or many: `{"key", "lease", …}` or `{"items": [{"key", "lease", …}]}`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMany<T> {
+    Many {
+        items: Vec<T>,
+        tenant: Option<Text>,
+    },
+    One {
+        #[serde(flatten)]
+        item: T,
+        tenant: Option<Text>,
+    },
+}
+
+impl<T> OneOrMany<T> {
+    fn parts(self) -> (Vec<T>, Option<Text>, bool) {
+        match self {
+            Self::Many { items, tenant } => (items, tenant, false),
+            Self::One { item, tenant } => (vec![item], tenant, true),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Held {
+    key: Text,
+    lease: i64,
+    #[serde(default)]
+    result: Option<Value>,
+}
+
+pub async fn start(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+    let (items, tenant, single) = body.parts();
+    let held = keys(&items);
+    Ok(answer(single, act!(queues, caller, queue, tenant, |acts, transaction| acts.start(transaction, &borrowed(&held)).await)))
+}
+
+pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+    let (items, tenant, single) = body.parts();
+    let held = keys(&items);
+    let answers = act!(queues, caller, queue, tenant, |acts, transaction| {
+        let done: Vec<_> = held.iter().zip(items).map(|((key, lease), item)| (key.as_str(), *lease, item.result)).collect();
+        acts.complete(transaction, &done).await
+    });
+    Ok(answer(single, answers))
+}
+
+pub async fn release(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+    let (items, tenant, single) = body.parts();
+    let held = keys(&items);
+    let answers = act!(queues, caller, queue, tenant, |acts, transaction| acts.release(transaction, &borrowed(&held)).await);
+    queues.ring(&queue);
+    Ok(answer(single, answers))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    key: Text,
+    lease: i64,
+    stage: Option<String>,
+    percent: Option<f64>,
+    partial: Option<Value>,
+    tenant: Option<Text>,
+}
+
+pub async fn progress(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Progress>) -> Reply {
+    let (one, left) = act!(queues, caller, queue, body.tenant, |acts, transaction| {
+        let key = body.key.to_string();
+        acts.progress(transaction, &key, body.lease, body.stage.as_deref(), body.percent, body.partial.as_ref()).await
+    });
+    let mut shown = shown(&one);
+    shown["lease_seconds"] = json!(left.as_secs_f64());
+    Ok((status(&one), Json(shown)).into_response())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fail {
+    key: Text,
+    lease: i64,
+    message: String,
+    category: Option<String>,
+    #[serde(default = "yes")]
+    retryable: bool,
+    retry_in_seconds: Option<f64>,
+    tenant: Option<Text>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub async fn fail(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Fail>) -> Reply {
+    let mut failure = Failure::new(body.message);
+    if let Some(category) = body.category {
+        failure = failure.category(category);
+    }
+    failure.retryable = body.retryable;
+    failure.retry_in = body.retry_in_seconds.map(seconds).transpose()?;
+    let one = act!(queues, caller, queue, body.tenant, |acts, transaction| {
+        acts.fail(transaction, &body.key.to_string(), body.lease, &failure).await
+    });
+    queues.ring(&queue);
+    Ok((status(&one), Json(shown(&one))).into_response())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snooze {
+    key: Text,
+    lease: i64,
+    seconds: f64,
+    tenant: Option<Text>,
+}
+
+pub async fn snooze(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Snooze>) -> Reply {
+    let by = seconds(body.seconds)?;
+    let one = act!(queues, caller, queue, body.tenant, |acts, transaction| {
+        acts.snooze(transaction, &body.key.to_string(), body.lease, by).await
+    });
+    queues.ring(&queue);
+    Ok((status(&one), Json(shown(&one))).into_response())
+}
+
+/// Rows by key, or for `cancel` by the values of their columns.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rows {
+    keys: Option<Vec<Text>>,
+    matching: Option<Map<String, Value>>,
+    reason: Option<String>,
+    owner: Option<Text>,
+    tenant: Option<Text>,
+}
+
+impl Rows {
+    fn keys(&self) -> Result<Vec<String>, Refused> {
+        let keys = self.keys.as_ref().ok_or_else(|| Refused::bad("`keys` says which rows"))?;
+        Ok(keys.iter().map(ToString::to_string).collect())
+    }
+}
+
+pub async fn cancel(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Rows>) -> Reply {
+    let answers = match &body.matching {
+        Some(matching) if body.keys.is_none() => {
+            let matching = Value::Object(matching.clone());
+            act!(queues, caller, queue, body.tenant, |acts, transaction| {
+                acts.cancel_matching(transaction, &matching, body.reason.as_deref()).await
+            })
+        }
+        Some(_) => return Err(Refused::bad("either `keys` or `matching`, not both")),
+        None => {
+            let keys = body.keys()?;
+            act!(queues, caller, queue, body.tenant, |acts, transaction| {
+                acts.cancel(transaction, &texts(&keys), body.reason.as_deref()).await
+            })
+        }
+    };
+    Ok(answer(false, answers))
+}
+
+pub async fn requeue(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Rows>) -> Reply {
+    let keys = body.keys()?;
+    let answers = act!(queues, caller, queue, body.tenant, |acts, transaction| acts.requeue(transaction, &texts(&keys)).await);
+    queues.ring(&queue);
+    Ok(answer(false, answers))
+}
+
+pub async fn bury(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Rows>) -> Reply {
+    let keys = body.keys()?;
+    let answers = act!(queues, caller, queue, body.tenant, |acts, transaction| {
+        acts.bury(transaction, &texts(&keys), body.reason.as_deref()).await
+    });
+    Ok(answer(false, answers))
+}
+
+pub async fn assign(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Rows>) -> Reply {
+    let (keys, owner) = (body.keys()?, body.owner.as_ref().map(ToString::to_string));
+    let answers =
+        act!(queues, caller, queue, body.tenant, |acts, transaction| acts.assign(transaction, &texts(&keys), owner.as_deref()).await);
+    queues.ring(&queue);
+    Ok(answer(false, answers))
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Explain {
+    owner: Option<String>,
+    tenant: Option<Text>,
+}
+
+pub async fn explain(
+    State(queues): State<Queues>,
+    caller: Caller,
+    Path((queue, key)): Path<(String, String)>,
+    Query(asked): Query<Explain>,
+) -> Reply {
+    let told = act!(queues, caller, queue, asked.tenant, |acts, transaction| acts.explain(transaction, &key, asked.owner.as_deref()).await);
+    match told {
+        Some(told) => Ok(Json(told).into_response()),
+        None => Err(Refused::new(StatusCode::NOT_FOUND, "P0002", "there is no such row, or you may not see it")),
+    }
+}
+
+fn keys(items: &[Held]) -> Vec<(String, i64)> {
+    items.iter().map(|item| (item.key.to_string(), item.lease)).collect()
+}
+
+fn borrowed(held: &[(String, i64)]) -> Vec<(&str, i64)> {
+    held.iter().map(|(key, lease)| (key.as_str(), *lease)).collect()
+}
+
+fn texts(keys: &[String]) -> Vec<&str> {
+    keys.iter().map(String::as_str).collect()
+}
+
+fn shown(answer: &Answer) -> Value {
+    json!({"key": answer.key, "outcome": answer.outcome.as_str(), "status": answer.status})
+}
+
+fn status(answer: &Answer) -> StatusCode {
+    match answer.outcome {
+        Outcome::Done | Outcome::Already => StatusCode::OK,
+        Outcome::Lost => StatusCode::CONFLICT,
+        Outcome::Gone => StatusCode::GONE,
+    }
+}
+
+fn answer(single: bool, answers: Vec<Answer>) -> Response {
+    match answers.as_slice() {
+        [one] if single => (status(one), Json(shown(one))).into_response(),
+        many => Json(json!({"items": many.iter().map(shown).collect::<Vec<_>>()})).into_response(),
+    }
+}

@@ -1,0 +1,36 @@
+//! What an act could not do, as an answer.
+
+use axum::http::StatusCode;
+use gleaner::Error;
+
+use crate::access::{Caller, Refused, Role};
+
+pub fn refuse(caller: &Caller, error: &Error) -> Refused {
+    let told = || error.to_string();
+    match error {
+        Error::UnknownQueue { .. } => Refused::new(StatusCode::NOT_FOUND, "P0002", told()),
+        Error::Unsupported { .. } => Refused::bad(told()),
+        error if error.is_transient() => {
+            tracing::warn!(%error, "queues: the database is away");
+            Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST001", "the database cannot be reached; try again")
+        }
+        error => {
+            let code = error.code().map(|code| code.code().to_owned()).unwrap_or_default();
+            match code.as_str() {
+                "42501" => {
+                    let anonymous = matches!(caller, Caller::Token { role: Role::Anon, .. });
+                    let status = if anonymous { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
+                    Refused::new(status, "42501", told())
+                }
+                // Ours say what to do; data that does not fit says what does not.
+                code if code.starts_with("GL") || code.starts_with("22") || code == "P0001" => Refused::bad(told()),
+                code if code.starts_with("23") => Refused::new(StatusCode::CONFLICT, "23000", told()),
+                "42703" => Refused::bad(told()),
+                _ => {
+                    tracing::error!(%error, "queues: an act failed");
+                    Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", "the act failed; the server's log tells why")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `/realtime/v1`: changes of tables, broadcast and presence over WebSocket.
+//!
+//! - [`feed`]: what changed, from the database's log, once for the whole server.
+//! - [`hub`]: who listens to what; [`filter`]: the conditions of a subscription; [`sight`]: who may see a row.
+//! - [`dispatch`]: from the feed to the sockets.
+//! - [`socket`]: one connection; [`join`]: what a join asks for; [`frame`]: the two serialisations.
+
+mod dispatch;
+mod feed;
+mod filter;
+mod frame;
+mod hub;
+mod join;
+mod sight;
+mod socket;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use gleaner::Pool;
+use http::StatusCode;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::access::Caller;
+use frame::Version;
+use hub::Hub;
+
+/// Reads a token or a project key; the error is for the client to read.
+pub type Verify = Arc<dyn Fn(&str) -> Result<Caller, String> + Send + Sync>;
+
+/// Largest frame a client may send.
+const MOST_FRAME: usize = 1024 * 1024;
+
+#[derive(Clone)]
+pub struct Realtime {
+    hub: Arc<Hub>,
+    pool: Pool,
+    verify: Verify,
+    _tasks: Arc<Tasks>,
+}
+
+/// The feed and its dispatch end with the last copy of [`Realtime`].
+struct Tasks([tokio::task::AbortHandle; 2]);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl std::fmt::Debug for Realtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Realtime").field("joins", &self.hub.count()).finish_non_exhaustive()
+    }
+}
+
+impl Realtime {
+    /// Begins to follow the database's log. Ends when the last copy is dropped.
+    pub fn start(url: &str, pool: Pool, verify: Verify) -> Self {
+        let hub = Arc::new(Hub::default());
+        // Short: the log waits in the server better than here.
+        let (news, feed) = mpsc::channel(64);
+        let follow = tokio::spawn(feed::wal::follow(url.to_owned(), pool.clone(), news));
+        let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), feed));
+        let tasks = Tasks([follow.abort_handle(), dispatch.abort_handle()]);
+        Self { hub, pool, verify, _tasks: Arc::new(tasks) }
+    }
+
+    /// Joins there are, on all sockets.
+    pub fn joins(&self) -> usize {
+        self.hub.count()
+    }
+}
+
+pub fn routes(realtime: Realtime) -> Router {
+    Router::new().route("/websocket", get(websocket)).with_state(realtime)
+}
+
+/// The upgrade. Who comes without a key that is ours does not get that far.
+async fn websocket(State(realtime): State<Realtime>, RawQuery(query): RawQuery, upgrade: WebSocketUpgrade) -> Response {
+    let (mut key, mut version) = (None, Version::One);
+    for (name, value) in form_pairs(query.as_deref().unwrap_or_default()) {
+        match name.as_str() {
+            "apikey" => key = Some(value),
+            "vsn" if value.starts_with('2') => version = Version::Two,
+            _ => {}
+        }
+    }
+    let refuse = |error: &str| (StatusCode::UNAUTHORIZED, axum::Json(json!({"error": error}))).into_response();
+    let Some(key) = key.filter(|key| !key.is_empty()) else {
+        return refuse("API key is missing");
+    };
+    let Ok(caller) = (realtime.verify)(&key) else {
+        return refuse("The token provided is not a valid JWT");
+    };
+    upgrade
+        // Thousands of idle sockets: what each holds on to must be small.
+        .read_buffer_size(4096)
+        .write_buffer_size(0)
+        .max_message_size(MOST_FRAME)
+        .on_upgrade(move |socket| socket::serve(realtime, socket, version, caller))
+}
+
+fn form_pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
+    form_urlencoded::parse(query.as_bytes()).into_owned()
+}

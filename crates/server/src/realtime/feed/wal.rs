@@ -1,0 +1,169 @@
+//! The feed by logical decoding.
+//!
+//! The slot is temporary: when this process or its connection ends, the server drops it, and nothing keeps WAL for a
+//! reader that is gone. What was committed in between is missed, and [`News::Gap`] says so.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gleaner::Pool;
+use pgwire_replication::{PgWireError, ReplicationClient, ReplicationConfig, ReplicationEvent};
+use tokio::sync::mpsc;
+use tokio_postgres::config::Host;
+use tokio_postgres::types::Type;
+
+use super::pgoutput::{self, Message, Relation};
+use super::values::Shape;
+use super::{Change, Column, Commit, Kind, News, Table};
+
+/// Tables whose changes are pushed are members of it. The name is Supabase's: what a team has published there is
+/// published here, and `alter publication supabase_realtime add table …` works on both.
+pub const PUBLICATION: &str = "supabase_realtime";
+
+/// Between the two epochs of time, PostgreSQL's (2000) and ours (1970).
+const EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+#[derive(Debug, thiserror::Error)]
+pub enum WalError {
+    #[error("replication: {0}")]
+    Replication(#[from] PgWireError),
+    #[error(transparent)]
+    Garbled(#[from] pgoutput::Garbled),
+    #[error("look up types: {0}")]
+    Types(String),
+    #[error("a change of a table that was not described")]
+    Unknown,
+    #[error("{0}")]
+    Unsuitable(String),
+}
+
+/// Follows the log until nobody listens any more. Trouble is told as a gap, and the next attempt follows.
+pub async fn follow(url: String, pool: Pool, news: mpsc::Sender<News>) {
+    let mut pause = Duration::from_millis(200);
+    while !news.is_closed() {
+        match once(&url, &pool, &news, &mut pause).await {
+            Ok(()) => return,
+            Err(error) => tracing::warn!(%error, retry_ms = pause.as_millis() as u64, "the change feed stopped"),
+        }
+        if news.send(News::Gap).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(15));
+    }
+}
+
+async fn once(url: &str, pool: &Pool, news: &mpsc::Sender<News>, pause: &mut Duration) -> Result<(), WalError> {
+    let slot = format!("gleaner_{}", uuid::Uuid::new_v4().simple());
+    let mut client = ReplicationClient::connect_gated(config(url, &slot)?).await?;
+    client.simple_query(&format!("CREATE_REPLICATION_SLOT {slot} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT")).await?;
+    client.start().await?;
+    client.wait_started().await?;
+    *pause = Duration::from_millis(200);
+    if news.send(News::Live).await.is_err() {
+        return Ok(());
+    }
+    let mut tables: HashMap<u32, Arc<Table>> = HashMap::new();
+    let mut open: Option<Commit> = None;
+    while let Some(event) = tokio::select! {
+        event = client.recv() => event?,
+        () = news.closed() => return Ok(()),
+    } {
+        match event {
+            ReplicationEvent::Begin { xid, commit_time_micros, .. } => {
+                open = Some(Commit { xid, at_micros: commit_time_micros + EPOCH_MICROS, changes: Vec::new() });
+            }
+            ReplicationEvent::XLogData { data, .. } => {
+                let message = pgoutput::decode(data)?;
+                if let Message::Relation(relation) = message {
+                    tables.insert(relation.id, Arc::new(describe(pool, relation).await?));
+                } else if let (Some(commit), Some(change)) = (&mut open, change(&tables, message)?) {
+                    commit.changes.push(change);
+                }
+            }
+            ReplicationEvent::Commit { end_lsn, .. } => {
+                if let Some(commit) = open.take().filter(|commit| !commit.changes.is_empty())
+                    && news.send(News::Commit(commit)).await.is_err()
+                {
+                    return Ok(());
+                }
+                client.update_applied_lsn(end_lsn);
+            }
+            // Between transactions everything so far has been told; saying so lets the server recycle its log.
+            ReplicationEvent::KeepAlive { wal_end, .. } if open.is_none() => client.update_applied_lsn(wal_end),
+            _ => {}
+        }
+    }
+    Err(WalError::Unsuitable("the server ended the stream".into()))
+}
+
+fn change(tables: &HashMap<u32, Arc<Table>>, message: Message) -> Result<Option<Change>, WalError> {
+    let table = |id| tables.get(&id).cloned().ok_or(WalError::Unknown);
+    Ok(Some(match message {
+        Message::Insert { relation, new } => Change { table: table(relation)?, kind: Kind::Insert, new: Some(new), old: None },
+        Message::Update { relation, old, new } => Change { table: table(relation)?, kind: Kind::Update, new: Some(new), old },
+        Message::Delete { relation, old } => Change { table: table(relation)?, kind: Kind::Delete, new: None, old: Some(old) },
+        Message::Relation(_) | Message::Other => return Ok(None),
+    }))
+}
+
+/// The log names types by number; what the numbers mean is in the catalogue.
+async fn describe(pool: &Pool, relation: Relation) -> Result<Table, WalError> {
+    let failed = |error: &dyn std::fmt::Display| WalError::Types(error.to_string());
+    let client = pool.get().await.map_err(|error| failed(&error))?;
+    let ids: Vec<u32> = relation.columns.iter().map(|column| column.type_id).collect();
+    let rows = client
+        .query_typed(
+            "select t.oid, t.typname::text, format('%I.%I', n.nspname, t.typname), coalesce(b.typname, t.typname)::text
+             from pg_type as t
+             join pg_namespace as n on n.oid = t.typnamespace
+             left join pg_type as b on b.oid = nullif(t.typbasetype, 0)
+             where t.oid = any ($1)",
+            &[(&ids, Type::OID_ARRAY)],
+        )
+        .await
+        .map_err(|error| failed(&error))?;
+    let types: HashMap<u32, (String, String, String)> = rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2), row.get(3)))).collect();
+    let columns = relation.columns.into_iter().map(|column| {
+        let (type_name, sql_type, base) =
+            types.get(&column.type_id).cloned().unwrap_or_else(|| ("text".into(), "pg_catalog.text".into(), "text".into()));
+        Column { name: column.name, shape: Shape::of(&base), type_name, sql_type, is_key: column.is_key }
+    });
+    Ok(Table { columns: columns.collect(), schema: relation.schema, name: relation.name })
+}
+
+/// The feed's connection, from the same URL as every other.
+fn config(url: &str, slot: &str) -> Result<ReplicationConfig, WalError> {
+    use pgwire_replication::{SslMode, TlsConfig};
+    let unsuitable = |what: &str| WalError::Unsuitable(what.to_owned());
+    // libpq's two strictest modes are unknown to the parser that reads the rest of the URL.
+    let verify_full = url.contains("sslmode=verify-full");
+    let verify_ca = url.contains("sslmode=verify-ca");
+    let plain = url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
+    let parsed: tokio_postgres::Config = plain.parse().map_err(|_| unsuitable("the database URL cannot be read"))?;
+    let user = parsed.get_user().map(str::to_owned).or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "postgres".into());
+    let database = parsed.get_dbname().unwrap_or(&user).to_owned();
+    let password = parsed.get_password().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+    let port = parsed.get_ports().first().copied().unwrap_or(5432);
+    let (host, tls) = match parsed.get_hosts().first() {
+        Some(Host::Unix(directory)) => (directory.display().to_string(), TlsConfig::disabled()),
+        Some(Host::Tcp(host)) => {
+            let mode = match parsed.get_ssl_mode() {
+                _ if verify_full => SslMode::VerifyFull,
+                _ if verify_ca => SslMode::VerifyCa,
+                tokio_postgres::config::SslMode::Disable => SslMode::Disable,
+                tokio_postgres::config::SslMode::Prefer => SslMode::Prefer,
+                _ => SslMode::Require,
+            };
+            (host.clone(), TlsConfig { mode, ..TlsConfig::default() })
+        }
+        None => return Err(unsuitable("the database URL names no host")),
+    };
+    Ok(ReplicationConfig::new(host, user, password, database, slot, PUBLICATION)
+        .with_port(port)
+        .with_tls(tls)
+        .with_application_name("gleaner change feed")
+        // The forms that `values` reads.
+        .with_options("-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1"))
+}

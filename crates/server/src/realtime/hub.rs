@@ -1,0 +1,298 @@
+//! Who listens to what. Everything here is in memory and short: no lock is held across an await.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::feed::{Change, Kind};
+use super::filter::Condition;
+use super::frame::{Version, encode};
+use crate::access::Caller;
+
+/// Frames a socket may be behind. Beyond that it is cut off: its client comes back and looks for itself, and nobody
+/// else has waited.
+const MOST_WAITING: usize = 1000;
+
+/// One join of one socket.
+#[derive(Debug)]
+pub struct Member {
+    pub id: u64,
+    pub topic: String,
+    pub join_ref: Option<String>,
+    pub version: Version,
+    pub bindings: Vec<Binding>,
+    pub hears_itself: bool,
+    pub presence_key: String,
+    pub out: Outbox,
+    who: Mutex<Arc<Known>>,
+}
+
+/// A caller, and one text by which equal callers are known.
+#[derive(Debug)]
+pub struct Known {
+    pub caller: Caller,
+    pub key: String,
+}
+
+impl Known {
+    pub fn new(caller: Caller) -> Self {
+        let key = match &caller {
+            Caller::Ourselves => String::new(),
+            Caller::Token { role, claims } => format!("{}{}", role.name(), Value::Object(claims.clone())),
+        };
+        Self { caller, key }
+    }
+}
+
+/// What one entry of a join asks for.
+#[derive(Debug, Clone)]
+pub struct Binding {
+    pub id: u64,
+    /// None for every kind.
+    pub kind: Option<Kind>,
+    pub schema: String,
+    /// None for every published table of the schema.
+    pub table: Option<String>,
+    pub conditions: Vec<Condition>,
+}
+
+impl Binding {
+    fn wants(&self, change: &Change) -> bool {
+        self.kind.is_none_or(|kind| kind == change.kind)
+            && self.schema == change.table.schema
+            && self.table.as_ref().is_none_or(|table| *table == change.table.name)
+            && self.conditions.iter().all(|condition| condition.holds(&change.table, change))
+    }
+}
+
+impl Member {
+    pub fn new(topic: String, join_ref: Option<String>, version: Version, out: Outbox, who: Known) -> Self {
+        Self {
+            id: 0,
+            topic,
+            join_ref,
+            version,
+            bindings: Vec::new(),
+            hears_itself: false,
+            presence_key: String::new(),
+            out,
+            who: Mutex::new(Arc::new(who)),
+        }
+    }
+
+    pub fn who(&self) -> Arc<Known> {
+        self.who.lock().expect("no panic holds it").clone()
+    }
+
+    pub fn becomes(&self, who: Known) {
+        *self.who.lock().expect("no panic holds it") = Arc::new(who);
+    }
+
+    /// The bindings of this join that a change concerns.
+    pub fn wants(&self, change: &Change) -> Vec<u64> {
+        self.bindings.iter().filter(|binding| binding.wants(change)).map(|binding| binding.id).collect()
+    }
+
+    /// A message of ours on the topic, which answers nothing.
+    pub fn tell(&self, event: &str, payload: &str) {
+        self.out.push(encode(self.version, self.join_ref.as_deref(), None, &self.topic, event, payload));
+    }
+
+    pub fn reply(&self, reference: Option<&str>, payload: &Value) {
+        self.out.push(encode(self.version, self.join_ref.as_deref(), reference, &self.topic, "phx_reply", &payload.to_string()));
+    }
+}
+
+/// The way to a socket. Never waits: a socket that does not keep up is cut off.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    frames: mpsc::Sender<String>,
+    overrun: Arc<Notify>,
+}
+
+impl Outbox {
+    pub fn new() -> (Self, mpsc::Receiver<String>, Arc<Notify>) {
+        let (frames, receiver) = mpsc::channel(MOST_WAITING);
+        let overrun = Arc::new(Notify::new());
+        (Self { frames, overrun: overrun.clone() }, receiver, overrun)
+    }
+
+    pub fn push(&self, frame: String) {
+        if self.frames.try_send(frame).is_err() {
+            self.overrun.notify_one();
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Hub {
+    rooms: Mutex<Rooms>,
+    next_id: AtomicU64,
+    live: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Rooms {
+    members: HashMap<u64, Arc<Member>>,
+    by_topic: HashMap<String, HashSet<u64>>,
+    by_table: HashMap<(String, String), HashSet<u64>>,
+    by_schema: HashMap<String, HashSet<u64>>,
+    /// Per topic and key, who is there: the member, and what it says of itself.
+    present: HashMap<String, BTreeMap<String, BTreeMap<u64, Value>>>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self { rooms: Mutex::default(), next_id: AtomicU64::new(1), live: watch::Sender::new(false) }
+    }
+}
+
+impl Hub {
+    /// A number nobody else has; never zero, which clients take for none.
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, Rooms> {
+        self.rooms.lock().expect("no panic holds it")
+    }
+
+    pub fn count(&self) -> usize {
+        self.rooms().members.len()
+    }
+
+    pub fn live(&self) -> watch::Receiver<bool> {
+        self.live.subscribe()
+    }
+
+    pub fn set_live(&self, live: bool) {
+        self.live.send_replace(live);
+    }
+
+    /// Lets a member in, and says so in the same breath: no change can come between the two.
+    pub fn join(&self, mut member: Member, reply: impl FnOnce(&Member)) -> Arc<Member> {
+        member.id = self.next_id();
+        let member = Arc::new(member);
+        let mut rooms = self.rooms();
+        reply(&member);
+        rooms.by_topic.entry(member.topic.clone()).or_default().insert(member.id);
+        for binding in &member.bindings {
+            match &binding.table {
+                Some(table) => rooms.by_table.entry((binding.schema.clone(), table.clone())).or_default().insert(member.id),
+                None => rooms.by_schema.entry(binding.schema.clone()).or_default().insert(member.id),
+            };
+        }
+        rooms.members.insert(member.id, member.clone());
+        member
+    }
+
+    pub fn leave(&self, member: &Member) {
+        self.untrack(member);
+        let mut rooms = self.rooms();
+        rooms.members.remove(&member.id);
+        let rooms = &mut *rooms;
+        forget(&mut rooms.by_topic, &member.topic, member.id);
+        for binding in &member.bindings {
+            match &binding.table {
+                Some(table) => forget(&mut rooms.by_table, &(binding.schema.clone(), table.clone()), member.id),
+                None => forget(&mut rooms.by_schema, &binding.schema, member.id),
+            }
+        }
+    }
+
+    /// Everybody who may be concerned by a change of this table.
+    pub fn followers(&self, schema: &str, table: &str) -> Vec<Arc<Member>> {
+        let rooms = self.rooms();
+        let by_table = rooms.by_table.get(&(schema.to_owned(), table.to_owned()));
+        let by_schema = rooms.by_schema.get(schema);
+        let ids: HashSet<u64> = by_table.into_iter().chain(by_schema).flatten().copied().collect();
+        let mut members: Vec<_> = ids.into_iter().filter_map(|id| rooms.members.get(&id).cloned()).collect();
+        members.sort_unstable_by_key(|member| member.id);
+        members
+    }
+
+    /// Changes may have been missed: these members are told by an error, on which clients join again and look for themselves.
+    pub fn fail(&self, members: &[Arc<Member>]) {
+        for member in members {
+            member.tell("phx_error", "{}");
+            self.leave(member);
+        }
+    }
+
+    /// Everybody who follows tables.
+    pub fn all_followers(&self) -> Vec<Arc<Member>> {
+        self.rooms().members.values().filter(|member| !member.bindings.is_empty()).cloned().collect()
+    }
+
+    pub fn broadcast(&self, from: &Member, payload: &Value) {
+        let payload = payload.to_string();
+        for member in self.on(&from.topic) {
+            if member.id != from.id || from.hears_itself {
+                member.tell("broadcast", &payload);
+            }
+        }
+    }
+
+    fn on(&self, topic: &str) -> Vec<Arc<Member>> {
+        let rooms = self.rooms();
+        rooms.by_topic.get(topic).into_iter().flatten().filter_map(|id| rooms.members.get(id).cloned()).collect()
+    }
+
+    /// Who is there, in the form a newcomer is told.
+    pub fn presence(&self, topic: &str) -> Value {
+        let rooms = self.rooms();
+        let keys = rooms.present.get(topic).into_iter().flatten();
+        Value::Object(keys.map(|(key, metas)| (key.clone(), json!({"metas": metas.values().collect::<Vec<_>>()}))).collect())
+    }
+
+    pub fn track(&self, member: &Member, says: &Map<String, Value>) {
+        let mut meta = says.clone();
+        meta.insert("phx_ref".into(), json!(self.next_id().to_string()));
+        let meta = Value::Object(meta);
+        let before = {
+            let mut rooms = self.rooms();
+            let topic = rooms.present.entry(member.topic.clone()).or_default();
+            topic.entry(member.presence_key.clone()).or_default().insert(member.id, meta.clone())
+        };
+        self.tell_presence(&member.topic, &member.presence_key, Some(meta), before);
+    }
+
+    pub fn untrack(&self, member: &Member) {
+        let before = {
+            let mut rooms = self.rooms();
+            let Some(topic) = rooms.present.get_mut(&member.topic) else { return };
+            let Some(metas) = topic.get_mut(&member.presence_key) else { return };
+            let before = metas.remove(&member.id);
+            if metas.is_empty() {
+                topic.remove(&member.presence_key);
+            }
+            if topic.is_empty() {
+                rooms.present.remove(&member.topic);
+            }
+            before
+        };
+        if before.is_some() {
+            self.tell_presence(&member.topic, &member.presence_key, None, before);
+        }
+    }
+
+    fn tell_presence(&self, topic: &str, key: &str, joined: Option<Value>, left: Option<Value>) {
+        let side = |meta: Option<Value>| meta.map_or_else(|| json!({}), |meta| json!({ key: {"metas": [meta]} }));
+        let diff = json!({"joins": side(joined), "leaves": side(left)}).to_string();
+        for member in self.on(topic) {
+            member.tell("presence_diff", &diff);
+        }
+    }
+}
+
+fn forget<K: std::hash::Hash + Eq>(index: &mut HashMap<K, HashSet<u64>>, key: &K, id: u64) {
+    if let Some(ids) = index.get_mut(key) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            index.remove(key);
+        }
+    }
+}

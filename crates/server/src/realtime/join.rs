@@ -1,0 +1,129 @@
+//! What a join asks for, and letting it in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Realtime;
+use super::feed::Kind;
+use super::filter;
+use super::frame::{Frame, Version, encode};
+use super::hub::{Binding, Known, Member, Outbox};
+use crate::access::Caller;
+
+/// A client waits ten seconds for its reply; the feed gets most of that to come up.
+const FEED_WITHIN: Duration = Duration::from_secs(8);
+/// Bindings of one join.
+const MOST_BINDINGS: usize = 100;
+
+/// Lets the sender of a `phx_join` in, or tells it why not.
+pub async fn join(realtime: &Realtime, frame: &Frame, version: Version, out: &Outbox, connection: &Caller) -> Option<Arc<Member>> {
+    let refuse = |reason: String| {
+        let payload = json!({"status": "error", "response": {"reason": reason}}).to_string();
+        out.push(encode(version, frame.join_ref.as_deref(), frame.reference.as_deref(), &frame.topic, "phx_reply", &payload));
+        None
+    };
+    if frame.topic.strip_prefix("realtime:").is_none_or(str::is_empty) {
+        return refuse("unmatched topic".into());
+    }
+    let config = frame.payload.get("config").cloned().unwrap_or_default();
+    let caller = match frame.payload.get("access_token").and_then(Value::as_str).filter(|token| !token.is_empty()) {
+        Some(token) => match (realtime.verify)(token) {
+            Ok(caller) => caller,
+            Err(reason) => return refuse(format!("InvalidJWTToken: {reason}")),
+        },
+        None => connection.clone(),
+    };
+    let asked: Vec<Value> = config.get("postgres_changes").and_then(Value::as_array).cloned().unwrap_or_default();
+    if asked.len() > MOST_BINDINGS {
+        return refuse(format!("a channel takes at most {MOST_BINDINGS} bindings"));
+    }
+    let mut problem = None;
+    let mut bindings = Vec::with_capacity(asked.len());
+    for entry in &asked {
+        let id = realtime.hub.next_id();
+        match binding(realtime, id, entry).await {
+            Ok(binding) => bindings.push((id, Some(binding))),
+            Err(reason) => {
+                problem.get_or_insert(reason);
+                bindings.push((id, None));
+            }
+        }
+    }
+    if !asked.is_empty() && tokio::time::timeout(FEED_WITHIN, realtime.hub.live().wait_for(|live| *live)).await.is_err() {
+        // The client tries again; an ok now would promise changes that nobody is watching for.
+        return refuse("the change feed is not running; the server's log says why".into());
+    }
+    let echo: Vec<Value> = asked.iter().zip(&bindings).map(|(entry, (id, _))| with_id(entry, *id)).collect();
+    let mut member = Member::new(frame.topic.clone(), frame.join_ref.clone(), version, out.clone(), Known::new(caller));
+    member.bindings = bindings.into_iter().filter_map(|(_, binding)| binding).collect();
+    member.hears_itself = config.pointer("/broadcast/self") == Some(&Value::Bool(true));
+    let key = config.pointer("/presence/key").and_then(Value::as_str).filter(|key| !key.is_empty());
+    member.presence_key = key.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
+    let reply = json!({"status": "ok", "response": {"postgres_changes": echo}});
+    let member = realtime.hub.join(member, |member| member.reply(frame.reference.as_deref(), &reply));
+    if config.pointer("/presence/enabled") == Some(&Value::Bool(true)) {
+        member.tell("presence_state", &realtime.hub.presence(&member.topic).to_string());
+    }
+    if !asked.is_empty() {
+        let name = member.topic.strip_prefix("realtime:").unwrap_or_default();
+        let (status, message) = match problem {
+            None => ("ok", "Subscribed to PostgreSQL".to_owned()),
+            Some(reason) => ("error", format!("Unable to subscribe to changes with given parameters. {reason}")),
+        };
+        let system = json!({"extension": "postgres_changes", "status": status, "message": message, "channel": name});
+        member.tell("system", &system.to_string());
+    }
+    Some(member)
+}
+
+/// Clients compare what they asked for with what they get back: nothing is added but the id.
+fn with_id(entry: &Value, id: u64) -> Value {
+    let mut echo = entry.clone();
+    if let Some(object) = echo.as_object_mut() {
+        object.insert("id".into(), json!(id));
+    }
+    echo
+}
+
+async fn binding(realtime: &Realtime, id: u64, entry: &Value) -> Result<Binding, String> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str);
+    let kind = match text("event").unwrap_or("*") {
+        "*" => None,
+        "INSERT" => Some(Kind::Insert),
+        "UPDATE" => Some(Kind::Update),
+        "DELETE" => Some(Kind::Delete),
+        other => return Err(format!("`{other}` is not among INSERT, UPDATE, DELETE, *")),
+    };
+    let schema = text("schema").unwrap_or("public").to_owned();
+    let table = text("table").filter(|table| *table != "*").map(str::to_owned);
+    let filter = text("filter").unwrap_or_default();
+    let conditions = match &table {
+        Some(table) => {
+            is_published(realtime, &schema, table).await?;
+            filter::prepare(&realtime.pool, &schema, table, filter).await?
+        }
+        None if filter.is_empty() => Vec::new(),
+        None => return Err("a filter needs a table".into()),
+    };
+    Ok(Binding { id, kind, schema, table, conditions })
+}
+
+/// A subscription to a table whose changes are never told would wait for ever.
+async fn is_published(realtime: &Realtime, schema: &str, table: &str) -> Result<(), String> {
+    use tokio_postgres::types::Type;
+    let client = realtime.pool.get().await.map_err(|error| error.to_string())?;
+    let rows = client
+        .query_typed(
+            "select exists (select from pg_publication_tables where pubname = $1 and schemaname = $2 and tablename = $3)",
+            &[(&super::feed::wal::PUBLICATION, Type::TEXT), (&schema, Type::TEXT), (&table, Type::TEXT)],
+        )
+        .await
+        .map_err(|error| error.to_string())?;
+    if rows.first().is_some_and(|row| row.get(0)) {
+        Ok(())
+    } else {
+        Err(format!("the table {schema}.{table} is not published; run: alter publication supabase_realtime add table {schema}.{table}"))
+    }
+}

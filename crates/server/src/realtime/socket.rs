@@ -1,0 +1,168 @@
+//! One connection: its joins, its heartbeat, its end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::extract::ws::{Message, WebSocket};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::frame::{self, Frame, Version, encode};
+use super::hub::{Known, Member, Outbox};
+use super::join::join;
+use super::{Realtime, Verify};
+use crate::access::Caller;
+
+/// Clients send a heartbeat every 25 seconds; who is silent that long is gone.
+const SILENT_FOR: Duration = Duration::from_secs(60);
+/// A frame that cannot be handed to the network in that time goes to nobody.
+const SEND_WITHIN: Duration = Duration::from_secs(10);
+/// Joins of one socket.
+const MOST_JOINS: usize = 100;
+
+struct Joined {
+    member: Arc<Member>,
+    /// When its token ends.
+    until: Option<Instant>,
+}
+
+pub async fn serve(realtime: Realtime, mut socket: WebSocket, version: Version, connection: Caller) {
+    let (out, mut frames, overrun) = Outbox::new();
+    let mut joins: HashMap<String, Joined> = HashMap::new();
+    let mut silent_at = Instant::now() + SILENT_FOR;
+    loop {
+        let expiry = joins.values().filter_map(|joined| joined.until).min();
+        tokio::select! {
+            received = socket.recv() => {
+                silent_at = Instant::now() + SILENT_FOR;
+                let frame = match received {
+                    Some(Ok(Message::Text(text))) => frame::decode(version, text.as_str()),
+                    Some(Ok(Message::Binary(bytes))) => frame::decode_binary(&bytes),
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+                };
+                // What cannot be read is ignored, as the original does: one odd frame is no reason to lose all joins.
+                if let Some(frame) = frame {
+                    handle(&realtime, frame, version, &out, &connection, &mut joins).await;
+                }
+            }
+            Some(text) = frames.recv() => {
+                let sent = tokio::time::timeout(SEND_WITHIN, socket.send(Message::Text(text.into()))).await;
+                if !matches!(sent, Ok(Ok(()))) {
+                    break;
+                }
+            }
+            () = overrun.notified() => {
+                tracing::info!("a subscriber did not keep up and was cut off");
+                break;
+            }
+            () = tokio::time::sleep_until(silent_at) => break,
+            () = at(expiry) => expire(&realtime, &mut joins),
+        }
+    }
+    for joined in joins.values() {
+        realtime.hub.leave(&joined.member);
+    }
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn handle(
+    realtime: &Realtime,
+    frame: Frame,
+    version: Version,
+    out: &Outbox,
+    connection: &Caller,
+    joins: &mut HashMap<String, Joined>,
+) {
+    let reply = |payload: &Value| {
+        out.push(encode(version, frame.join_ref.as_deref(), frame.reference.as_deref(), &frame.topic, "phx_reply", &payload.to_string()));
+    };
+    let ok = || reply(&json!({"status": "ok", "response": {}}));
+    match frame.event.as_str() {
+        "heartbeat" if frame.topic == "phoenix" => ok(),
+        "phx_join" => {
+            // A second join of a topic takes the place of the first.
+            if let Some(before) = joins.remove(&frame.topic) {
+                realtime.hub.leave(&before.member);
+            }
+            if joins.len() >= MOST_JOINS {
+                return reply(&json!({"status": "error", "response": {"reason": "TooManyChannels"}}));
+            }
+            if let Some(member) = join(realtime, &frame, version, out, connection).await {
+                let until = expires(&member.who().caller);
+                joins.insert(frame.topic, Joined { member, until });
+            }
+        }
+        event => {
+            let Some(joined) = joins.get_mut(&frame.topic) else {
+                return reply(&json!({"status": "error", "response": {"reason": "unmatched topic"}}));
+            };
+            let member = joined.member.clone();
+            match event {
+                "phx_leave" => {
+                    joins.remove(&frame.topic);
+                    realtime.hub.leave(&member);
+                    ok();
+                    let join_ref = member.join_ref.as_deref();
+                    out.push(encode(version, join_ref, join_ref, &frame.topic, "phx_close", "{}"));
+                }
+                "access_token" => renew(&realtime.verify, joined, &frame.payload),
+                "broadcast" => {
+                    realtime.hub.broadcast(&member, &frame.payload);
+                    // Only who asked for an acknowledgement sends a reference along.
+                    if frame.reference.is_some() {
+                        ok();
+                    }
+                }
+                "presence" => {
+                    match frame.payload.get("event").and_then(Value::as_str) {
+                        Some("track") => {
+                            let says = frame.payload.get("payload").and_then(Value::as_object).cloned().unwrap_or_default();
+                            realtime.hub.track(&member, &says);
+                        }
+                        Some("untrack") => realtime.hub.untrack(&member),
+                        _ => {}
+                    }
+                    ok();
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A renewed token: no reply, whatever it is. A bad one is passed over, and the old one ends in its own time.
+fn renew(verify: &Verify, joined: &mut Joined, payload: &Value) {
+    if let Some(caller) = payload.get("access_token").and_then(Value::as_str).and_then(|token| verify(token).ok()) {
+        joined.until = expires(&caller);
+        joined.member.becomes(Known::new(caller));
+    }
+}
+
+fn expires(caller: &Caller) -> Option<Instant> {
+    let Caller::Token { claims, .. } = caller else { return None };
+    let at = claims.get("exp").and_then(Value::as_u64)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
+    Instant::now().checked_add(Duration::from_secs(at.saturating_sub(now)))
+}
+
+fn expire(realtime: &Realtime, joins: &mut HashMap<String, Joined>) {
+    let now = Instant::now();
+    let ended: Vec<String> =
+        joins.iter().filter(|(_, joined)| joined.until.is_some_and(|until| until <= now)).map(|(topic, _)| topic.clone()).collect();
+    for topic in ended {
+        let Some(joined) = joins.remove(&topic) else { continue };
+        realtime.hub.leave(&joined.member);
+        let name = topic.strip_prefix("realtime:").unwrap_or_default();
+        let system = json!({"extension": "system", "status": "error", "message": "Token has expired", "channel": name});
+        joined.member.tell("system", &system.to_string());
+        joined.member.tell("phx_close", "{}");
+    }
+}

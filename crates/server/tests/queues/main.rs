@@ -1,0 +1,5 @@
+//! The acts over HTTP, on a real PostgreSQL.
+
+mod acts;
+mod claims;
+mod stage;

@@ -1,0 +1,66 @@
+//! A server with nothing but queues, and a client for it.
+
+use anyhow::{Context as _, Result};
+use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_server::access::{Access, Role};
+use gleaner_server::queues::{self, Queues};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_postgres::Client;
+
+pub struct Stage {
+    pub client: Client,
+    pub queues: Queues,
+    pub access: Access,
+    pub http: reqwest::Client,
+    pub base: String,
+    // Last, so that it outlives everything connected to it.
+    _database: TestDatabase,
+}
+
+pub async fn stage() -> Result<Stage> {
+    // Whoever was first has installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let database =
+        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let access = Access::new("a secret of the tests, long enough to be one", "test")?;
+    let client = gleaner::connect(&database.url).await?;
+    let queues = Queues::new(&database.url, gleaner::pool(&database.url, 16)?, access.clone());
+    let base = serve(&queues).await?;
+    Ok(Stage { client, queues, access, http: reqwest::Client::new(), base, _database: database })
+}
+
+async fn serve(queues: &Queues) -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let base = format!("http://{}", listener.local_addr()?);
+    let app = queues::routes(queues.clone());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    Ok(base)
+}
+
+impl Stage {
+    pub fn service(&self) -> String {
+        self.access.project_key(Role::Service)
+    }
+
+    /// A token of the signed-in user.
+    pub fn user(&self, id: &str) -> String {
+        let claims = json!({"role": "authenticated", "sub": id, "session_id": id});
+        self.access.sign(claims.as_object().expect("an object"))
+    }
+
+    pub async fn post(&self, token: &str, path: &str, body: Value) -> Result<(u16, Value)> {
+        let request = self.http.post(format!("{}/v1/queues/{path}", self.base)).bearer_auth(token).json(&body);
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        let text = response.text().await?;
+        Ok((status, serde_json::from_str(&text).with_context(|| text.clone())?))
+    }
+
+    /// A post as the service, that must succeed.
+    pub async fn ask(&self, path: &str, body: Value) -> Result<Value> {
+        let (status, answer) = self.post(&self.service(), path, body).await?;
+        anyhow::ensure!((200..300).contains(&status), "{path}: {status} {answer}");
+        Ok(answer)
+    }
+}

@@ -1,0 +1,188 @@
+//! A server with nothing but realtime, and a client that speaks its frames.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use futures_util::{SinkExt as _, StreamExt as _};
+use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_server::access::{Caller, Role};
+use gleaner_server::realtime::{self, Realtime};
+use serde_json::{Map, Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_postgres::Client;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+/// Nobody waits longer than that for a frame that must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Stage {
+    pub url: String,
+    pub client: Client,
+    pub address: String,
+    pub realtime: Realtime,
+    // Last, so that it outlives everything connected to it.
+    _database: Option<TestDatabase>,
+}
+
+/// Tokens of the tests are the claims themselves; how real ones are read is tested where they are made.
+fn verify(token: &str) -> Result<Caller, String> {
+    let claims: Map<String, Value> = serde_json::from_str(token).map_err(|_| "malformed".to_owned())?;
+    let role = claims.get("role").and_then(Value::as_str).and_then(Role::named).ok_or("no role")?;
+    Ok(Caller::Token { role, claims })
+}
+
+pub async fn stage() -> Result<Stage> {
+    let database =
+        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let mut stage = stage_on(&database.url).await?;
+    stage._database = Some(database);
+    Ok(stage)
+}
+
+/// On a database that is migrated already.
+pub async fn stage_on(url: &str) -> Result<Stage> {
+    let client = gleaner::connect(url).await?;
+    let realtime = Realtime::start(url, gleaner::pool(url, 8)?, Arc::new(verify));
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?.to_string();
+    let app = axum::Router::new().nest("/realtime/v1", realtime::routes(realtime.clone()));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    Ok(Stage { url: url.to_owned(), client, address, realtime, _database: None })
+}
+
+impl Stage {
+    pub async fn run(&self, sql: &str) -> Result<()> {
+        self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
+    }
+
+    pub async fn value(&self, sql: &str) -> Result<String> {
+        Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
+    }
+
+    /// A salesperson with a signed-in user; the user's id.
+    pub async fn person(&self, name: &str, shared: bool) -> Result<String> {
+        self.value(&format!(
+            "insert into sales (first_name, email, user_id, allow_remote_processing)
+             values ('{name}', '{name}@example.com', gen_random_uuid(), {shared}) returning user_id::text"
+        ))
+        .await
+    }
+
+    pub async fn connect(&self, token: &str) -> Result<Socket> {
+        self.connect_as(token, "2.0.0").await
+    }
+
+    pub async fn connect_as(&self, token: &str, version: &str) -> Result<Socket> {
+        let key: String = form_urlencoded::byte_serialize(token.as_bytes()).collect();
+        let url = format!("ws://{}/realtime/v1/websocket?apikey={key}&vsn={version}", self.address);
+        let (stream, _) = tokio_tungstenite::connect_async(url).await?;
+        Ok(Socket { stream, two: version.starts_with('2'), next: 0 })
+    }
+}
+
+pub fn service() -> String {
+    json!({"role": "service_role"}).to_string()
+}
+
+pub fn anon() -> String {
+    json!({"role": "anon"}).to_string()
+}
+
+pub fn user(id: &str) -> String {
+    json!({"role": "authenticated", "sub": id}).to_string()
+}
+
+pub struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    two: bool,
+    next: u64,
+}
+
+/// A frame as the client reads it.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    pub join_ref: Value,
+    pub reference: Value,
+    pub topic: String,
+    pub event: String,
+    pub payload: Value,
+}
+
+impl Socket {
+    pub async fn send(&mut self, topic: &str, event: &str, payload: Value) -> Result<String> {
+        self.next += 1;
+        let reference = self.next.to_string();
+        let text = if self.two {
+            json!(["1", reference, topic, event, payload]).to_string()
+        } else {
+            json!({"topic": topic, "event": event, "payload": payload, "ref": reference, "join_ref": "1"}).to_string()
+        };
+        self.stream.send(Message::text(text)).await?;
+        Ok(reference)
+    }
+
+    pub async fn send_binary(&mut self, bytes: Vec<u8>) -> Result<()> {
+        Ok(self.stream.send(Message::binary(bytes)).await?)
+    }
+
+    pub async fn next(&mut self) -> Result<Frame> {
+        loop {
+            let message = tokio::time::timeout(PATIENCE, self.stream.next()).await.context("no frame came")?.context("closed")??;
+            let Message::Text(text) = message else { continue };
+            let value: Value = serde_json::from_str(&text)?;
+            let get = |at: usize, name: &str| if self.two { value[at].clone() } else { value[name].clone() };
+            return Ok(Frame {
+                join_ref: get(0, "join_ref"),
+                reference: get(1, "ref"),
+                topic: get(2, "topic").as_str().unwrap_or_default().to_owned(),
+                event: get(3, "event").as_str().unwrap_or_default().to_owned(),
+                payload: get(4, "payload"),
+            });
+        }
+    }
+
+    /// The next frame of this event; others in between are an error, or a test would not notice a frame too many.
+    pub async fn expect(&mut self, event: &str) -> Result<Frame> {
+        let frame = self.next().await?;
+        if frame.event != event {
+            bail!("wanted {event}, got {frame:?}");
+        }
+        Ok(frame)
+    }
+
+    /// Joins with these bindings and waits until the server watches; the ids it gave.
+    pub async fn follow(&mut self, name: &str, bindings: Value) -> Result<Vec<u64>> {
+        self.send(&format!("realtime:{name}"), "phx_join", json!({"config": {"postgres_changes": bindings}})).await?;
+        let reply = self.expect("phx_reply").await?;
+        anyhow::ensure!(reply.payload["status"] == "ok", "{reply:?}");
+        let system = self.expect("system").await?;
+        anyhow::ensure!(system.payload["status"] == "ok", "{system:?}");
+        let given = reply.payload["response"]["postgres_changes"].as_array().cloned().unwrap_or_default();
+        Ok(given.iter().filter_map(|binding| binding["id"].as_u64()).collect())
+    }
+
+    /// The next change; `data` of its payload.
+    pub async fn change(&mut self) -> Result<Value> {
+        Ok(self.expect("postgres_changes").await?.payload["data"].clone())
+    }
+
+    /// Nothing has come: proven by a heartbeat, whose reply is behind everything that was sent before it.
+    pub async fn expect_nothing(&mut self) -> Result<()> {
+        self.send("phoenix", "heartbeat", json!({})).await?;
+        let frame = self.next().await?;
+        anyhow::ensure!(frame.topic == "phoenix", "{frame:?}");
+        Ok(())
+    }
+
+    pub async fn is_closed(&mut self) -> bool {
+        loop {
+            match tokio::time::timeout(PATIENCE, self.stream.next()).await {
+                Ok(None | Some(Err(_) | Ok(Message::Close(_)))) => return true,
+                Ok(Some(Ok(_))) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Changes over WebSocket, on a real PostgreSQL, with the frames that supabase-js sends.
+
+mod changes;
+mod client;
+mod joining;
+mod sharing;
+mod trouble;
