@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod completions;
+pub mod contacts;
 pub mod detach;
 pub mod down;
 pub mod enqueue;
