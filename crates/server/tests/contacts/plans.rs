@@ -70,9 +70,15 @@ async fn looking_up_a_sender_among_200_000_contacts_is_an_index_scan() -> Result
     let world = world().await?;
     world
         .run(
-            "set synchronous_commit = off;
-             insert into contacts (first_name, email, phone_number)
-             select 'n' || n, 'person' || n || '@example.com', '(415) ' || (2000000 + n)::text from generate_series(1, 200000) n",
+            // What the trigger would derive, written at once: deriving it 200,000 times is not what is looked at here.
+            "set synchronous_commit = off; alter table contacts disable trigger refresh_contact_addresses;
+             insert into contacts (id, first_name, email, phone_number)
+             select n, 'n' || n, 'person' || n || '@example.com', '(415) ' || (2000000 + n)::text from generate_series(1, 200000) n;
+             insert into contact_addresses (contact_id, kind, address, written, loose, parsed)
+             select id, 'email', email, email, email, true from contacts
+             union all
+             select id, 'phone', '+1415' || substr(phone_number, 7), phone_number, '415' || substr(phone_number, 7), false from contacts;
+             alter table contacts enable trigger refresh_contact_addresses",
         )
         .await?;
     let channel = world.channel("desk").await?;
