@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up, work,
+    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up,
+    work,
 };
 use output::Output;
 use place::Place;
@@ -88,6 +89,9 @@ enum Command {
     Work(work::Args),
     Prune(prune::Args),
     Recover(recover::Args),
+    /// Manage the channels through which activities arrive
+    #[command(subcommand)]
+    Channels(channels::Command),
     Completions(completions::Args),
 }
 
@@ -120,6 +124,7 @@ async fn main() -> ExitCode {
         Command::Work(args) => work::run(&desk, args).await,
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
+        Command::Channels(command) => channels::run(&desk, command).await,
         Command::Completions(args) => completions::run(&desk, args).await,
     };
     done.unwrap_or_else(|error| failure::tell(&error))

@@ -6,6 +6,7 @@
 //!
 //! - [`provider`] is the contract of a sender; each sender is one file under [`providers`].
 //! - [`address`]: who that is, in the one form addresses are compared in.
+//! - [`sealing`] keeps the secrets of channels at rest.
 //! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: what goes in and what comes out.
 
 pub mod address;
@@ -16,6 +17,7 @@ pub mod provider;
 pub mod providers;
 pub mod refusal;
 pub mod request;
+pub mod sealing;
 
 pub use answer::Answer;
 pub use channel::{Channel, Settings};

@@ -6,8 +6,10 @@
 //! - [`parse_pending`] reads contacts' own numbers, which are free text, with the same rules as senders'.
 //! - [`create`] makes contacts of unknown senders, right after their messages are committed.
 //! - [`unmatched`] lists what matched nobody, or several; [`link`] and [`unlink`] are a person's decision about it.
+//! - [`http`] offers the last three to callers, each within their own rights.
 
 mod creating;
+pub mod http;
 mod linking;
 mod parsing;
 mod unmatched;
