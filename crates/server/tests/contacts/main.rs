@@ -2,6 +2,7 @@
 //! what arrives.
 
 mod creating;
+mod http;
 mod ingesting;
 mod keeping;
 mod linking;
