@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, channels, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up, work,
+    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up,
+    work,
 };
 use output::Output;
 use place::Place;
@@ -81,6 +82,9 @@ enum Command {
     /// Look at the items of a queue, and act on them
     #[command(subcommand)]
     Items(items::Command),
+    /// Look at activities nobody was found for, and say who they came from
+    #[command(subcommand)]
+    Contacts(contacts::Command),
     Enqueue(enqueue::Args),
     Work(work::Args),
     Prune(prune::Args),
@@ -115,6 +119,7 @@ async fn main() -> ExitCode {
         Command::Sql(args) => sql::run(&desk, args).await,
         Command::Queues(args) => queues::run(&desk, args).await,
         Command::Items(command) => items::run(&desk, command).await,
+        Command::Contacts(command) => contacts::run(&desk, command).await,
         Command::Enqueue(args) => enqueue::run(&desk, args).await,
         Command::Work(args) => work::run(&desk, args).await,
         Command::Prune(args) => prune::run(&desk, args).await,

@@ -5,3 +5,4 @@ pub mod api;
 pub mod channels;
 pub mod queues;
 pub mod realtime;
+pub mod contacts;

@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod channels;
 pub mod completions;
+pub mod contacts;
 pub mod detach;
 pub mod down;
 pub mod enqueue;

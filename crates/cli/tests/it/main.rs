@@ -2,6 +2,7 @@
 
 mod attaching;
 mod channels;
+mod contacts;
 mod enqueueing;
 mod help;
 mod keys;
