@@ -1,0 +1,1 @@
+//! Reads kept requests again.
