@@ -1,0 +1,1 @@
+//! Kept requests, read again.
