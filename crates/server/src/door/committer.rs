@@ -74,6 +74,16 @@ impl Committer {
     }
 }
 
+/// One submission by itself, once: for a replay, where nobody waits on the other end.
+pub async fn commit_alone(pool: &Pool, submission: &Submission, within: Duration) -> Result<Committed, NotStored> {
+    let until = Instant::now() + within;
+    match commit(pool, &[submission], until).await {
+        Ok(mut outcomes) => outcomes.pop().ok_or_else(|| NotStored::Away("no answer".to_owned())),
+        Err(Trouble::Refused { code }) => Err(NotStored::Data { code }),
+        Err(Trouble::Broken(text) | Trouble::Away(text)) => Err(NotStored::Away(text)),
+    }
+}
+
 async fn run(pool: Pool, bell: Bell, queue: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
     while let Some(batch) = take(&queue).await {
         if settle(&pool, batch).await {
@@ -139,7 +149,6 @@ async fn attempt(pool: &Pool, mut batch: Vec<Waiting>) -> Result<bool, (Vec<Wait
         };
         match trouble {
             Trouble::Refused { code } => return Err((batch, NotStored::Data { code })),
-            Trouble::Broken(text) if batch.len() == 1 => return Err((batch, NotStored::Away(text))),
             Trouble::Broken(text) => return Err((batch, NotStored::Away(text))),
             Trouble::Away(text) => {
                 tracing::warn!(requests = batch.len(), "not committed yet, trying again: {text}");

@@ -34,7 +34,8 @@ impl Newcomers {
     }
 }
 
-async fn create(pool: &Pool, activities: &[Uuid]) -> gleaner::Result<()> {
+/// Makes and links contacts of those among the senders who are unknown.
+pub async fn create(pool: &Pool, activities: &[Uuid]) -> gleaner::Result<()> {
     let client = pool.get().await.map_err(|e| gleaner::Error::Connect(e.to_string()))?;
     client
         .query_typed("select from gleaner.create_contacts($1)", &[(&activities, Type::UUID_ARRAY)])

@@ -38,7 +38,7 @@ pub async fn prune(pool: &Pool, files: &Files, raw: &Raw) -> gleaner::Result<i64
                 // The age at which there is too much: the newest requests that fit are kept.
                 "select done.removed, done.files
                  from (
-                     select coalesce(min(clock_timestamp() - counted.received_at), 'infinity') as age
+                     select min(clock_timestamp() - counted.received_at) as age
                      from (
                          select received_at, sum(1000 + (headers ->> 'content-length')::bigint) over (order by received_at desc, id) as bytes
                          from gleaner.raw_request

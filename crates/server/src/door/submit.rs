@@ -1,6 +1,6 @@
 //! From what a request says to what the database is given. Attachments become files on the way, before the row that names them.
 
-use gleaner_ingest::{Channel, Event, Memory};
+use gleaner_ingest::{Attachment, Channel, Event, Memory};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -35,9 +35,9 @@ pub struct Written {
 pub async fn prepare(files: &Files, channel: &Channel, arrival: Arrival) -> files::Result<Prepared> {
     let mut written = Written::default();
     let mut events = Vec::new();
-    for event in arrival.events {
+    for mut event in arrival.events {
         let id = Uuid::now_v7();
-        let (event, paths) = store_attachments(files, id, event).await?;
+        let paths = store_attachments(files, id, &mut event).await?;
         events.push(describe(id, &event));
         written.attachments.push((id, paths));
     }
@@ -64,18 +64,37 @@ fn describe(id: Uuid, event: &Event) -> Value {
     })
 }
 
-async fn store_attachments(files: &Files, id: Uuid, mut event: Event) -> files::Result<(Event, Vec<String>)> {
+async fn store_attachments(files: &Files, id: Uuid, event: &mut Event) -> files::Result<Vec<String>> {
     let mut paths = Vec::new();
-    for (n, attachment) in std::mem::take(&mut event.attachments).into_iter().enumerate() {
-        let path = Files::of_activity(id, n);
+    let attachments = std::mem::take(&mut event.attachments);
+    let places = places(event.metadata.get("attachments"), &attachments);
+    for (attachment, place) in attachments.into_iter().zip(places) {
+        let path = Files::of_activity(id, place);
         files.put(&path, attachment.bytes).await?;
-        // The list of attachments is the provider's; beside each stands where its bytes are.
-        if let Some(listed) = event.metadata.get_mut("attachments").and_then(|all| all.get_mut(n)).and_then(Value::as_object_mut) {
+        // The list is the provider's; beside each file stands where its bytes are.
+        if let Some(listed) = event.metadata.get_mut("attachments").and_then(|all| all.get_mut(place)).and_then(Value::as_object_mut) {
             listed.insert("file".to_owned(), json!(path));
         }
         paths.push(path);
     }
-    Ok((event, paths))
+    Ok(paths)
+}
+
+/// Where each attachment stands in the list the row has. The list may be longer: some files could not be read, or are elsewhere.
+fn places(listed: Option<&Value>, attachments: &[Attachment]) -> Vec<usize> {
+    let listed = listed.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let mut next = 0;
+    let mut places = Vec::new();
+    for attachment in attachments {
+        let is_this = |entry: &Value| {
+            entry["name"] == attachment.name.as_str()
+                && entry["length"].as_u64().is_none_or(|length| length == attachment.bytes.len() as u64)
+        };
+        let place = listed.iter().skip(next).position(is_this).map_or(next, |ahead| next + ahead);
+        places.push(place);
+        next = place + 1;
+    }
+    places
 }
 
 impl Written {
@@ -92,5 +111,25 @@ impl Written {
                 tracing::warn!(path, %error, "a file nobody needs stays behind");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_stands_where_the_row_lists_it() {
+        let file = |name: &str, bytes: &[u8]| Attachment {
+            name: name.to_owned(),
+            content_type: "text/plain".to_owned(),
+            content_id: None,
+            bytes: bytes.to_vec(),
+        };
+        let listed = json!([{"name": "unreadable", "length": 9}, {"name": "a", "length": 1}, {"name": "a", "length": 2}, {"name": "b"}]);
+        assert_eq!(places(Some(&listed), &[file("a", b"1"), file("a", b"22"), file("b", b"")]), [1, 2, 3]);
+        assert_eq!(places(Some(&listed), &[file("a", b"22")]), [2]);
+        assert_eq!(places(None, &[file("a", b"1"), file("b", b"2")]), [0, 1]);
+        assert_eq!(places(Some(&listed), &[file("unknown", b"1"), file("b", b"2")]), [0, 3]);
     }
 }

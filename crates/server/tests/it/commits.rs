@@ -63,7 +63,13 @@ async fn one_bad_row_never_spoils_its_neighbours() -> Result<()> {
     let events: Vec<Value> = (0..40).map(|n| json!({"ids": [format!("event {n}")], "metadata": bad(n)})).collect();
     let answers = join_all(events.iter().map(|event| w.post(&channel, event))).await;
     for (n, answer) in answers.into_iter().enumerate() {
-        let expected = if n == 13 { 403 } else if n % 10 == 7 { 400 } else { 202 };
+        let expected = if n == 13 {
+            403
+        } else if n % 10 == 7 {
+            400
+        } else {
+            202
+        };
         let answer = answer?;
         assert_eq!(answer.status, expected, "event {n}: {answer:?}");
     }

@@ -1,6 +1,7 @@
 //! The server, over HTTP, on a database of its own per test.
 
 mod bodies;
+mod chaos;
 mod commits;
 mod limits;
 mod outages;

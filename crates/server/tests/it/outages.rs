@@ -19,7 +19,14 @@ async fn without_a_database_senders_are_told_to_come_back_and_it_recovers_by_its
 
     server.crash().await?;
     for key in [channel.key.as_str(), "nobody"] {
-        let answer = w.send("POST", &format!("{}?key={key}", crate::support::DOOR), &[("x-test-signature", crate::sender::SECRET)], br#"{"ids": ["during"]}"#).await?;
+        let answer = w
+            .send(
+                "POST",
+                &format!("{}?key={key}", crate::support::DOOR),
+                &[("x-test-signature", crate::sender::SECRET)],
+                br#"{"ids": ["during"]}"#,
+            )
+            .await?;
         assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")), "{answer:?}");
     }
     assert_eq!(w.send("GET", "/ready", &[], b"").await?.status, 503);

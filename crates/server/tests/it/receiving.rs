@@ -91,14 +91,17 @@ async fn a_hint_to_fetch_reaches_the_one_who_fetches() -> Result<()> {
 }
 
 #[tokio::test]
-async fn attachments_are_files_and_the_row_says_where() -> Result<()> {
+async fn attachments_are_files_named_by_activity_and_place() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
     let answer = w.post(&channel, &json!({"ids": ["a"], "attachments": ["one", "two"]})).await?;
-    let path = w.text("select metadata #>> '{attachments,1,file}' from activities").await?.expect("a path");
-    assert_eq!(path, Files::of_activity(answer.id()?, 1));
-    let file = w.server.state().files.get(&path).await?.expect("a file").bytes().await?;
-    assert_eq!(&file[..], b"two");
+    for (n, text) in ["one", "two"].into_iter().enumerate() {
+        let path = w.text(&format!("select metadata #>> '{{attachments,{n},file}}' from activities")).await?.expect("a path");
+        assert_eq!(path, Files::of_activity(answer.id()?, n));
+        let file = w.server.state().files.get(&path).await?.expect("a file").bytes().await?;
+        assert_eq!(file, text.as_bytes());
+    }
+    assert!(!w.text("select (raw_data || metadata)::text from activities").await?.expect("a row").contains("two"));
     Ok(())
 }
 
@@ -107,7 +110,8 @@ async fn the_request_is_kept_without_its_key_and_credentials() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
     let body = json!({"ids": ["a"], "text": "x".repeat(300 * 1024)}).to_string();
-    let headers = [("x-test-signature", SECRET), ("authorization", "Bearer b"), ("x-strange", SECRET), ("content-type", "application/json")];
+    let headers =
+        [("x-test-signature", SECRET), ("authorization", "Bearer b"), ("x-strange", SECRET), ("content-type", "application/json")];
     w.send("POST", &format!("{}&provider=tester", channel.target()), &headers, body.as_bytes()).await?;
     let kept = w.text("select concat_ws(' ', method, target, headers, body, body_file) from gleaner.raw_request").await?.expect("a row");
     assert!(kept.starts_with("POST /functions/v1/ingest-activity?key=…&provider=tester") && kept.contains("application/json"), "{kept}");
@@ -121,7 +125,8 @@ async fn the_request_is_kept_without_its_key_and_credentials() -> Result<()> {
 #[tokio::test]
 async fn the_public_url_is_what_was_configured_and_nothing_a_header_says() -> Result<()> {
     let w = world_with(|config| config.public_base = Some("https://hooks.Example.com/prefix".to_owned())).await?;
-    let (plain, own) = (w.channel().await?, w.channel_of("tester", json!({"secret": SECRET, "public_url": "https://other.example/"})).await?);
+    let (plain, own) =
+        (w.channel().await?, w.channel_of("tester", json!({"secret": SECRET, "public_url": "https://other.example/"})).await?);
     for (channel, base) in [(&plain, "https://hooks.Example.com/prefix"), (&own, "https://other.example")] {
         let target = format!("{}&z='%27&a=%41&provider=x", channel.target());
         let headers = [("x-test-signature", SECRET), ("x-forwarded-host", "evil.example"), ("x-forwarded-proto", "http")];
@@ -147,7 +152,11 @@ async fn workers_hear_the_bell() -> Result<()> {
 async fn browsers_may_ask_first_from_anywhere() -> Result<()> {
     let w = world().await?;
     for target in ["/functions/v1/ingest-activity", "/health", "/no/such/thing"] {
-        let asked = [("origin", "https://app.example"), ("access-control-request-method", "POST"), ("access-control-request-headers", "apikey, x-new")];
+        let asked = [
+            ("origin", "https://app.example"),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "apikey, x-new"),
+        ];
         let answer = w.send("OPTIONS", target, &asked, b"").await?;
         assert!(matches!(answer.status, 200 | 204), "{answer:?}");
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));

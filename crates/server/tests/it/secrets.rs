@@ -59,17 +59,18 @@ async fn secrets_are_in_no_log_line_no_answer_and_no_table() -> Result<()> {
     eventually("the seal", || async { Ok(w.count("select count(*) from ingestion_providers where not sealed").await? == 0) }).await?;
 
     let mut dump = String::new();
-    for table in ["ingestion_providers", "activities", "gleaner.raw_request", "gleaner.ingest_refusal", "gleaner.ingest_memory", "gleaner.audit"] {
+    for table in
+        ["ingestion_providers", "activities", "gleaner.raw_request", "gleaner.ingest_refusal", "gleaner.ingest_memory", "gleaner.audit"]
+    {
         dump += &w.text(&format!("select string_agg(t::text, e'\\n') from {table} t")).await?.unwrap_or_default();
     }
     let debugged = format!("{:?}", w.server.state());
     let log = String::from_utf8_lossy(&log.0.lock().expect("a log")).into_owned();
     ensure!(log.contains("turned away"), "the log is not being listened to");
-    let places = [("the log", log.as_str()), ("an answer", &String::from_utf8_lossy(&answers)), ("a table", &dump), ("a debug form", &debugged)];
+    let places =
+        [("the log", log.as_str()), ("an answer", &String::from_utf8_lossy(&answers)), ("a table", &dump), ("a debug form", &debugged)];
     for secret in [channel.key.as_str(), SECRET, guessed, wrong, bearer] {
         for (place, text) in places {
-            // The name of a channel in these tests is its key.
-            let text = text.replace(&format!(",{},", channel.key), ",name,");
             let at = text.find(secret);
             ensure!(at.is_none(), "{secret} is in {place}: …{}…", &text[at.unwrap_or(0).saturating_sub(200)..][..300]);
         }

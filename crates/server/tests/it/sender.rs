@@ -50,16 +50,17 @@ impl Provider for Tester {
     fn normalise(&self, _: &Channel, request: &Request<'_>) -> Result<Inbound, Refusal> {
         let body: Value = serde_json::from_slice(request.body).map_err(|_| Refusal::Malformed("not JSON".to_owned()))?;
         let remember = body["remember"].as_object().into_iter().flatten();
-        let remember = remember
-            .map(|(key, value)| Memory { key: key.clone(), value: value.clone(), lifetime: Duration::from_secs(600) })
-            .collect();
+        let remember =
+            remember.map(|(key, value)| Memory { key: key.clone(), value: value.clone(), lifetime: Duration::from_secs(600) }).collect();
         match body["do"].as_str() {
             Some("reply") => Ok(Inbound::Reply(Answer::text(StatusCode::OK, "text/plain", "the answer"))),
             Some("fetch") => Ok(Inbound::Fetch),
             Some("nothing") => Ok(Inbound::Nothing { remember, warning: body["warning"].as_str().map(str::to_owned) }),
             Some("unusable") => Err(Refusal::Unusable("for good".to_owned())),
             Some("url") => Ok(Inbound::Reply(Answer::text(StatusCode::OK, "text/plain", request.public_url()))),
-            _ => Ok(Inbound::Events { events: body["ids"].as_array().into_iter().flatten().map(|id| event(id, &body)).collect(), remember }),
+            _ => {
+                Ok(Inbound::Events { events: body["ids"].as_array().into_iter().flatten().map(|id| event(id, &body)).collect(), remember })
+            }
         }
     }
 

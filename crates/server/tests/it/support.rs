@@ -122,8 +122,8 @@ impl World {
         let row = self
             .client
             .query_one(
-                "insert into ingestion_providers (provider_code, name, config, ingestion_key) values ($1, $2, $3, $2) returning id",
-                &[&provider, &key, &settings],
+                "insert into ingestion_providers (provider_code, name, config, ingestion_key) values ($1, gen_random_uuid(), $2, $3) returning id",
+                &[&provider, &settings, &key],
             )
             .await?;
         Ok(Channel { id: row.get(0), key })
@@ -149,7 +149,8 @@ impl World {
     /// Refusals of a channel as written down: reason and count, in alphabetical order.
     pub async fn refusals(&self, channel: Option<Uuid>) -> Result<Vec<(String, i64)>> {
         self.server.state().refusals.flush(&self.pool).await;
-        let sql = "select reason, sum(count)::bigint from gleaner.ingest_refusal where provider_id is not distinct from $1 group by 1 order by 1";
+        let sql =
+            "select reason, sum(count)::bigint from gleaner.ingest_refusal where provider_id is not distinct from $1 group by 1 order by 1";
         Ok(self.client.query(sql, &[&channel]).await?.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 }
@@ -185,7 +186,18 @@ pub async fn raw(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address).await?;
     // The server may hang up before it has read everything.
     let _ = stream.write_all(bytes).await;
+    read_to_end(stream).await
+}
+
+/// As [`raw`], and says that nothing more will come: otherwise half a request is waited for.
+pub async fn raw_and_over(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(address).await?;
+    let _ = stream.write_all(bytes).await;
     let _ = stream.shutdown().await;
+    read_to_end(stream).await
+}
+
+async fn read_to_end(mut stream: TcpStream) -> Result<Vec<u8>> {
     let mut answer = Vec::new();
     let _ = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut answer)).await.context("no end")?;
     Ok(answer)
