@@ -1,12 +1,14 @@
 //! The `gleaner` command. This file is its table of contents: one file per subcommand, under `commands/`.
 //!
-//! - [`place`]: which database a command speaks to; [`failure`]: how errors are told.
+//! - [`place`]: which database a command speaks to; [`serving`]: where our server listens; [`failure`]: how errors are told.
 //! - [`output`]: words, JSON and colours; [`table`]: aligned columns; [`words`]: times and texts for people.
 
 mod commands;
 mod failure;
 mod output;
 mod place;
+mod serving;
+mod signals;
 mod table;
 mod words;
 
@@ -14,7 +16,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{attach, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up, work};
+use commands::{
+    attach, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, replay, reset, serve, sql, status, up, work,
+};
 use output::Output;
 use place::Place;
 
@@ -83,6 +87,9 @@ enum Command {
     Work(work::Args),
     Prune(prune::Args),
     Recover(recover::Args),
+    // What arrives.
+    Serve(serve::Args),
+    Replay(replay::Args),
     Completions(completions::Args),
 }
 
@@ -96,7 +103,9 @@ struct Desk {
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     let (out, place) = (Output::new(cli.globals.json, cli.globals.quiet), Place::new(cli.globals.database_url, cli.globals.home));
-    output::start_tracing(cli.globals.verbose);
+    // A server has nobody to answer to but its log.
+    let verbose = if matches!(cli.command, Command::Serve(_)) { cli.globals.verbose.max(1) } else { cli.globals.verbose };
+    output::start_tracing(verbose);
     let desk = Desk { out, place };
     let done = match cli.command {
         Command::Up(args) => up::run(&desk, args).await,
@@ -114,6 +123,8 @@ async fn main() -> ExitCode {
         Command::Work(args) => work::run(&desk, args).await,
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
+        Command::Serve(args) => serve::run(&desk, args).await,
+        Command::Replay(args) => replay::run(&desk, args).await,
         Command::Completions(args) => completions::run(&desk, args).await,
     };
     done.unwrap_or_else(|error| failure::tell(&error))

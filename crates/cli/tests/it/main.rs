@@ -6,5 +6,6 @@ mod help;
 mod lifecycle;
 mod listing;
 mod migrating;
+mod serving;
 mod support;
 mod working;

@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use gleaner::Pool;
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -125,41 +124,4 @@ pub async fn keep_writing(state: std::sync::Arc<crate::State>) {
         second.tick().await;
         state.refusals.flush(&state.pool).await;
     }
-}
-
-/// A line of the list an operator reads.
-#[derive(Debug, Clone, Serialize)]
-pub struct Line {
-    pub channel: Option<Uuid>,
-    pub reason: String,
-    pub status: i32,
-    pub count: i64,
-    /// As PostgreSQL prints it.
-    pub last_at: String,
-    pub last_client: Option<String>,
-    pub detail: Option<String>,
-}
-
-/// The latest refusals of a channel, or of requests without one, the newest first.
-pub async fn list(pool: &Pool, channel: Option<Uuid>, limit: i64) -> gleaner::Result<Vec<Line>> {
-    let client = pool.get().await.map_err(|e| gleaner::Error::Connect(e.to_string()))?;
-    let rows = client
-        .query_typed(
-            "select provider_id, reason, status, count, last_at::text, host(last_client), detail
-             from gleaner.ingest_refusal where provider_id is not distinct from $1
-             order by at_minute desc, reason limit $2",
-            &[(&channel, Type::UUID), (&limit, Type::INT8)],
-        )
-        .await
-        .map_err(gleaner::Error::doing("list refusals"))?;
-    let line = |row: &tokio_postgres::Row| Line {
-        channel: row.get(0),
-        reason: row.get(1),
-        status: row.get(2),
-        count: row.get(3),
-        last_at: row.get(4),
-        last_client: row.get(5),
-        detail: row.get(6),
-    };
-    Ok(rows.iter().map(line).collect())
 }
