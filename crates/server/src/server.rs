@@ -1,7 +1,7 @@
 //! A running server: everything started, and stopped again without losing an answer.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gleaner::Pool;
 use gleaner::bell::Bell;
@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::access::Access;
 use crate::channels::Channels;
 use crate::door::body::Memory;
 use crate::door::committer::Committer;
@@ -18,6 +19,8 @@ use crate::door::limits::Limits;
 use crate::door::prune;
 use crate::door::refusals::{self, Refusals};
 use crate::files::Files;
+use crate::gmail::{self, Gmail};
+use crate::media::Media;
 use crate::{Config, State, router, serve};
 
 /// Hints that something waits at a provider, until somebody fetches it.
@@ -28,8 +31,10 @@ const FETCHES: usize = 1024;
 pub enum StartError {
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: std::io::Error },
-    #[error("the master key: {0}")]
+    #[error("{0}")]
     Keys(String),
+    #[error("the HTTP client: {0}")]
+    Client(#[from] reqwest::Error),
     #[error("the file store: {0}")]
     Files(#[from] crate::files::Error),
 }
@@ -50,6 +55,7 @@ impl Server {
     pub async fn start(config: Config, pool: Pool) -> Result<Self, StartError> {
         // The HTTP client leaves the choice of cryptography to the program; a second server in one process finds it made.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let access = Access::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
         let keys = MasterKeys::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
         let files = Files::open(&config.home, config.files_url.as_deref())?;
         let listen = |source| StartError::Listen { address: config.listen, source };
@@ -60,22 +66,35 @@ impl Server {
         let (newcomers, creating) = Newcomers::start(pool.clone());
         finishing.push(creating);
         let (fetches, to_fetch) = mpsc::channel(FETCHES);
+        let channels = Channels::with_providers(pool.clone(), keys, config.providers);
+        let parts = gmail::Parts {
+            pool: pool.clone(),
+            channels: channels.clone(),
+            files: files.clone(),
+            committer: committer.clone(),
+            newcomers: newcomers.clone(),
+        };
+        let gmail = Arc::new(Gmail::new(config.google.clone(), parts)?);
+        let media = Arc::new(Media::new(config.media.clone(), pool.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
         let state = Arc::new(State {
             address,
-            channels: Channels::with_providers(pool.clone(), keys, config.providers),
+            channels,
             files,
             committer,
             newcomers,
+            access,
+            gmail,
+            media,
             refusals: Refusals::default(),
             limits: Limits::new(&config.limits),
             memory: Memory::new(config.limits.body_memory),
             fetches,
-            to_fetch: Mutex::new(Some(to_fetch)),
             pool,
             config,
         });
         let (stop, stopped) = watch::channel(false);
-        let serving = tokio::spawn(serve::serve(listener, router::router(Arc::clone(&state)), state.config.limits.clone(), stopped));
+        finishing.push(tokio::spawn(Arc::clone(&state.gmail).run(to_fetch, stopped.clone())));
+        let serving = tokio::spawn(serve::serve(listener, router::router(&state), state.config.limits.clone(), stopped));
         let background =
             vec![tokio::spawn(refusals::keep_writing(Arc::clone(&state))), tokio::spawn(prune::keep_pruning(Arc::clone(&state)))];
         Ok(Self { state, stop, serving, finishing, background })

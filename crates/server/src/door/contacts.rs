@@ -3,7 +3,6 @@
 
 use gleaner::Pool;
 use tokio::sync::mpsc;
-use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 /// Tells of activities whose senders may be new.
@@ -34,12 +33,8 @@ impl Newcomers {
     }
 }
 
-/// Makes and links contacts of those among the senders who are unknown.
+/// In a transaction of its own.
 pub async fn create(pool: &Pool, activities: &[Uuid]) -> gleaner::Result<()> {
     let client = pool.get().await.map_err(|e| gleaner::Error::Connect(e.to_string()))?;
-    client
-        .query_typed("select from gleaner.create_contacts($1)", &[(&activities, Type::UUID_ARRAY)])
-        .await
-        .map_err(gleaner::Error::doing("create contacts"))?;
-    Ok(())
+    crate::contacts::create(&**client, activities).await.map(drop)
 }

@@ -71,7 +71,7 @@ async fn send(address: std::net::SocketAddr, target: String, next: Arc<AtomicUsi
             return Ok(acknowledged);
         }
         let body = format!("{{\"ids\": [\"{event}\"]}}");
-        let mut deliveries = if event % 10 == 0 { 2 } else { 1 };
+        let mut deliveries = if event.is_multiple_of(10) { 2 } else { 1 };
         while deliveries > 0 {
             let answer = connection.send("POST", &target, &[("x-test-signature", SECRET)], body.as_bytes()).await?;
             match answer.status {

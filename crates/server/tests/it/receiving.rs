@@ -81,12 +81,14 @@ async fn what_is_remembered_completes_a_later_event() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hint_to_fetch_reaches_the_one_who_fetches() -> Result<()> {
+async fn a_hint_to_fetch_is_acknowledged_and_asks_for_a_look() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
-    let mut fetches = w.server.state().take_fetches().expect("nobody else has it");
     let answer = w.post(&channel, &json!({"do": "fetch"})).await?;
-    assert_eq!((answer.status, fetches.recv().await), (202, Some(channel.id)));
+    assert_eq!((answer.status, &answer.json()["success"]), (202, &true.into()));
+    let asked = format!("select count(*) from gleaner.polls where provider_id = '{}'", channel.id);
+    eventually("a look to be asked for", || async { Ok(w.count(&asked).await? == 1) }).await?;
+    assert_eq!(w.count("select count(*) from activities").await?, 0);
     Ok(())
 }
 
@@ -132,6 +134,37 @@ async fn the_public_url_is_what_was_configured_and_nothing_a_header_says() -> Re
         let headers = [("x-test-signature", SECRET), ("x-forwarded-host", "evil.example"), ("x-forwarded-proto", "http")];
         let answer = w.send("POST", &target, &headers, br#"{"do": "url"}"#).await?;
         assert_eq!(String::from_utf8(answer.body)?, format!("{base}{target}"));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_unknown_sender_becomes_a_contact_where_the_channel_wants_it_and_a_sample_does_not() -> Result<()> {
+    let w = world().await?;
+    let (making, other) = (w.channel().await?, w.channel().await?);
+    w.client.execute("update ingestion_providers set auto_create_contacts = true where id = $1", &[&making.id]).await?;
+    let sample = [("x-test-signature", SECRET), (gleaner_server::channels::TEST_MARK, "1")];
+    w.send("POST", &making.target(), &sample, br#"{"ids": ["sample"], "from": "sample@example.com"}"#).await?;
+    w.post(&other, &json!({"ids": ["a"], "from": "unknown@example.com"})).await?;
+    w.post(&making, &json!({"ids": ["b"], "from": "ada@example.com"})).await?;
+    let linked = "select count(*) from activities where contact_id is not null";
+    eventually("a contact", || async { Ok(w.count(linked).await? == 1) }).await?;
+    assert_eq!(w.text("select sender_address from activities where contact_id is not null").await?.as_deref(), Some("ada@example.com"));
+    assert_eq!(w.count("select count(*) from contacts").await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn callers_reach_the_rest_of_the_server_and_strangers_do_not() -> Result<()> {
+    let w = world().await?;
+    for (method, target) in [
+        ("GET", "/v1/channels"),
+        ("GET", "/v1/contacts/unmatched"),
+        ("GET", "/v1/media/x/0"),
+        ("POST", "/functions/v1/fetch-gmail-updates"),
+    ] {
+        let answer = w.send(method, target, &[], b"").await?;
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (401, Some("*")), "{target}: {answer:?}");
     }
     Ok(())
 }

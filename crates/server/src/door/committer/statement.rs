@@ -3,11 +3,14 @@
 use std::time::Instant;
 
 use bytes::Bytes;
+use deadpool_postgres::Object;
 use gleaner::Pool;
 use gleaner_ingest::Stored;
 use serde_json::Value;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
+
+use crate::contacts;
 
 /// What one request brings to the database.
 #[derive(Debug, Clone)]
@@ -54,7 +57,12 @@ impl Submission {
 }
 
 pub(super) async fn commit(pool: &Pool, batch: &[&Submission], until: Instant) -> Result<Vec<Committed>, Trouble> {
-    let client = pool.get().await.map_err(|error| Trouble::Away(format!("connect: {error}")))?;
+    let mut leased = Leased(Some(pool.get().await.map_err(|error| Trouble::Away(format!("connect: {error}")))?));
+    let Some(client) = &leased.0 else { return Err(Trouble::Away("no connection".to_owned())) };
+    // A contact saved a moment ago is to be known to the message that follows.
+    if let Err(error) = contacts::parse_pending(&***client).await {
+        tracing::debug!(%error, "contacts' new addresses were not read; senders may stay unmatched until they are");
+    }
     let requests = Value::Array(batch.iter().map(|submission| submission.request.clone()).collect());
     let bodies: Vec<Option<&[u8]>> = batch.iter().map(|submission| submission.body.as_deref()).collect();
     // Whoever gave up must not leave a session behind that waits for a lock: it ends by itself when its waiters are gone.
@@ -70,14 +78,32 @@ pub(super) async fn commit(pool: &Pool, batch: &[&Submission], until: Instant) -
         )
         .await;
     match rows {
-        Ok(rows) => outcomes(batch.len(), &rows),
+        Ok(rows) => {
+            leased.give_back();
+            outcomes(batch.len(), &rows)
+        }
         Err(error) => {
-            if error.code().is_none() {
-                // Whatever is left of this connection is not to be used again.
-                drop(deadpool_postgres::Object::take(client));
+            if error.code().is_some() {
+                leased.give_back();
             }
             Err(sort(&error))
         }
+    }
+}
+
+/// A connection that goes back to the pool only when it is known to be free. Dropped in the middle of a statement it is closed:
+/// whoever got it next would wait for that statement.
+struct Leased(Option<Object>);
+
+impl Leased {
+    fn give_back(&mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for Leased {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
     }
 }
 
