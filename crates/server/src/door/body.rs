@@ -18,7 +18,7 @@ const PIECE: usize = 64 * 1024;
 
 /// What a refused sender may still send before the connection is cut. Without reading on, many would never see the answer: their
 /// kernel throws it away together with the connection.
-const LEFTOVER: usize = 4 * 1024 * 1024;
+const LEFTOVER: usize = 16 * 1024 * 1024;
 
 /// The budget for bodies of all requests together.
 #[derive(Debug)]

@@ -52,6 +52,22 @@ async fn a_body_that_promises_too_much_is_refused_before_it_is_read() -> Result<
 }
 
 #[tokio::test]
+async fn a_refused_sender_that_writes_first_and_reads_later_still_hears_the_answer() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel().await?;
+    let body = "x".repeat(15 * 1024 * 1024); // More than the sockets between us hold.
+    for (target, expected) in [(channel.target(), 413), (format!("{}?key=nobody", crate::support::DOOR), 401)] {
+        let request = head(&target, &format!("content-length: {}\r\n", body.len())) + &body;
+        let mut stream = TcpStream::connect(w.address()).await?;
+        stream.write_all(request.as_bytes()).await.context("it hung up while we were speaking")?;
+        let mut answer = vec![0; 12];
+        stream.read_exact(&mut answer).await?;
+        assert_eq!(status(&answer), Some(expected));
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_body_just_within_the_limit_is_taken_whole() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;

@@ -4,6 +4,8 @@ use anyhow::Result;
 use futures_util::future::try_join_all;
 use gleaner_ingest::sealing::MasterKeys;
 use gleaner_server::files::Files;
+use http_body_util::Full;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 
 use crate::sender::SECRET;
@@ -166,6 +168,20 @@ async fn callers_reach_the_rest_of_the_server_and_strangers_do_not() -> Result<(
         let answer = w.send(method, target, &[], b"").await?;
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (401, Some("*")), "{target}: {answer:?}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn proxies_may_speak_http_2() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel().await?;
+    let stream = tokio::net::TcpStream::connect(w.address()).await?;
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let target = format!("http://localhost{}", channel.target());
+    let body = Full::new(bytes::Bytes::from_static(br#"{"ids": ["a"]}"#));
+    let request = hyper::Request::post(target).header("x-test-signature", SECRET).body(body)?;
+    assert_eq!(sender.send_request(request).await?.status(), 202);
     Ok(())
 }
 
