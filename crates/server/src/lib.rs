@@ -1,3 +1,5 @@
 //! The server: HTTP in front of the engine.
 
 pub mod files;
+pub mod gmail;
+pub mod media;
