@@ -113,7 +113,7 @@ impl Gmail {
     }
 
     /// The bytes of an attachment that stayed at Google.
-    pub(crate) async fn attachment(&self, channel: Arc<Channel>, message: &str, attachment: &str) -> Result<Vec<u8>> {
+    pub async fn attachment(&self, channel: Arc<Channel>, message: &str, attachment: &str) -> Result<Vec<u8>> {
         let answer = self.mailbox(channel).attachment(message, attachment).await?;
         let bytes = answer["data"].as_str().and_then(gleaner_ingest::providers::gmail::decode);
         bytes.ok_or_else(|| Error::Refused { status: 200, reason: "it sent an attachment without bytes".into() })

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::Gmail;
 use super::error::Result;
+use crate::access::{Caller, with_caller};
 
 /// How often the table is looked at while somebody waits.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -36,10 +37,35 @@ pub struct Report {
 }
 
 impl Gmail {
+    /// Asks for a look at a channel by name or id, or at all of Gmail's. On the caller's behalf: they must see the channel, and be
+    /// allowed to ask.
+    pub async fn ask(&self, caller: &Caller, channel: Option<&str>) -> Result<Vec<Asked>, gleaner::Error> {
+        let channel = channel.map(str::to_owned);
+        let rows = with_caller(&self.pool, caller, |transaction| {
+            Box::pin(async move {
+                transaction
+                    .query_typed(
+                        "with wanted as materialized (
+                             select c.id, c.name
+                             from public.ingestion_providers as c
+                             where c.provider_code = 'gmail' and c.is_active and ($1::text is null or c.name = $1 or c.id::text = $1)
+                         )
+                         select w.id, w.name, clock_timestamp()::text as since, gleaner.request_poll(w.id) is null as asked
+                         from wanted as w",
+                        &[(&channel, Type::TEXT)],
+                    )
+                    .await
+                    .map_err(gleaner::Error::doing("ask for a look"))
+            })
+        })
+        .await?;
+        self.wanted.notify_one();
+        Ok(rows.iter().map(|row| Asked { channel: row.get(0), name: row.get(1), since: row.get(2) }).collect())
+    }
+
     /// Waits until every look has ended, at most so long.
     pub async fn wait_for(&self, asked: &[Asked], within: Duration) -> Result<Vec<Report>> {
         let until = Instant::now() + within;
-        self.wanted.notify_one();
         let mut reports = Vec::new();
         for one in asked {
             let report = loop {

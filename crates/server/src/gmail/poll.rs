@@ -25,16 +25,6 @@ const NOTICE: Duration = Duration::from_secs(5);
 const INTERVAL_MINUTES: f64 = 5.0;
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// How a look ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Looked {
-    Read {
-        stored: usize,
-    },
-    /// Nobody was called: the channel is paused, or waits for a person.
-    Idle,
-}
-
 impl Gmail {
     /// Reads mailboxes as they come due until `stop` turns true. `hints` are channels at which a push arrived.
     pub async fn run(self: Arc<Self>, mut hints: mpsc::Receiver<Uuid>, mut stop: watch::Receiver<bool>) {
@@ -112,7 +102,8 @@ impl Gmail {
         }
     }
 
-    async fn look(&self, id: Uuid, lease: i64) -> Result<Looked> {
+    /// Reads the mailbox. Nobody is called where the channel is paused, or waits for a person.
+    async fn look(&self, id: Uuid, lease: i64) -> Result<()> {
         let channel = match self.channels.get(&id.to_string()).await {
             Ok(opened) => Arc::new(opened.channel),
             Err(crate::channels::Error::Unknown(_)) => return Err(Error::Lost),
@@ -124,7 +115,7 @@ impl Gmail {
         let grant = Grant::of(&channel);
         let refused = grant.as_ref().is_some_and(|grant| account.refused_grant.as_deref() == Some(&grant.fingerprint()));
         if !channel.is_active || channel.provider_code != "gmail" || refused {
-            return Ok(Looked::Idle);
+            return Ok(());
         }
         self.keep_watched(&channel, &account).await;
         let read = match self.read(channel.clone(), &account).await {
@@ -140,7 +131,7 @@ impl Gmail {
             ledger::keep_ready(&**client, id).await?;
         }
         tracing::debug!(channel = %channel.name, stored = read.stored, "a mailbox was read");
-        Ok(Looked::Read { stored: read.stored })
+        Ok(())
     }
 
     /// Marks the channel, and tells people: once, whichever server finds out first.
@@ -154,25 +145,22 @@ impl Gmail {
         Ok(())
     }
 
-    async fn appoint(&self, queue: &Queue, item: &Item, id: Uuid, looked: Result<Looked>, begun: Instant) -> Result<()> {
+    async fn appoint(&self, queue: &Queue, item: &Item, id: Uuid, looked: Result<()>, begun: Instant) -> Result<()> {
         let mut delay = self.interval(id).await;
         let client = self.pool.get().await?;
-        match &looked {
-            Ok(Looked::Read { stored }) => {
-                tracing::trace!(channel = %id, stored, "looked");
-                if ledger::is_wanted_again(&**client, id, begun.elapsed().as_secs_f64()).await? {
-                    delay = Duration::ZERO;
-                }
+        if let Err(error) = &looked {
+            let failures = ledger::read(&**client, id).await?.failures;
+            ledger::keep_failure(&**client, id, item.lease, &error.to_string()).await?;
+            delay = after_failure(error, failures, delay);
+            if needs_rest(error) {
+                tracing::warn!(channel = %id, %error, next_seconds = delay.as_secs(), "a mailbox could not be read");
             }
-            Ok(Looked::Idle) => {}
-            Err(error) => {
-                let failures = ledger::read(&**client, id).await?.failures;
-                ledger::keep_failure(&**client, id, item.lease, &error.to_string()).await?;
-                delay = after_failure(error, failures, delay);
-                if !matches!(error, Error::Revoked(_) | Error::Unconfigured(_)) {
-                    tracing::warn!(channel = %id, %error, next_seconds = delay.as_secs(), "a mailbox could not be read");
-                }
-            }
+        }
+        // Asked for while this look was under way, perhaps because of what has just changed. Where Google needs a rest, hints do not
+        // take it away.
+        let rests = looked.as_ref().is_err_and(needs_rest);
+        if !rests && ledger::is_wanted_again(&**client, id, begun.elapsed().as_secs_f64()).await? {
+            delay = Duration::ZERO;
         }
         ledger::keep_looked(&**client, id, item.lease).await?;
         drop(client);
@@ -187,6 +175,11 @@ impl Gmail {
         };
         Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(LONGEST).clamp(Duration::from_millis(100), 24 * LONGEST)
     }
+}
+
+/// A failure that asking again at once does not help.
+fn needs_rest(error: &Error) -> bool {
+    !matches!(error, Error::Revoked(_) | Error::Unconfigured(_))
 }
 
 /// Sooner than usual where it will pass, later where asking makes it worse.

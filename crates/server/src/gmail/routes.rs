@@ -8,17 +8,14 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use deadpool_postgres::Transaction;
 use gleaner::Error as Database;
 use serde::Deserialize;
 use serde_json::json;
-use tokio_postgres::types::Type;
 
 use super::Gmail;
-use super::ask::Asked;
 use super::authorize::CALLBACK;
 use super::error::Error;
-use crate::access::{Access, Caller, Refused, with_caller};
+use crate::access::{Access, Caller, Refused};
 
 /// How long a caller waits unless told otherwise.
 const WAIT_SECONDS: f64 = 20.0;
@@ -43,15 +40,9 @@ struct Fetch {
 
 /// Asks for a look at one mailbox or all, and waits a while for what it brings. Who may ask is for the database to say.
 async fn fetch(State(gmail): State<Arc<Gmail>>, caller: Caller, body: axum::body::Bytes) -> Result<Response, Refused> {
-    let wanted: Fetch = match body.trim_ascii() {
-        [] => Fetch::default(),
-        text => serde_json::from_slice(text).map_err(|error| {
-            Refused::new(StatusCode::BAD_REQUEST, "PGRST102", format!("the body is {{\"channel\", \"wait\"}}: {error}"))
-        })?,
-    };
-    let named = wanted.channel.clone();
-    let asked = with_caller(&gmail.pool, &caller, |transaction| Box::pin(ask(transaction, wanted.channel))).await.map_err(refused)?;
-    if let Some(name) = named
+    let wanted = read(&body)?;
+    let asked = gmail.ask(&caller, wanted.channel.as_deref()).await.map_err(refused)?;
+    if let Some(name) = wanted.channel
         && asked.is_empty()
     {
         return Err(Refused::new(StatusCode::NOT_FOUND, "PGRST116", format!("there is no Gmail channel {name:?}")));
@@ -63,22 +54,13 @@ async fn fetch(State(gmail): State<Arc<Gmail>>, caller: Caller, body: axum::body
     Ok((status, Json(json!({"success": true, "channels": reports}))).into_response())
 }
 
-/// On the caller's behalf: they must see the channel, and be allowed to ask.
-pub(super) async fn ask(transaction: &Transaction<'_>, channel: Option<String>) -> Result<Vec<Asked>, Database> {
-    let rows = transaction
-        .query_typed(
-            "with wanted as materialized (
-                 select c.id, c.name
-                 from public.ingestion_providers as c
-                 where c.provider_code = 'gmail' and c.is_active and ($1::text is null or c.name = $1 or c.id::text = $1)
-             )
-             select w.id, w.name, clock_timestamp()::text as since, gleaner.request_poll(w.id) is null as asked
-             from wanted as w",
-            &[(&channel, Type::TEXT)],
-        )
-        .await
-        .map_err(Database::doing("ask for a look"))?;
-    Ok(rows.iter().map(|row| Asked { channel: row.get(0), name: row.get(1), since: row.get(2) }).collect())
+fn read(body: &[u8]) -> Result<Fetch, Refused> {
+    let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, "PGRST102", format!("the body is {{\"channel\", \"wait\"}}: {why}"));
+    match body.trim_ascii() {
+        [] => Ok(Fetch::default()),
+        text if text.starts_with(b"{") => serde_json::from_slice(text).map_err(|error| wrong(error.to_string())),
+        _ => Err(wrong("not an object".into())),
+    }
 }
 
 fn refused(error: Database) -> Refused {

@@ -1,5 +1,5 @@
 /*
- * Puts a mailbox in the line when its channel appears, is resumed or is authorised anew, whoever wrote the row.
+ * Puts a mailbox in the line when its channel appears or is resumed, whoever wrote the row.
  * A channel that is paused or waits for its grant keeps its place; its looks end before they call anybody.
  */
 create or replace function gleaner.schedule_poll() returns trigger
@@ -21,10 +21,10 @@ when (new.provider_code = 'gmail' and new.is_active)
 execute function gleaner.schedule_poll();
 
 create or replace trigger schedule_poll
-after update of provider_code, is_active, state on public.ingestion_providers
+after update of provider_code, is_active on public.ingestion_providers
 for each row
-when (new.provider_code = 'gmail' and new.is_active and new.state = 'ready'
-      and (old.provider_code, old.is_active, old.state) is distinct from (new.provider_code, new.is_active, new.state))
+when (new.provider_code = 'gmail' and new.is_active
+      and (old.provider_code, old.is_active) is distinct from (new.provider_code, new.is_active))
 execute function gleaner.schedule_poll();
 
 -- Channels that were there before.
