@@ -49,7 +49,7 @@ impl Media {
             return stored(&self.files, path, &medium, headers).await?.ok_or(Failure::Gone);
         }
         let kept = format!("{folder}fetched-{n}");
-        if let Some(response) = stored(&self.files, &kept, &medium, headers).await? {
+        if let Some(response) = self.stored(&kept, &medium, headers).await? {
             return Ok(response);
         }
         let channel = match channel {
@@ -57,14 +57,29 @@ impl Media {
             None => None,
         };
         let fetched = self.fetch(&medium.place, channel).await?;
-        if self.options.keep && span(headers).is_some() {
-            // A part of it: the whole comes first, and then the part is ours to give.
-            let limit = self.options.limit;
-            self.files.put_stream(&kept, fetched.stream, limit).await.map_err(not_kept)?;
-            return stored(&self.files, &kept, &medium, headers).await?.ok_or(Failure::Gone);
+        if !self.options.keep {
+            return Ok(passing(fetched, &medium, None));
         }
-        let beside = if self.options.keep { self.files.put_beside(&kept, self.options.limit).ok() } else { None };
-        Ok(passing(fetched, &medium, beside))
+        if let (None, Some(kind)) = (&medium.content_type, &fetched.content_type) {
+            self.files.put(&described(&kept), kind.clone()).await.map_err(not_kept)?;
+        }
+        if span(headers).is_some() {
+            // A part of it: the whole comes first, and then the part is ours to give.
+            self.files.put_stream(&kept, fetched.stream, self.options.limit).await.map_err(not_kept)?;
+            return self.stored(&kept, &medium, headers).await?.ok_or(Failure::Gone);
+        }
+        Ok(passing(fetched, &medium, self.files.put_beside(&kept, self.options.limit).ok()))
+    }
+
+    /// What was fetched before, with the type its provider gave where the row gives none.
+    async fn stored(&self, kept: &str, medium: &Medium, headers: &HeaderMap) -> Result<Option<Response>, Failure> {
+        let mut medium = medium.clone();
+        if medium.content_type.is_none()
+            && let Some(found) = self.files.get(&described(kept)).await.map_err(not_kept)?
+        {
+            medium.content_type = String::from_utf8(found.bytes().await.map_err(not_kept)?.to_vec()).ok();
+        }
+        stored(&self.files, kept, &medium, headers).await
     }
 
     /// The file's description, if the caller may read the row.
@@ -101,6 +116,11 @@ impl Media {
             Err(error) => Err(Failure::Away(error.to_string())),
         }
     }
+}
+
+/// Where the type of a fetched file is kept.
+fn described(kept: &str) -> String {
+    format!("{kept}.type")
 }
 
 fn not_kept(error: files::Error) -> Failure {

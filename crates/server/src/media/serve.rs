@@ -63,22 +63,25 @@ fn found_response(found: Found, medium: &Medium, partial: bool) -> Response {
 /// A file on its way from its provider, handed on as it comes; a copy goes into `beside`.
 pub(super) fn passing(fetched: Fetched, medium: &Medium, beside: Option<tokio::sync::mpsc::Sender<Copied>>) -> Response {
     let Fetched { content_type, length, stream } = fetched;
-    let handed_on = stream::unfold((stream, beside, true), |(mut stream, mut beside, going)| async move {
-        if !going {
-            return None;
-        }
+    let handed_on = stream::unfold((stream, beside, length), |(mut stream, mut beside, mut left)| async move {
         match stream.next().await {
-            Some(Ok(piece)) => {
-                copy(&mut beside, Copied::Piece(piece.clone())).await;
-                Some((Ok::<Bytes, Failure>(piece), (stream, beside, true)))
-            }
-            Some(Err(error)) => {
-                tracing::debug!(%error, "a file was cut short");
-                Some((Err(error), (stream, None, false)))
-            }
             None => {
                 copy(&mut beside, Copied::Whole).await;
                 None
+            }
+            Some(Ok(piece)) => {
+                left = left.map(|left| left.saturating_sub(piece.len() as u64));
+                copy(&mut beside, Copied::Piece(piece.clone())).await;
+                // Whoever was told the length may leave with the last byte, without waiting to hear that it was the last.
+                if left == Some(0) {
+                    copy(&mut beside, Copied::Whole).await;
+                    beside = None;
+                }
+                Some((Ok::<Bytes, Failure>(piece), (stream, beside, left)))
+            }
+            Some(Err(error)) => {
+                tracing::debug!(%error, "a file was cut short");
+                Some((Err(error), (stream::empty().boxed(), None, left)))
             }
         }
     });
