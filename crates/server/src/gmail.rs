@@ -4,8 +4,10 @@
 //!
 //! - [`google`] says where Google is; `grant` and `token` are our leave to read; `budget` and `client` talk to the API.
 //! - `sync` reads a mailbox to its end; `ledger` remembers how far; `watch` asks for hints by push; `keys` verify them.
-//! - [`poll`] is the queue of mailboxes; [`ask`] asks for a look and waits for it; [`authorize`] asks a person for leave; [`routes`] is all this over HTTP.
+//! - [`poll`] is the queue of mailboxes; [`ask`] asks for a look and waits for it; [`authorize`] asks a person for leave,
+//!   whose browser comes back to [`routes`] or, without a public address, to [`loopback`]; [`alone`] is all this without a server.
 
+pub mod alone;
 pub mod ask;
 pub mod authorize;
 mod budget;
@@ -15,6 +17,7 @@ pub mod google;
 mod grant;
 mod keys;
 mod ledger;
+pub mod loopback;
 pub mod poll;
 pub mod routes;
 mod sync;
