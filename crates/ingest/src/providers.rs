@@ -1,6 +1,7 @@
 //! Every sender we know, one file each.
 
 pub mod generic;
+pub mod gmail;
 pub mod mailgun;
 pub mod postmark;
 pub mod sendgrid;
@@ -19,6 +20,7 @@ pub fn all() -> &'static [&'static dyn Provider] {
     &[
         &twilio::Twilio,
         &postmark::Postmark,
+        &gmail::Gmail,
         &whatsapp::Whatsapp,
         &telegram::Telegram,
         &sendgrid::Sendgrid,
