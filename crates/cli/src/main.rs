@@ -14,7 +14,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{attach, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up, work};
+use commands::{
+    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up,
+    work,
+};
 use output::Output;
 use place::Place;
 
@@ -79,10 +82,16 @@ enum Command {
     /// Look at the items of a queue, and act on them
     #[command(subcommand)]
     Items(items::Command),
+    /// Look at activities nobody was found for, and say who they came from
+    #[command(subcommand)]
+    Contacts(contacts::Command),
     Enqueue(enqueue::Args),
     Work(work::Args),
     Prune(prune::Args),
     Recover(recover::Args),
+    /// Manage the channels through which activities arrive
+    #[command(subcommand)]
+    Channels(channels::Command),
     Completions(completions::Args),
 }
 
@@ -110,10 +119,12 @@ async fn main() -> ExitCode {
         Command::Sql(args) => sql::run(&desk, args).await,
         Command::Queues(args) => queues::run(&desk, args).await,
         Command::Items(command) => items::run(&desk, command).await,
+        Command::Contacts(command) => contacts::run(&desk, command).await,
         Command::Enqueue(args) => enqueue::run(&desk, args).await,
         Command::Work(args) => work::run(&desk, args).await,
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
+        Command::Channels(command) => channels::run(&desk, command).await,
         Command::Completions(args) => completions::run(&desk, args).await,
     };
     done.unwrap_or_else(|error| failure::tell(&error))

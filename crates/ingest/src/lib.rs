@@ -9,6 +9,7 @@
 //! - [`form`], [`json`]: bodies read; [`draft`]: events written.
 //! - [`mail`] is what every mail has in common; [`crypt`] and [`text`] are what every sender needs.
 //! - [`address`]: who that is, in the one form addresses are compared in.
+//! - [`sealing`] keeps the secrets of channels at rest.
 //! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: what goes in and what comes out.
 
 pub mod address;
@@ -29,6 +30,7 @@ pub mod request;
 pub mod scheme;
 pub mod schemes;
 pub mod text;
+pub mod sealing;
 
 pub use answer::Answer;
 pub use channel::{Channel, Settings};

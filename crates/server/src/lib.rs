@@ -3,3 +3,7 @@
 pub mod files;
 pub mod gmail;
 pub mod media;
+pub mod access;
+pub mod api;
+pub mod channels;
+pub mod contacts;

@@ -32,12 +32,14 @@ begin
                      select from pg_attribute as a
                      where a.attrelid = p_table and a.attname = any (p_columns)
                        and (a.attnum = any (i.indkey)
-                            -- Columns inside an expression or a condition are what the index depends on; none named is all of them.
-                            or (i.indexprs is not null or i.indpred is not null) and exists (
-                                select from pg_depend as d
-                                where d.classid = 'pg_class'::regclass and d.objid = i.indexrelid
-                                  and d.refclassid = 'pg_class'::regclass and d.refobjid = p_table
-                                  and d.refobjsubid in (0, a.attnum)))));
+                            -- Columns inside an expression or a condition are what the index depends on; a whole row is not noted.
+                            or (i.indexprs is not null or i.indpred is not null)
+                               and (concat(pg_get_expr(i.indexprs, p_table), pg_get_expr(i.indpred, p_table)) like '%.*%'
+                                    or exists (
+                                        select from pg_depend as d
+                                        where d.classid = 'pg_class'::regclass and d.objid = i.indexrelid
+                                          and d.refclassid = 'pg_class'::regclass and d.refobjid = p_table
+                                          and d.refobjsubid = a.attnum)))));
 end
 $$;
 revoke all on function gleaner.is_plain(regclass, text[], text) from public, anon, authenticated;

@@ -1,7 +1,6 @@
 //! What these tests stand on: a migrated database, channels, contacts, and events as the door hands them over.
 
 use anyhow::{Context as _, Result};
-use gleaner::Pool;
 use gleaner_postgres::testing::{self, TestDatabase};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
@@ -10,7 +9,15 @@ use uuid::Uuid;
 pub struct World {
     pub database: TestDatabase,
     pub client: Client,
-    pub pool: Pool,
+}
+
+/// An activity, and whom it was linked to.
+#[derive(Debug, Clone)]
+pub struct Arrived {
+    pub id: Uuid,
+    pub contact: Option<i64>,
+    /// `metadata.match`
+    pub matched: Option<Value>,
 }
 
 /// One row of what `gleaner.ingest_activities` returns.
@@ -31,8 +38,7 @@ pub async fn world() -> Result<World> {
 impl World {
     pub async fn on(database: TestDatabase) -> Result<Self> {
         let client = gleaner::connect(&database.url).await?;
-        let pool = gleaner::pool(&database.url, 60)?;
-        Ok(Self { database, client, pool })
+        Ok(Self { database, client })
     }
 
     pub async fn run(&self, sql: &str) -> Result<()> {
@@ -48,7 +54,6 @@ impl World {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
-    /// A channel; `set` is more of the insert's columns and values.
     pub async fn channel(&self, name: &str) -> Result<Uuid> {
         self.channel_with(name, "{}", false, None).await
     }
@@ -87,6 +92,31 @@ impl World {
             ))
             .await?;
         Ok(client)
+    }
+
+    /// A contact of our own shape; returns the id.
+    pub async fn contact(&self, email: Option<&str>, phone: Option<&str>) -> Result<i64> {
+        let sql = "insert into contacts (first_name, email, phone_number) values ('Ann', $1, $2) returning id";
+        Ok(self.client.query_one(sql, &[&email, &phone]).await?.get(0))
+    }
+
+    /// An event of this sender through the door; what became of it.
+    pub async fn arrive(&self, channel: Uuid, kind: &str, address: &str) -> Result<Arrived> {
+        let mut brought = request(channel, &Uuid::new_v4().to_string());
+        brought["events"][0]["sender"] = json!({"kind": kind, "address": address});
+        let answers = self.ingest(&[brought]).await?;
+        self.arrived(answers[0].id.context("stored")?).await
+    }
+
+    /// A plain insert that says who it is from, as a program that knows nothing of us would write it.
+    pub async fn insert(&self, from: &str) -> Result<Arrived> {
+        let sql = "insert into activities (type, metadata) values ('sms', jsonb_build_object('from', $1::text)) returning id";
+        self.arrived(self.client.query_one(sql, &[&from]).await?.get(0)).await
+    }
+
+    pub async fn arrived(&self, id: Uuid) -> Result<Arrived> {
+        let row = self.client.query_one("select contact_id, metadata -> 'match' from activities where id = $1", &[&id]).await?;
+        Ok(Arrived { id, contact: row.get(0), matched: row.get(1) })
     }
 
     /// Stores what these requests bring, as one group.

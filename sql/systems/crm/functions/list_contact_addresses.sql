@@ -12,26 +12,26 @@ set search_path = pg_catalog, public, pg_temp
 as $$
 begin
     return query
-    select distinct 'email', public.normalize_email(typed.written), typed.written,
-           gleaner.loose_email(public.normalize_email(typed.written)), typed.written ~ '^[[:ascii:]]*$'
+    select distinct 'email', n.address, typed.written, gleaner.loose_email(n.address), typed.written ~ '^[[:ascii:]]*$'
     from (
         select left(p_email, 254)
         union all
         select left(item ->> 'email', 254)
         from jsonb_array_elements(case jsonb_typeof(p_emails) when 'array' then p_emails end) as item
     ) as typed (written)
-    where public.normalize_email(typed.written) is not null;
+    cross join lateral (select public.normalize_email(typed.written) offset 0) as n (address)
+    where n.address is not null;
 
     return query
-    select distinct 'phone', coalesce(public.normalize_phone(typed.written), '?'), typed.written,
-           substring(public.normalize_phone(typed.written) from '^\+1([0-9]{10})$'), false
+    select distinct 'phone', coalesce(n.address, '?'), typed.written, substring(n.address from '^\+1([0-9]{10})$'), false
     from (
         select left(p_phone, 100)
         union all
         select left(item ->> 'number', 100)
         from jsonb_array_elements(case jsonb_typeof(p_phones) when 'array' then p_phones end) as item
     ) as typed (written)
-    where public.normalize_phone(typed.written) is not null or typed.written !~ '^[[:ascii:]]*$';
+    cross join lateral (select public.normalize_phone(typed.written) offset 0) as n (address)
+    where n.address is not null or typed.written !~ '^[[:ascii:]]*$';
 end
 $$;
 comment on function public.list_contact_addresses(text, text, jsonb, jsonb) is 'Normalised addresses of one contact, each with what was written.';

@@ -30,7 +30,7 @@ begin
             for update skip locked))
         returning r.body_file
     )
-    select 'raw_request'::text, count(*), coalesce(array_agg(g.body_file) filter (where g.body_file is not null), '{}') from gone as g;
+    select 'raw_request'::text, count(*), coalesce(array_agg(g.body_file order by g.body_file) filter (where g.body_file is not null), '{}') from gone as g;
 
     return query
     with gone as (
