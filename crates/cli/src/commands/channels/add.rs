@@ -7,7 +7,7 @@ use gleaner_server::channels::{NewChannel, nest};
 use zeroize::Zeroizing;
 
 use super::settings::{self, Settings};
-use super::tools::{Form, channels, tell_url, with_key};
+use super::tools::{Form, addresses, channels, tell_url, with_key};
 use crate::Desk;
 use crate::output::{BOLD, DIM, paint};
 use crate::words::shell_word;
@@ -53,9 +53,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     };
     let channels = channels(desk).await?;
     let opened = channels.add(new).await?;
-    out.json(&with_key(&channels, &opened)?);
+    out.json(&with_key(&channels, &opened, &addresses())?);
     out.line(format!("Added {}, which takes what {} sends.", paint(BOLD, &opened.channel.name), opened.channel.provider_code));
-    tell_url(out, &opened)?;
+    tell_url(out, &opened, &addresses())?;
     let name = shell_word(&opened.channel.name);
     out.note(paint(DIM, format!("`gleaner channels show {name} --reveal` shows it again, `gleaner channels test {name}` tries it.")));
     Ok(ExitCode::SUCCESS)
