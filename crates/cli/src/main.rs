@@ -1,12 +1,14 @@
 //! The `gleaner` command. This file is its table of contents: one file per subcommand, under `commands/`.
 //!
-//! - [`place`]: which database a command speaks to; [`failure`]: how errors are told.
+//! - [`place`]: which database a command speaks to; [`serving`]: where our server listens; [`failure`]: how errors are told.
 //! - [`output`]: words, JSON and colours; [`table`]: aligned columns; [`words`]: times and texts for people.
 
 mod commands;
 mod failure;
 mod output;
 mod place;
+mod serving;
+mod signals;
 mod table;
 mod words;
 
@@ -15,8 +17,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up,
-    work,
+    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, replay, reset, serve, sql,
+    status, up, work,
 };
 use output::Output;
 use place::Place;
@@ -92,6 +94,9 @@ enum Command {
     /// Manage the channels through which activities arrive
     #[command(subcommand)]
     Channels(channels::Command),
+    // What arrives.
+    Serve(serve::Args),
+    Replay(replay::Args),
     Completions(completions::Args),
 }
 
@@ -105,7 +110,9 @@ struct Desk {
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     let (out, place) = (Output::new(cli.globals.json, cli.globals.quiet), Place::new(cli.globals.database_url, cli.globals.home));
-    output::start_tracing(cli.globals.verbose);
+    // A server has nobody to answer to but its log.
+    let verbose = if matches!(cli.command, Command::Serve(_)) { cli.globals.verbose.max(1) } else { cli.globals.verbose };
+    output::start_tracing(verbose);
     let desk = Desk { out, place };
     let done = match cli.command {
         Command::Up(args) => up::run(&desk, args).await,
@@ -125,6 +132,8 @@ async fn main() -> ExitCode {
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
         Command::Channels(command) => channels::run(&desk, command).await,
+        Command::Serve(args) => serve::run(&desk, args).await,
+        Command::Replay(args) => replay::run(&desk, args).await,
         Command::Completions(args) => completions::run(&desk, args).await,
     };
     done.unwrap_or_else(|error| failure::tell(&error))

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::Desk;
 use crate::output::{BAD, BOLD, GOOD, paint};
+use crate::serving::Serving;
 use crate::words::double_quoted;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,7 +33,7 @@ enum Format {
 Examples:
   gleaner status
   psql \"$(gleaner status -o url)\"           a prompt on the database
-  eval \"$(gleaner status -o env)\"           sets DB_URL, ANON_KEY, SERVICE_ROLE_KEY
+  eval \"$(gleaner status -o env)\"           sets DB_URL, API_URL, ANON_KEY, SERVICE_ROLE_KEY
   gleaner status -o json | jq -r .DB_URL
   gleaner status -q || gleaner up --detach  only when it does not run yet")]
 pub struct Args {
@@ -45,6 +46,8 @@ pub struct Args {
 struct Found {
     url: Option<String>,
     tcp_url: Option<String>,
+    /// Where our server answers.
+    api_url: Option<String>,
     whole: Value,
     lines: Vec<String>,
     sorry: String,
@@ -55,6 +58,11 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         Some(url) => given(url).await?,
         None => private(gleaner_postgres::status(&desk.place.home()?).await?),
     };
+    if let Some(serving) = Serving::find(desk.place.home()?.path()) {
+        found.lines.insert(1.min(found.lines.len()), format!("  api   {}", serving.url()));
+        found.whole["API_URL"] = json!(serving.url());
+        found.api_url = Some(serving.url());
+    }
     let format = if desk.out.json { Format::Json } else { args.output };
     // Keys are for those who ask in a form for programs; people do not need them on their screen.
     let wants_keys = found.url.is_some() && matches!(format, Format::Json | Format::Env);
@@ -71,6 +79,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             desk.out.data(format!("DB_URL={}", double_quoted(url)));
             if let Some(url) = &found.tcp_url {
                 desk.out.data(format!("DB_TCP_URL={}", double_quoted(url)));
+            }
+            if let Some(url) = &found.api_url {
+                desk.out.data(format!("API_URL={}", double_quoted(url)));
             }
             for (name, key) in keys.iter().flatten() {
                 desk.out.data(format!("{name}={}", double_quoted(key)));
@@ -107,7 +118,7 @@ fn private(now: Status) -> Found {
     let mut whole = json!(now);
     whole["running"] = json!(url.is_some());
     whole["DB_URL"] = json!(url);
-    Found { url, tcp_url, whole, lines, sorry }
+    Found { url, tcp_url, api_url: None, whole, lines, sorry }
 }
 
 async fn given(url: &str) -> Result<Found> {
@@ -125,6 +136,7 @@ async fn given(url: &str) -> Result<Found> {
             Found {
                 url: Some(url.to_owned()),
                 tcp_url: None,
+                api_url: None,
                 whole: json!({"running": true, "DB_URL": url, "version": version, "database": database, "migrated": migrated}),
                 lines: vec![
                     format!("{} PostgreSQL {version}, database {database}, {schema}", paint(GOOD, "answers")),
@@ -136,6 +148,7 @@ async fn given(url: &str) -> Result<Found> {
         Err(error) => Found {
             url: None,
             tcp_url: None,
+            api_url: None,
             whole: json!({"running": false, "DB_URL": null, "error": error.to_string()}),
             lines: vec![format!("{}: {error}", paint(BAD, "does not answer")), "  DATABASE_URL is set, so that database was asked".into()],
             sorry: format!("the database in DATABASE_URL does not answer: {error}"),

@@ -1,4 +1,4 @@
-//! `gleaner up`: a private PostgreSQL, migrated and kept running; or a given database, migrated.
+//! `gleaner up`: a private PostgreSQL, migrated, kept running and served; or a given database, migrated.
 
 mod background;
 mod next;
@@ -6,19 +6,21 @@ mod next;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use gleaner_postgres::{Cluster, Options, status};
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::serve::options::{At, Options as ServerOptions};
 use crate::Desk;
 use crate::output::{self, BOLD, DIM, paint};
+use crate::serving::Serving;
+use crate::signals::Signals;
 use crate::words::{count, span};
 
-/// Start the private PostgreSQL, bring its schema up to date, and keep it running.
+/// Start the private PostgreSQL, bring its schema up to date, keep it running, and serve.
 ///
-/// Stays in the foreground until Ctrl-C or SIGTERM; then PostgreSQL stops too, and the data stays. With DATABASE_URL nothing
-/// is started: that database is migrated, and the command ends.
+/// Stays in the foreground until Ctrl-C or SIGTERM; then PostgreSQL stops too, and the data stays. The server listens on port 54321
+/// of 127.0.0.1, or on the next one that is free. With DATABASE_URL nothing is started: that database is migrated, and the command ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,6 +39,8 @@ pub struct Args {
     /// This is the process in the background
     #[arg(long, hide = true)]
     in_background: bool,
+    #[command(flatten)]
+    server: ServerOptions,
 }
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
@@ -44,7 +48,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         return migrate_given(desk, url).await;
     }
     if args.detach {
-        return background::start(desk, args.port).await;
+        return background::start(desk, args.port, &args.server).await;
     }
     let home = desk.place.home()?;
     let now = status(&home).await?;
@@ -65,9 +69,10 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let starting = async {
         let cluster = Cluster::start(options).await?;
         let applied = gleaner::migrate::migrate(cluster.url(), &|step| desk.out.note(paint(DIM, step))).await?;
-        anyhow::Ok((cluster, applied.len()))
+        let server = args.server.start(cluster.home().path(), args.server.pool(cluster.url())?, At::NextFree).await?;
+        anyhow::Ok((cluster, applied.len(), server))
     };
-    let (cluster, applied) = tokio::select! {
+    let (cluster, applied, server) = tokio::select! {
         started = starting => match started {
             // Somebody was quicker; whoever started us waits for them instead.
             Err(error) if args.in_background && is_running(&error) => return Ok(ExitCode::SUCCESS),
@@ -76,15 +81,18 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         // Dropping a cluster that is starting stops it.
         () = signals.any() => return Ok(ExitCode::from(130)),
     };
+    let serving = Serving::write(cluster.home().path(), server.local_addr())?;
     if args.in_background {
         background::let_go(cluster.home())?;
     }
-    tell(desk, &cluster, applied, began).await?;
+    tell(desk, &cluster, &serving, applied, began).await?;
     tokio::select! {
         () = signals.any() => {}
         () = cluster.exited() => bail!("PostgreSQL ended by itself; `gleaner logs` shows why, `gleaner up` starts it again"),
     }
-    desk.out.note("Stopping PostgreSQL …");
+    desk.out.note("Stopping …");
+    serving.remove(cluster.home().path());
+    server.stop().await;
     let home = cluster.home().path().display().to_string();
     cluster.stop().await?;
     desk.out.note(format!("Stopped. The data stays in {home}."));
@@ -95,10 +103,10 @@ fn is_running(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(gleaner_postgres::Error::AlreadyRunning { .. }))
 }
 
-async fn tell(desk: &Desk, cluster: &Cluster, applied: usize, began: Instant) -> Result<()> {
+async fn tell(desk: &Desk, cluster: &Cluster, serving: &Serving, applied: usize, began: Instant) -> Result<()> {
     let queues = next::queues(cluster.url()).await?;
     desk.out.json(&json!({
-        "running": true, "pid": std::process::id(), "DB_URL": cluster.url(), "DB_TCP_URL": cluster.tcp_url(),
+        "running": true, "pid": std::process::id(), "DB_URL": cluster.url(), "DB_TCP_URL": cluster.tcp_url(), "API_URL": serving.url(),
         "home": cluster.home().path(), "log": cluster.home().log(), "version": cluster.version(), "applied": applied, "queues": queues,
     }));
     let how = if cluster.was_adopted() { "was still running and is ours again" } else { "is ready" };
@@ -108,6 +116,7 @@ async fn tell(desk: &Desk, cluster: &Cluster, applied: usize, began: Instant) ->
     if let Some(url) = cluster.tcp_url() {
         desk.out.line(format!("          {url}"));
     }
+    desk.out.line(format!("  api     {}", serving.url()));
     desk.out.line(format!("  home    {}", cluster.home().path().display()));
     desk.out.line(format!("  schema  {}", next::schema(applied)));
     desk.out.line(format!("  queues  {}", queues.join(", ")));
@@ -127,23 +136,4 @@ async fn migrate_given(desk: &Desk, url: &str) -> Result<ExitCode> {
     desk.out.line(format!("  queues  {}", queues.join(", ")));
     desk.out.line(next::hints(desk, "with the same DATABASE_URL"));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Ctrl-C, a polite kill, and a terminal that goes away.
-struct Signals([Signal; 3]);
-
-impl Signals {
-    fn listen() -> Result<Self> {
-        let on = |kind| signal(kind).context("listen for signals");
-        Ok(Self([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?]))
-    }
-
-    async fn any(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
 }

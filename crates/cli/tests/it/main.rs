@@ -9,5 +9,6 @@ mod keys;
 mod lifecycle;
 mod listing;
 mod migrating;
+mod serving;
 mod support;
 mod working;

@@ -5,7 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::process::{ExitCode, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use gleaner_postgres::{Home, Status, status};
@@ -13,17 +13,20 @@ use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
+use super::super::serve::options::Options;
 use super::next;
 use crate::Desk;
 use crate::output::{BOLD, paint};
+use crate::serving::Serving;
 
-pub async fn start(desk: &Desk, port: Option<u16>) -> Result<ExitCode> {
+pub async fn start(desk: &Desk, port: Option<u16>, server: &Options) -> Result<ExitCode> {
     let home = desk.place.home()?;
     if status(&home).await?.parent_pid.is_some() {
         return tell(desk, &wait_until_ready(&home).await?, "is running already");
     }
     let mut command = Command::new(std::env::current_exe().context("find our own program")?);
     command.args(["up", "--in-background", "--quiet"]).env("GLEANER_HOME", home.path()).env_remove("DATABASE_URL");
+    server.hand_over(&mut command);
     if let Some(port) = port {
         command.args(["--port", &port.to_string()]);
     }
@@ -40,11 +43,17 @@ pub async fn start(desk: &Desk, port: Option<u16>) -> Result<ExitCode> {
     tell(desk, &now, "is ready, in the background")
 }
 
-/// Waits while somebody is starting.
+/// Waits while somebody is starting: PostgreSQL first, and then the server. One that was started by an older version has no server.
 async fn wait_until_ready(home: &Home) -> Result<Status> {
+    let mut patience = None;
     loop {
         let now = status(home).await?;
-        if now.is_ready() || now.parent_pid.is_none() {
+        if now.is_ready() && Serving::find(home.path()).is_none() && now.parent_pid.is_some() {
+            let until = *patience.get_or_insert_with(|| Instant::now() + Duration::from_secs(20));
+            if Instant::now() > until {
+                return Ok(now);
+            }
+        } else if now.is_ready() || now.parent_pid.is_none() {
             return Ok(now);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -55,15 +64,19 @@ fn tell(desk: &Desk, now: &Status, how: &str) -> Result<ExitCode> {
     let Some(server) = &now.server else {
         anyhow::bail!("it stopped again; `gleaner logs` shows why");
     };
+    let api = Serving::find(&now.home).map(|serving| serving.url());
     desk.out.json(&json!({
-        "running": true, "pid": now.parent_pid, "DB_URL": server.url, "DB_TCP_URL": server.tcp_url, "home": now.home, "log": now.log,
-        "version": server.version,
+        "running": true, "pid": now.parent_pid, "DB_URL": server.url, "DB_TCP_URL": server.tcp_url, "API_URL": api, "home": now.home,
+        "log": now.log, "version": server.version,
     }));
     let name = paint(BOLD, format!("PostgreSQL {}", server.version.as_deref().unwrap_or_default()));
     desk.out.line(format!("{name} {how}, pid {}", now.parent_pid.unwrap_or(server.pid)));
     desk.out.line(format!("  url     {}", server.url));
     if let Some(url) = &server.tcp_url {
         desk.out.line(format!("          {url}"));
+    }
+    if let Some(api) = &api {
+        desk.out.line(format!("  api     {api}"));
     }
     desk.out.line(format!("  home    {}", now.home.display()));
     desk.out.line(next::hints(desk, "here"));

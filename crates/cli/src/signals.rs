@@ -1,0 +1,23 @@
+//! Being told to stop.
+
+use anyhow::{Context as _, Result};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-C, a polite kill, and a terminal that goes away.
+pub struct Signals([Signal; 3]);
+
+impl Signals {
+    pub fn listen() -> Result<Self> {
+        let on = |kind| signal(kind).context("listen for signals");
+        Ok(Self([on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?]))
+    }
+
+    pub async fn any(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The front door: `POST /functions/v1/ingest-activity?key=…`.
+//!
+//! In this order: key, channel, client, rate limit, body (bounded while it streams), signature over the exact bytes, meaning,
+//! commit, answer. What fails on the way is told to the sender as its provider needs to hear it, and to the operator as it is.
+//!
+//! # Layout
+//!
+//! - [`target`], [`client`], [`limits`], [`body`]: what is asked before anything is believed; [`turned`] has every way out.
+//! - [`raw`], [`submit`], [`committer`]: from what was said to what is durable; [`contacts`] follows.
+//! - [`refusals`], [`prune`]: what the operator reads, and how long it is kept; [`replay`] reads kept requests again.
+
+pub mod body;
+pub mod client;
+pub mod committer;
+pub mod contacts;
+pub mod limits;
+pub mod prune;
+pub mod raw;
+pub mod refusals;
+pub mod replay;
+pub mod submit;
+pub mod target;
+pub mod turned;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::request::Parts;
+use axum::response::Response;
+use gleaner_ingest::provider::{Inbound, Outcome, Provider, Verified};
+use gleaner_ingest::refusal::Why;
+use gleaner_ingest::{Answer, Channel, Refusal};
+
+use self::committer::{Committed, NotStored};
+use self::raw::Head;
+use self::refusals::Refused;
+use self::submit::Arrival;
+use self::target::Target;
+use self::turned::Turned;
+use crate::State;
+
+/// A request on its way in, and what is known about it so far. What is not known when it is turned away is not recorded.
+#[derive(Debug)]
+struct Visit<'a> {
+    state: &'a State,
+    parts: &'a Parts,
+    target: &'a str,
+    peer: SocketAddr,
+    client: Option<IpAddr>,
+    channel: Option<Arc<Channel>>,
+    provider: Option<&'static dyn Provider>,
+}
+
+/// Answers a request at the door. `key` stands in for `?key=` on paths that have none.
+pub async fn receive(state: Arc<State>, key: Option<String>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), |info| info.0);
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let client = client::address(peer, &parts.headers, &state.config.trusted_proxies);
+    let mut visit = Visit { state: &state, parts: &parts, target, peer, client, channel: None, provider: None };
+    let answer = match visit.take(key, body).await {
+        Ok(answer) => answer,
+        Err(turned) => visit.turn_away(turned),
+    };
+    tracing::debug!(method = %parts.method, target = %Target(target), status = answer.status.as_u16(), "answered");
+    respond(answer)
+}
+
+impl Visit<'_> {
+    async fn take(&mut self, key: Option<String>, body: Body) -> Result<Answer, Turned> {
+        let (channel, provider) = match self.find(key).await {
+            Ok(found) => found,
+            Err(turned) => {
+                body::discard(body);
+                return Err(turned);
+            }
+        };
+        let state = self.state;
+        let pass = state.limits.enter(Some(channel.id), self.counted()).await.map_err(|retry_after| Turned::TooMany { retry_after })?;
+        let limit = provider.body_limit(&channel);
+        let body = body::read(body, &self.parts.headers, limit, &state.memory, &state.config.limits).await?;
+        let base = state.public_base(&channel);
+        let request = gleaner_ingest::Request {
+            method: &self.parts.method,
+            target: self.target,
+            headers: &self.parts.headers,
+            body: &body.bytes,
+            client: self.client,
+            now: state.config.clock.now(),
+            public_base: &base,
+        };
+        let verified = provider.verify(&channel, &request)?;
+        drop(pass);
+        state.limits.admit(channel.id).map_err(|retry_after| Turned::Ceiling { retry_after })?;
+        if let Some(warning) = &verified.warning {
+            self.warn(warning);
+        }
+        match provider.normalise(&channel, &request) {
+            Ok(inbound) => self.store(&channel, provider, verified, inbound, &body.bytes).await,
+            Err(refusal) => {
+                // Authentic and not understood: kept all the same, so that it can be replayed once we understand it.
+                self.commit(&channel, provider, Arrival { once: verified.once, ..Arrival::default() }, &body.bytes).await?;
+                Err(refusal.into())
+            }
+        }
+    }
+
+    /// Whose door is this? Nothing of the body is read before somebody owns it.
+    async fn find(&mut self, key: Option<String>) -> Result<(Arc<Channel>, &'static dyn Provider), Turned> {
+        let key = Target(self.target).key().or(key).ok_or(Turned::NoKey)?;
+        let pass = self.state.limits.enter(None, self.counted()).await.map_err(|retry_after| Turned::TooMany { retry_after })?;
+        let looked_up = tokio::time::timeout(self.state.config.commit_within, self.state.channels.by_key(&key)).await;
+        let found = looked_up.map_err(|_| Turned::Unavailable("look up the channel: no answer in time".to_owned()))?;
+        let found = found.map_err(|error| Turned::Unavailable(format!("look up the channel: {error}")))?;
+        drop(pass);
+        let channel = found.ok_or(Turned::UnknownKey)?;
+        self.channel = Some(Arc::clone(&channel));
+        let provider =
+            self.state.channels.provider(&channel.provider_code).ok_or_else(|| Turned::UnknownProvider(channel.provider_code.clone()))?;
+        self.provider = Some(provider);
+        if channel.is_active { Ok((channel, provider)) } else { Err(Turned::Paused) }
+    }
+
+    async fn store(
+        &self,
+        channel: &Channel,
+        provider: &'static dyn Provider,
+        verified: Verified,
+        inbound: Inbound,
+        body: &bytes::Bytes,
+    ) -> Result<Answer, Turned> {
+        let arrival = match inbound {
+            Inbound::Reply(answer) => return Ok(answer),
+            Inbound::Fetch => {
+                // Only a hint: when nobody takes it, the slow poll finds what waits.
+                let _ = self.state.fetches.try_send(channel.id);
+                return Ok(provider.acknowledge(&Outcome { stored: &[] }));
+            }
+            Inbound::Nothing { remember, warning } => {
+                if let Some(warning) = &warning {
+                    self.warn(warning);
+                }
+                Arrival { remember, once: verified.once, ..Arrival::default() }
+            }
+            Inbound::Events { events, remember } => Arrival { events, remember, once: verified.once, raw: None },
+        };
+        let stored = self.commit(channel, provider, arrival, body).await?;
+        if channel.auto_create_contacts {
+            self.state.newcomers.tell(stored.iter().filter(|one| one.fresh).map(|one| one.id).collect());
+        }
+        Ok(provider.acknowledge(&Outcome { stored: &stored }))
+    }
+
+    /// Makes it durable, files first.
+    async fn commit(
+        &self,
+        channel: &Channel,
+        provider: &dyn Provider,
+        mut arrival: Arrival,
+        body: &bytes::Bytes,
+    ) -> Result<Vec<gleaner_ingest::Stored>, Turned> {
+        let State { files, committer, config, .. } = self.state;
+        let unwritten = |error: crate::files::Error| Turned::Unavailable(format!("keep the files: {error}"));
+        if !config.raw.keep.is_zero() {
+            let head = Head { method: &self.parts.method, target: self.target, headers: &self.parts.headers };
+            arrival.raw = Some(raw::keep(files, channel, provider, head, body).await.map_err(unwritten)?);
+        }
+        let prepared = submit::prepare(files, channel, arrival).await.map_err(unwritten)?;
+        let committed = committer.commit(prepared.submission).await.map_err(|error| match error {
+            NotStored::Data { code } if code.starts_with("23") => {
+                Turned::Refused(Refusal::Unusable(format!("a rule of the database ({code})")))
+            }
+            NotStored::Data { code } => Turned::Refused(Refusal::Malformed(format!("the database cannot hold it ({code})"))),
+            NotStored::Away(text) => Turned::Unavailable(text),
+        })?;
+        prepared.written.tidy(files, &committed).await;
+        match committed {
+            Committed::Stored(stored) => Ok(stored),
+            Committed::Nothing => Ok(Vec::new()),
+            Committed::Replayed => Err(Refusal::from(Why::Replayed).into()),
+            Committed::Closed => Err(Turned::Paused),
+        }
+    }
+
+    /// Whom to count: the client, or the proxy that does not say who the client is.
+    fn counted(&self) -> IpAddr {
+        self.client.unwrap_or_else(|| self.peer.ip().to_canonical())
+    }
+
+    fn turn_away(&self, turned: Turned) -> Answer {
+        let channel = self.channel.as_ref().map(|channel| channel.id);
+        let detail = turned.to_string();
+        let (reason, status) = (turned.word(), turned.status().as_u16());
+        self.state.refusals.record(Refused { channel, reason, status, client: self.client, detail });
+        if turned.is_suspicious()
+            && let Err(retry_after) = self.state.limits.blame(channel, self.counted())
+        {
+            return Turned::TooMany { retry_after }.answer(self.provider);
+        }
+        turned.answer(self.provider)
+    }
+
+    /// Let in all the same; the operator finds it where refusals are.
+    fn warn(&self, warning: &str) {
+        let channel = self.channel.as_ref().map(|channel| channel.id);
+        self.state.refusals.record(Refused { channel, reason: "warning", status: 200, client: self.client, detail: warning.to_owned() });
+    }
+}
+
+fn respond(answer: Answer) -> Response {
+    let mut response = Response::builder().status(answer.status);
+    if !answer.content_type.is_empty() {
+        response = response.header("content-type", answer.content_type);
+    }
+    for (name, value) in &answer.headers {
+        response = response.header(*name, value);
+    }
+    response.body(Body::from(answer.body)).unwrap_or_else(|error| {
+        tracing::error!(%error, "a provider's answer is no HTTP answer");
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = answer.status;
+        response
+    })
+}

@@ -1,0 +1,181 @@
+//! Group commit: requests that arrive together share one statement and one commit, and each is answered after it.
+//!
+//! A few tasks take turns. Whoever is free takes everything that waits; meanwhile the next batch gathers. Nothing is delayed to
+//! make a batch larger: under load commits take longer than arrivals, and batches grow by themselves.
+
+mod statement;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gleaner::Pool;
+use gleaner::bell::Bell;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+pub use self::statement::{Committed, Submission};
+use self::statement::{Trouble, commit};
+
+/// Requests that wait for their turn; beyond that the door itself waits.
+const WAITING: usize = 4096;
+
+/// The most one statement carries.
+const BATCH: usize = 256;
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+
+/// Why a request was not stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotStored {
+    /// PostgreSQL does not take this very request, now or later: its values (class 22) or a rule of the schema (class 23).
+    #[error("the database does not take it ({code})")]
+    Data { code: String },
+    /// The outcome is unknown or nothing happened. Sending it again is safe: the same event is stored once.
+    #[error("{0}")]
+    Away(String),
+}
+
+/// One request on its way, and where its sender waits.
+#[derive(Debug)]
+struct Waiting {
+    submission: Submission,
+    until: Instant,
+    answer: oneshot::Sender<Result<Committed, NotStored>>,
+}
+
+/// The way in. Cheap to clone; the tasks end when the last clone is gone and everything that waited is answered.
+#[derive(Debug, Clone)]
+pub struct Committer {
+    queue: mpsc::Sender<Waiting>,
+    within: Duration,
+}
+
+impl Committer {
+    /// Starts the tasks. The handles end after the last clone of the committer is dropped.
+    pub fn start(pool: &Pool, bell: &Bell, tasks: usize, within: Duration) -> (Self, Vec<tokio::task::JoinHandle<()>>) {
+        let (queue, waiting) = mpsc::channel(WAITING);
+        let waiting = Arc::new(Mutex::new(waiting));
+        let tasks = (0..tasks.max(1)).map(|_| tokio::spawn(run(pool.clone(), bell.clone(), Arc::clone(&waiting)))).collect();
+        (Self { queue, within }, tasks)
+    }
+
+    /// Stores what the request brought; returns when it is durable.
+    pub async fn commit(&self, submission: Submission) -> Result<Committed, NotStored> {
+        let until = Instant::now() + self.within;
+        let (answer, answered) = oneshot::channel();
+        let away = |what: &str| NotStored::Away(what.to_owned());
+        let sent = self.queue.send_timeout(Waiting { submission, until, answer }, self.within).await;
+        sent.map_err(|_| away("too many requests wait for the database"))?;
+        // The committer keeps the time itself; this is for the statement that is under way when it runs out.
+        let patience = until.saturating_duration_since(Instant::now()) + Duration::from_millis(500);
+        match tokio::time::timeout(patience, answered).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(away("the server is stopping")),
+            Err(_) => Err(away("the database did not answer in time")),
+        }
+    }
+}
+
+/// One submission by itself, once: for a replay, where nobody waits on the other end.
+pub async fn commit_alone(pool: &Pool, submission: &Submission, within: Duration) -> Result<Committed, NotStored> {
+    let until = Instant::now() + within;
+    match commit(pool, &[submission], until).await {
+        Ok(mut outcomes) => outcomes.pop().ok_or_else(|| NotStored::Away("no answer".to_owned())),
+        Err(Trouble::Refused { code }) => Err(NotStored::Data { code }),
+        Err(Trouble::Broken(text) | Trouble::Away(text)) => Err(NotStored::Away(text)),
+    }
+}
+
+async fn run(pool: Pool, bell: Bell, queue: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
+    while let Some(batch) = take(&queue).await {
+        if settle(&pool, batch).await {
+            bell.ring("activities");
+        }
+    }
+}
+
+/// Everything that waits, within bounds; waits for the first. None when nothing will ever come.
+async fn take(queue: &Mutex<mpsc::Receiver<Waiting>>) -> Option<Vec<Waiting>> {
+    let mut queue = queue.lock().await;
+    let first = queue.recv().await?;
+    let mut bytes = first.submission.size();
+    let mut batch = vec![first];
+    while batch.len() < BATCH && bytes < BATCH_BYTES {
+        let Ok(next) = queue.try_recv() else { break };
+        bytes += next.submission.size();
+        batch.push(next);
+    }
+    // The same order everywhere: two servers that store the same events wait for each other instead of deadlocking.
+    batch.sort_by(|one, other| one.submission.order().cmp(&other.submission.order()));
+    Some(batch)
+}
+
+/// Commits the batch and answers everyone in it. True when there is new work.
+async fn settle(pool: &Pool, batch: Vec<Waiting>) -> bool {
+    match attempt(pool, batch).await {
+        Ok(fresh) => fresh,
+        // Something in the batch is not to the database's liking. One at a time, so that it spoils nobody else's request.
+        Err((batch, _)) if batch.len() > 1 => {
+            let mut fresh = false;
+            for waiting in batch {
+                fresh |= match attempt(pool, vec![waiting]).await {
+                    Ok(fresh) => fresh,
+                    Err((alone, refused)) => refuse(alone, &refused),
+                };
+            }
+            fresh
+        }
+        Err((alone, refused)) => refuse(alone, &refused),
+    }
+}
+
+fn refuse(batch: Vec<Waiting>, why: &NotStored) -> bool {
+    for waiting in batch {
+        let _ = waiting.answer.send(Err(why.clone()));
+    }
+    false
+}
+
+/// One statement, repeated on a fresh connection for as long as somebody waits. Gives the batch back when PostgreSQL refuses it.
+async fn attempt(pool: &Pool, mut batch: Vec<Waiting>) -> Result<bool, (Vec<Waiting>, NotStored)> {
+    let mut pause = Duration::from_millis(20);
+    loop {
+        // Whoever hung up or waited too long is not stored on their behalf: they will send again.
+        batch = batch.into_iter().filter_map(still_waiting).collect();
+        let Some(until) = batch.iter().map(|waiting| waiting.until).min() else { return Ok(false) };
+        let submissions: Vec<&Submission> = batch.iter().map(|waiting| &waiting.submission).collect();
+        let trouble = match tokio::time::timeout_at(until.into(), commit(pool, &submissions, until)).await {
+            Ok(Ok(outcomes)) => return Ok(answer(batch, outcomes)),
+            Ok(Err(trouble)) => trouble,
+            Err(_) => Trouble::Away("no answer in time".to_owned()),
+        };
+        match trouble {
+            Trouble::Refused { code } => return Err((batch, NotStored::Data { code })),
+            Trouble::Broken(text) => return Err((batch, NotStored::Away(text))),
+            Trouble::Away(text) => {
+                tracing::warn!(requests = batch.len(), "not committed yet, trying again: {text}");
+                tokio::time::sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;
+                pause = (pause * 2).min(Duration::from_millis(500));
+            }
+        }
+    }
+}
+
+fn still_waiting(waiting: Waiting) -> Option<Waiting> {
+    if waiting.answer.is_closed() {
+        return None;
+    }
+    if waiting.until <= Instant::now() {
+        let _ = waiting.answer.send(Err(NotStored::Away("the database did not answer in time".to_owned())));
+        return None;
+    }
+    Some(waiting)
+}
+
+fn answer(batch: Vec<Waiting>, outcomes: Vec<Committed>) -> bool {
+    let mut fresh = false;
+    for (waiting, outcome) in batch.into_iter().zip(outcomes) {
+        fresh |= matches!(&outcome, Committed::Stored(stored) if stored.iter().any(|one| one.fresh));
+        // A sender that hung up gets its answer when it sends again.
+        let _ = waiting.answer.send(Ok(outcome));
+    }
+    fresh
+}

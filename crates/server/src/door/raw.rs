@@ -1,0 +1,121 @@
+//! What is kept of a request, so that any event can be replayed after a fix: the exact body, and as much of the head as
+//! normalisation reads. Replay does not verify again, so nothing that proves anything is kept.
+
+use axum::http::{HeaderMap, Method};
+use bytes::Bytes;
+use gleaner_ingest::{Channel, Provider};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::target::Target;
+use crate::files::{self, Files};
+
+/// Bodies above this go to files.
+pub const IN_TABLE: usize = 256 * 1024;
+
+/// A request as it is kept.
+#[derive(Debug)]
+pub struct Kept {
+    /// `raw` of a request of `gleaner.ingest_activities`.
+    pub row: Value,
+    /// The body, unless it is in a file.
+    pub body: Option<Bytes>,
+    /// The file, if there is one.
+    pub file: Option<String>,
+}
+
+/// Writes a large body to its file and describes the request. The file is durable before the row that names it.
+pub async fn keep(files: &Files, channel: &Channel, provider: &dyn Provider, head: Head<'_>, body: &Bytes) -> files::Result<Kept> {
+    let id = Uuid::now_v7();
+    let body_file = if body.len() > IN_TABLE { Some(format!("raw/{id}")) } else { None };
+    if let Some(path) = &body_file {
+        files.put(path, body.clone()).await?;
+    }
+    let mut headers = headers(head.headers, &secrets(channel, provider));
+    // Also for a body that came without it: pruning adds these up.
+    headers.insert("content-length".to_owned(), json!(body.len().to_string()));
+    let row = json!({
+        "id": id, "method": head.method.as_str(), "target": Target(head.target).without_key(), "headers": headers, "body_file": body_file,
+    });
+    Ok(Kept { row, body: body_file.is_none().then(|| body.clone()), file: body_file })
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    pub method: &'a Method,
+    pub target: &'a str,
+    pub headers: &'a HeaderMap,
+}
+
+/// Headers that prove, authenticate or only describe the way here.
+const DROPPED: &[&str] =
+    &["authorization", "signature", "secret", "token", "cookie", "api-key", "apikey", "password", "x-forwarded", "x-real-ip"];
+
+fn headers(all: &HeaderMap, secrets: &[&str]) -> Map<String, Value> {
+    let mut kept = Map::new();
+    for (name, value) in all {
+        let Ok(value) = value.to_str() else { continue };
+        let proves = DROPPED.iter().any(|word| name.as_str().contains(word));
+        // A scheme may put its secret into a header of any name.
+        if proves || secrets.iter().any(|secret| value.contains(secret)) {
+            continue;
+        }
+        match kept.get_mut(name.as_str()) {
+            None => drop(kept.insert(name.as_str().to_owned(), json!(value))),
+            Some(Value::Array(several)) => several.push(json!(value)),
+            Some(one) => *one = json!([one.take(), value]),
+        }
+    }
+    kept
+}
+
+/// The channel's secrets, the previous ones too; short ones are no secrets and would match everything.
+fn secrets<'a>(channel: &'a Channel, provider: &dyn Provider) -> Vec<&'a str> {
+    let secret = provider.settings().iter().filter(|setting| setting.secret);
+    secret.flat_map(|setting| channel.settings.both(setting.name)).filter(|secret| secret.len() >= 6).collect()
+}
+
+/// Headers as they were kept, for a replay.
+pub fn restore(kept: &Value) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in kept.as_object().into_iter().flatten() {
+        let Ok(name) = name.parse::<axum::http::HeaderName>() else { continue };
+        let values = value.as_array().map_or_else(|| vec![value], |several| several.iter().collect());
+        for value in values.into_iter().filter_map(Value::as_str).filter_map(|value| value.parse().ok()) {
+            headers.append(name.clone(), value);
+        }
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn what_proves_anything_is_not_kept_and_what_normalisation_reads_is() {
+        let arrived = map(&[
+            ("content-type", "application/json"),
+            ("webhook-id", "msg_1"),
+            ("authorization", "Bearer x"),
+            ("x-twilio-signature", "sig"),
+            ("x-telegram-bot-api-secret-token", "t"),
+            ("cookie", "c"),
+            ("x-custom", "prefix hunter22 suffix"),
+            ("x-twice", "1"),
+            ("x-twice", "2"),
+        ]);
+        let kept = Value::Object(headers(&arrived, &["hunter22"]));
+        assert_eq!(kept, json!({"content-type": "application/json", "webhook-id": "msg_1", "x-twice": ["1", "2"]}));
+        let restored = restore(&kept);
+        assert_eq!(restored, map(&[("content-type", "application/json"), ("webhook-id", "msg_1"), ("x-twice", "1"), ("x-twice", "2")]));
+    }
+}

@@ -1,0 +1,108 @@
+//! A running server: everything started, and stopped again without losing an answer.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use gleaner::Pool;
+use gleaner::bell::Bell;
+use gleaner_ingest::sealing::MasterKeys;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::channels::Channels;
+use crate::door::body::Memory;
+use crate::door::committer::Committer;
+use crate::door::contacts::Newcomers;
+use crate::door::limits::Limits;
+use crate::door::prune;
+use crate::door::refusals::{self, Refusals};
+use crate::files::Files;
+use crate::{Config, State, router, serve};
+
+/// Hints that something waits at a provider, until somebody fetches it.
+const FETCHES: usize = 1024;
+
+/// Why a server did not start; each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error("the master key: {0}")]
+    Keys(String),
+    #[error("the file store: {0}")]
+    Files(#[from] crate::files::Error),
+}
+
+#[derive(Debug)]
+pub struct Server {
+    state: Arc<State>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+    /// End by themselves once nothing can reach them any more.
+    finishing: Vec<JoinHandle<()>>,
+    /// Never end by themselves.
+    background: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts to listen. The database need not answer yet: until it does, senders are told to come back.
+    pub async fn start(config: Config, pool: Pool) -> Result<Self, StartError> {
+        // The HTTP client leaves the choice of cryptography to the program; a second server in one process finds it made.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let keys = MasterKeys::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
+        let files = Files::open(&config.home, config.files_url.as_deref())?;
+        let listen = |source| StartError::Listen { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+
+        let (committer, mut finishing) = Committer::start(&pool, &Bell::new(pool.clone()), config.committers, config.commit_within);
+        let (newcomers, creating) = Newcomers::start(pool.clone());
+        finishing.push(creating);
+        let (fetches, to_fetch) = mpsc::channel(FETCHES);
+        let state = Arc::new(State {
+            address,
+            channels: Channels::with_providers(pool.clone(), keys, config.providers),
+            files,
+            committer,
+            newcomers,
+            refusals: Refusals::default(),
+            limits: Limits::new(&config.limits),
+            memory: Memory::new(config.limits.body_memory),
+            fetches,
+            to_fetch: Mutex::new(Some(to_fetch)),
+            pool,
+            config,
+        });
+        let (stop, stopped) = watch::channel(false);
+        let serving = tokio::spawn(serve::serve(listener, router::router(Arc::clone(&state)), state.config.limits.clone(), stopped));
+        let background =
+            vec![tokio::spawn(refusals::keep_writing(Arc::clone(&state))), tokio::spawn(prune::keep_pruning(Arc::clone(&state)))];
+        Ok(Self { state, stop, serving, finishing, background })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.state.address
+    }
+
+    pub fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
+    /// Accepts nothing more, finishes what is in flight, and writes down what was counted.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        let _ = self.serving.await;
+        for task in self.background {
+            task.abort();
+            let _ = task.await;
+        }
+        self.state.refusals.flush(&self.state.pool).await;
+        // With the state go the last senders; the tasks finish what they were given, and end.
+        drop(self.state);
+        for task in self.finishing {
+            let _ = tokio::time::timeout(std::time::Duration::from_secs(15), task).await;
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The server, over HTTP, on a database of its own per test.
+
+mod bodies;
+mod chaos;
+mod commits;
+mod limits;
+mod outages;
+mod properties;
+mod receiving;
+mod refusing;
+mod replaying;
+mod secrets;
+mod sender;
+mod stopping;
+mod support;
+mod vectors;
