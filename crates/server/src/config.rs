@@ -25,6 +25,10 @@ pub struct Config {
     pub trusted_proxies: Vec<IpNet>,
     /// Private addresses from which media may be fetched all the same.
     pub allow_private_media: Vec<IpNet>,
+    /// How else media are fetched.
+    pub media: crate::media::Options,
+    /// Where Google is.
+    pub google: crate::gmail::Google,
     /// Where files and keys are kept.
     pub home: PathBuf,
     /// Where files go instead (`GLEANER_FILES_URL`), when several servers share one database.
@@ -86,6 +90,8 @@ impl Config {
             public_base: None,
             trusted_proxies: Vec::new(),
             allow_private_media: Vec::new(),
+            media: crate::media::Options::default(),
+            google: crate::gmail::Google::default(),
             home: home.into(),
             files_url: None,
             clock: Clock::System,

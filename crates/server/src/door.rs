@@ -91,6 +91,7 @@ impl Visit<'_> {
             now: state.config.clock.now(),
             public_base: &base,
         };
+        let channel = state.gmail.with_keys(channel, &request).await;
         let verified = provider.verify(&channel, &request)?;
         drop(pass);
         state.limits.admit(channel.id).map_err(|retry_after| Turned::Ceiling { retry_after })?;

@@ -14,7 +14,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use crate::config::DOOR;
-use crate::{State, door, health};
+use crate::{State, door, gmail, health, media};
 
 pub fn router(state: Arc<State>) -> Router {
     let mut router = Router::new().route(DOOR, door_with(None)).route("/health", get(health::health)).route("/ready", get(health::ready));
@@ -24,7 +24,9 @@ pub fn router(state: Arc<State>) -> Router {
     router
         .fallback(async || told(StatusCode::NOT_FOUND, "there is nothing here"))
         .method_not_allowed_fallback(async || told(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
-        .with_state(state)
+        .with_state(Arc::clone(&state))
+        .merge(gmail::routes::router(Arc::clone(&state.gmail), state.access.clone()))
+        .merge(media::routes::router(Arc::clone(&state.media), state.access.clone()))
         .layer(CatchPanicLayer::custom(|_| told(StatusCode::INTERNAL_SERVER_ERROR, "a mistake of ours")))
         .layer(cors())
 }

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::access::Access;
 use crate::channels::Channels;
 use crate::door::body::Memory;
 use crate::door::committer::Committer;
@@ -18,6 +19,8 @@ use crate::door::limits::Limits;
 use crate::door::prune;
 use crate::door::refusals::{self, Refusals};
 use crate::files::Files;
+use crate::gmail::{Gmail, Parts};
+use crate::media::{self, Media};
 use crate::{Config, State, router, serve};
 
 /// Hints that something waits at a provider, until somebody fetches it.
@@ -30,6 +33,8 @@ pub enum StartError {
     Listen { address: SocketAddr, source: std::io::Error },
     #[error("the master key: {0}")]
     Keys(String),
+    #[error("the HTTP client: {0}")]
+    Client(#[from] reqwest::Error),
     #[error("the file store: {0}")]
     Files(#[from] crate::files::Error),
 }
@@ -51,6 +56,7 @@ impl Server {
         // The HTTP client leaves the choice of cryptography to the program; a second server in one process finds it made.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let keys = MasterKeys::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
+        let access = Access::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
         let files = Files::open(&config.home, config.files_url.as_deref())?;
         let listen = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
@@ -60,10 +66,24 @@ impl Server {
         let (newcomers, creating) = Newcomers::start(pool.clone());
         finishing.push(creating);
         let (fetches, to_fetch) = mpsc::channel(FETCHES);
+        let channels = Channels::with_providers(pool.clone(), keys, config.providers);
+        let parts = Parts {
+            pool: pool.clone(),
+            channels: channels.clone(),
+            files: files.clone(),
+            committer: committer.clone(),
+            newcomers: newcomers.clone(),
+        };
+        let gmail = Arc::new(Gmail::new(config.google.clone(), parts)?);
+        let options = media::Options { allow_private: config.allow_private_media.clone(), ..config.media.clone() };
+        let media = Arc::new(Media::new(options, pool.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
         let state = Arc::new(State {
             address,
-            channels: Channels::with_providers(pool.clone(), keys, config.providers),
+            channels,
             files,
+            access,
+            gmail,
+            media,
             committer,
             newcomers,
             refusals: Refusals::default(),
@@ -75,6 +95,10 @@ impl Server {
             config,
         });
         let (stop, stopped) = watch::channel(false);
+        if let Some(hints) = state.take_fetches() {
+            // Before those whose work it gives them to finish.
+            finishing.insert(0, tokio::spawn(Arc::clone(&state.gmail).run(hints, stopped.clone())));
+        }
         let serving = tokio::spawn(serve::serve(listener, router::router(Arc::clone(&state)), state.config.limits.clone(), stopped));
         let background =
             vec![tokio::spawn(refusals::keep_writing(Arc::clone(&state))), tokio::spawn(prune::keep_pruning(Arc::clone(&state)))];

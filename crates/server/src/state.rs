@@ -1,7 +1,7 @@
 //! What every handler shares.
 
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gleaner::Pool;
 use gleaner_ingest::Channel;
@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::Config;
+use crate::access::Access;
 use crate::channels::Channels;
 use crate::door::body::Memory;
 use crate::door::committer::Committer;
@@ -16,6 +17,8 @@ use crate::door::contacts::Newcomers;
 use crate::door::limits::Limits;
 use crate::door::refusals::Refusals;
 use crate::files::Files;
+use crate::gmail::Gmail;
+use crate::media::Media;
 
 #[derive(Debug)]
 pub struct State {
@@ -25,6 +28,9 @@ pub struct State {
     pub pool: Pool,
     pub channels: Channels,
     pub files: Files,
+    pub access: Access,
+    pub gmail: Arc<Gmail>,
+    pub media: Arc<Media>,
     pub committer: Committer,
     pub newcomers: Newcomers,
     pub refusals: Refusals,

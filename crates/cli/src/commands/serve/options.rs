@@ -8,6 +8,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use gleaner::Pool;
 use gleaner_server::config::{self, PORT};
+use gleaner_server::gmail::Google;
+use gleaner_server::media;
 use gleaner_server::{Config, Server, StartError};
 use ipnet::IpNet;
 use tokio::process::Command;
@@ -87,23 +89,25 @@ impl Options {
         Ok(gleaner::pool(url, usize::from(self.connections))?)
     }
 
-    fn config(&self, home: &Path) -> Config {
+    fn config(&self, home: &Path) -> Result<Config> {
         let mut config = Config::new(home);
         config.listen = self.listen.0.unwrap_or(config.listen);
         config.public_base = self.public_base_url.0.clone();
         config.trusted_proxies = self.trusted_proxies.0.clone();
         config.allow_private_media = self.allow_private_media.0.clone();
+        config.google = Google::from_env().map_err(anyhow::Error::msg)?;
+        config.media = media::Options::from_env().map_err(anyhow::Error::msg)?;
         config.files_url = std::env::var("GLEANER_FILES_URL").ok().filter(|url| !url.is_empty());
         config.limits.strangers_per_minute = self.strangers_per_minute;
         config.limits.ceiling_per_minute = self.ceiling_per_minute;
         config.raw.keep = Duration::from_secs(u64::from(self.keep_raw_days) * 24 * 3600);
         config.raw.max_bytes = self.keep_raw_megabytes.saturating_mul(1024 * 1024);
-        config
+        Ok(config)
     }
 
     /// Starts a server for this home.
     pub async fn start(&self, home: &Path, pool: Pool, at: At) -> Result<Server> {
-        let mut config = self.config(home);
+        let mut config = self.config(home)?;
         let last = if at == At::NextFree && self.listen.0.is_none() { PORT + FURTHER } else { config.listen.port() };
         loop {
             match Server::start(config.clone(), pool.clone()).await {
