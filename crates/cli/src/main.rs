@@ -17,7 +17,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, replay, reset, serve, sql, status, up, work,
+    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, replay, reset, serve,
+    sql, status, up, work,
 };
 use output::Output;
 use place::Place;
@@ -83,10 +84,16 @@ enum Command {
     /// Look at the items of a queue, and act on them
     #[command(subcommand)]
     Items(items::Command),
+    /// Look at activities nobody was found for, and say who they came from
+    #[command(subcommand)]
+    Contacts(contacts::Command),
     Enqueue(enqueue::Args),
     Work(work::Args),
     Prune(prune::Args),
     Recover(recover::Args),
+    /// Manage the channels through which activities arrive
+    #[command(subcommand)]
+    Channels(channels::Command),
     // What arrives.
     Serve(serve::Args),
     Replay(replay::Args),
@@ -119,10 +126,12 @@ async fn main() -> ExitCode {
         Command::Sql(args) => sql::run(&desk, args).await,
         Command::Queues(args) => queues::run(&desk, args).await,
         Command::Items(command) => items::run(&desk, command).await,
+        Command::Contacts(command) => contacts::run(&desk, command).await,
         Command::Enqueue(args) => enqueue::run(&desk, args).await,
         Command::Work(args) => work::run(&desk, args).await,
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
+        Command::Channels(command) => channels::run(&desk, command).await,
         Command::Serve(args) => serve::run(&desk, args).await,
         Command::Replay(args) => replay::run(&desk, args).await,
         Command::Completions(args) => completions::run(&desk, args).await,

@@ -22,6 +22,12 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// What works and should yet be known before it is relied on: told to whoever makes or looks at the channel.
+    fn cautions(&self, channel: &Channel) -> Vec<String> {
+        let _ = channel;
+        Vec::new()
+    }
+
     /// Bytes of body to read at most.
     fn body_limit(&self, channel: &Channel) -> usize {
         let _ = channel;

@@ -1,5 +1,14 @@
 //! Every sender we know, one file each.
 
+pub mod generic;
+pub mod gmail;
+pub mod mailgun;
+pub mod postmark;
+pub mod sendgrid;
+pub mod telegram;
+pub mod twilio;
+pub mod whatsapp;
+
 use http::StatusCode;
 use serde_json::json;
 
@@ -8,7 +17,16 @@ use crate::{Answer, Channel, Provider, Refusal};
 
 /// All of them, in the order people are shown them.
 pub fn all() -> &'static [&'static dyn Provider] {
-    &[]
+    &[
+        &twilio::Twilio,
+        &postmark::Postmark,
+        &gmail::Gmail,
+        &whatsapp::Whatsapp,
+        &telegram::Telegram,
+        &sendgrid::Sendgrid,
+        &mailgun::Mailgun,
+        &generic::Generic,
+    ]
 }
 
 pub fn find(code: &str) -> Option<&'static dyn Provider> {
@@ -38,12 +56,18 @@ pub fn check(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
         }
     }
     for setting in known().filter(|setting| setting.required) {
-        if channel.settings.get(setting.name).is_none_or(|value| value.as_str() == Some("")) {
+        if channel.settings.get(setting.name).is_none_or(|value| value.is_null() || value.as_str() == Some("")) {
             wrong.push(format!("{} is missing: {}", setting.name, setting.about));
         }
     }
     wrong.extend(provider.check(channel));
     wrong
+}
+
+/// Settings among these that are there and no text, as a secret has to be.
+pub fn not_text(channel: &Channel, names: &[&str]) -> Vec<String> {
+    let wrong = |name: &&&str| channel.settings.get(name).is_some_and(|value| !value.is_null() && !value.is_string());
+    names.iter().filter(wrong).map(|name| format!("{name} is no text: write it in quotes")).collect()
 }
 
 /// The answer for senders that speak JSON: 202 with the id of what was stored.

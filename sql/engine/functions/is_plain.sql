@@ -1,7 +1,8 @@
 /*
  * Whether nothing on the table can refuse a change of p_columns: no trigger of others that fires on updates, no check or
  * foreign key over one of them, no unique or exclusion index of others. A check of the status alone does not count: it
- * refuses every row or none. Asked at each claim, because people change their tables: where it holds, the claim returns
+ * refuses every row or none. Nor does a unique index that neither holds nor asks one of them: entries that stay as they are
+ * collide with nothing. Asked at each claim, because people change their tables: where it holds, the claim returns
  * rows as they change; where not, it looks at each refusal.
  */
 create or replace function gleaner.is_plain(p_table regclass, p_columns text[], p_status text) returns boolean
@@ -26,7 +27,19 @@ begin
                select from pg_index as i
                join pg_class as c on c.oid = i.indexrelid
                where i.indrelid = p_table and (i.indisunique or i.indisexclusion) and not i.indisprimary
-                 and c.relname not like 'gleaner\_%\_unique');
+                 and c.relname not like 'gleaner\_%\_unique'
+                 and exists (
+                     select from pg_attribute as a
+                     where a.attrelid = p_table and a.attname = any (p_columns)
+                       and (a.attnum = any (i.indkey)
+                            -- Columns inside an expression or a condition are what the index depends on; a whole row is not noted.
+                            or (i.indexprs is not null or i.indpred is not null)
+                               and (concat(pg_get_expr(i.indexprs, p_table), pg_get_expr(i.indpred, p_table)) like '%.*%'
+                                    or exists (
+                                        select from pg_depend as d
+                                        where d.classid = 'pg_class'::regclass and d.objid = i.indexrelid
+                                          and d.refclassid = 'pg_class'::regclass and d.refobjid = p_table
+                                          and d.refobjsubid = a.attnum)))));
 end
 $$;
 revoke all on function gleaner.is_plain(regclass, text[], text) from public, anon, authenticated;

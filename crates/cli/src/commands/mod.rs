@@ -1,7 +1,9 @@
 //! One file per subcommand. Each has its arguments, with examples, and one function `run`.
 
 pub mod attach;
+pub mod channels;
 pub mod completions;
+pub mod contacts;
 pub mod detach;
 pub mod down;
 pub mod enqueue;

@@ -1,8 +1,11 @@
 //! The `gleaner` command as people and scripts meet it: the real binary, on a real PostgreSQL.
 
 mod attaching;
+mod channels;
+mod contacts;
 mod enqueueing;
 mod help;
+mod keys;
 mod lifecycle;
 mod listing;
 mod migrating;

@@ -190,3 +190,31 @@ async fn a_refused_row_that_cannot_be_mended_does_not_block_thieves() -> Result<
     }
     Ok(())
 }
+
+/// A claim takes the quick way, which trusts every change to succeed, only where nothing can refuse one; and an index it does
+/// not touch cannot.
+#[tokio::test]
+async fn only_indexes_a_claim_touches_make_it_look_at_each_refusal() -> Result<()> {
+    let world = world().await?;
+    let plain = async || {
+        world.text("select gleaner.is_plain('public.activities', '{due_at,lease,processing_status,locked_by,metadata}', 'processing_status')::text").await
+    };
+    assert_eq!(plain().await?.as_deref(), Some("true"), "as we ship it, with one activity per event");
+    for (definition, expected) in [
+        ("unique index i on activities (raw_data, type)", "true"),
+        ("unique index i on activities (type) where contact_id is not null", "true"),
+        ("unique index i on activities (locked_by)", "false"),
+        ("unique index i on activities (type) where processing_status = 'processing'", "false"),
+        ("unique index i on activities ((metadata ->> 'one'))", "false"),
+        ("unique index i on activities (type, (lease % 7))", "false"),
+        ("unique index i on activities (type) where activities is not null", "false"),
+        ("index i on activities (locked_by)", "true"),
+    ] {
+        world.run(&format!("create {definition}")).await?;
+        assert_eq!(plain().await?.as_deref(), Some(expected), "{definition}");
+        world.run("drop index i").await?;
+    }
+    world.run("alter table activities add constraint one unique (locked_by, type)").await?;
+    assert_eq!(plain().await?.as_deref(), Some("false"));
+    Ok(())
+}

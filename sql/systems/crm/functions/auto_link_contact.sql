@@ -1,9 +1,7 @@
 /*
- * Links a new activity to the contact it came from: by e-mail address, then by telephone number, both in normalised form.
- * The sender is looked for where providers put it, metadata.from, and where mail puts it, raw_data.sender.
- *
- * The specification's third step, the last ten digits, is inside normalize_phone: with and without +1 a North American
- * number is the same one. Across country codes ten equal digits mean nothing (+44 20 7946 0958 is not Maine's 207-946-0958).
+ * Links a new activity to the contact it came from, by the rules of gleaner.match_contact.
+ * The door says who the sender is. For rows that arrive by a plain insert the sender is looked for where providers put it,
+ * metadata.from, and where mail puts it, raw_data.sender: an e-mail address, then a telephone number.
  *
  * One contact must match. Of several nobody can tell which, so the activity stays unmatched and metadata.match lists
  * them for the person who decides. A contact given by the writer is left alone.
@@ -15,41 +13,36 @@ language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 declare
-    v_email      text;
-    v_phone      text;
-    v_look       record;
-    v_candidates bigint[];
+    v_phone text;
+    v_found record;
 begin
-    if new.contact_id is not null then
+    if new.sender_address is null then
+        new.sender_address := coalesce(public.normalize_email(new.metadata ->> 'from'), public.normalize_email(new.raw_data ->> 'sender'));
+        v_phone := coalesce(public.normalize_phone(new.metadata ->> 'from'), public.normalize_phone(new.raw_data ->> 'sender'));
+        new.sender_kind := case when new.sender_address is not null then 'email' when v_phone is not null then 'phone' end;
+        new.sender_address := coalesce(new.sender_address, v_phone);
+    end if;
+    -- Nobody's address is that long, and it would not fit the index.
+    if octet_length(new.sender_address) > 512 then
+        new.sender_address := null;
+    end if;
+    if new.sender_address is null then
+        new.sender_kind := null;
         return new;
     end if;
-    v_email := coalesce(public.normalize_email(new.metadata ->> 'from'), public.normalize_email(new.raw_data ->> 'sender'));
-    v_phone := coalesce(public.normalize_phone(new.metadata ->> 'from'), public.normalize_phone(new.raw_data ->> 'sender'));
 
-    for v_look in
-        select l.kind, l.address
-        from (values
-            (1, 'email', v_email),
-            (2, 'phone', v_phone)
-        ) as l (rank, kind, address)
-        where l.address is not null
-        order by l.rank
-    loop
-        v_candidates := array(
-            select a.contact_id
-            from public.contact_addresses as a
-            where a.kind = v_look.kind and a.address = v_look.address
-            order by a.contact_id
-            limit 20);
-        continue when v_candidates = '{}';
-        if cardinality(v_candidates) = 1 then
-            new.contact_id := v_candidates[1];
-        elsif jsonb_typeof(coalesce(new.metadata, '{}')) = 'object' then
-            new.metadata := coalesce(new.metadata, '{}')
-                || jsonb_build_object('match', jsonb_build_object('method', v_look.kind, 'candidates', v_candidates));
-        end if;
-        return new;
-    end loop;
+    select m.method, m.candidates into v_found
+    from gleaner.match_contact(new.sender_kind, new.sender_address, new.provider_id) as m;
+    if v_found.candidates = '{}' and new.sender_kind = 'email' and v_phone is not null then
+        select m.method, m.candidates into v_found from gleaner.match_contact('phone', v_phone, new.provider_id) as m;
+    end if;
+
+    if cardinality(v_found.candidates) = 1 then
+        new.contact_id := v_found.candidates[1];
+    elsif v_found.candidates <> '{}' and jsonb_typeof(coalesce(new.metadata, '{}')) = 'object' then
+        new.metadata := coalesce(new.metadata, '{}')
+            || jsonb_build_object('match', jsonb_build_object('method', v_found.method, 'candidates', v_found.candidates));
+    end if;
     return new;
 end
 $$;
@@ -59,5 +52,5 @@ revoke all on function public.auto_link_contact() from public, anon, authenticat
 create or replace trigger before_insert_activity_link_contact
 before insert on public.activities
 for each row
-when (new.contact_id is null and (new.metadata ? 'from' or new.raw_data ? 'sender'))
+when (new.contact_id is null and (new.sender_address is not null or new.metadata ? 'from' or new.raw_data ? 'sender'))
 execute function public.auto_link_contact();

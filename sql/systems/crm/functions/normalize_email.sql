@@ -5,14 +5,16 @@
  * refresh_contact_addresses.sql too, so that they are derived anew.
  */
 create or replace function public.normalize_email(p_text text) returns text
-language sql immutable strict parallel safe
+language plpgsql immutable strict parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select substring(
+begin
+    return substring(
         lower(btrim(coalesce(
             substring(p_text from '<([^<>]*)>'),
             split_part(regexp_replace(p_text, '\([^()]*\)', '', 'g'), ',', 1)), E' \t\r\n'))
-        from '^[^\s@<>"]+@[^\s@<>"]+$')
+        from '^[^\s@<>"]+@[^\s@<>"]+$');
+end
 $$;
 comment on function public.normalize_email(text) is 'The bare address of a sender in lower case; null for what is none.';
 revoke all on function public.normalize_email(text) from public, anon;

@@ -1,5 +1,6 @@
 /*
  * Keeps public.contact_addresses in step with a contact. Whoever may edit a contact need not see the table: definer.
+ * What SQL cannot read for certain waits there for a server (gleaner.parse_addresses); until then the guess is used.
  */
 create or replace function public.refresh_contact_addresses() returns trigger
 language plpgsql security definer
@@ -9,8 +10,8 @@ begin
     if tg_op = 'UPDATE' then
         delete from public.contact_addresses as a where a.contact_id = new.id;
     end if;
-    insert into public.contact_addresses (contact_id, kind, address)
-    select new.id, l.kind, l.address
+    insert into public.contact_addresses (contact_id, kind, address, written, loose, parsed)
+    select new.id, l.kind, l.address, l.written, l.loose, l.parsed
     from public.list_contact_addresses(new.email, new.phone_number, new.email_jsonb, new.phone_jsonb) as l;
     return null;
 end
@@ -25,7 +26,7 @@ for each row execute function public.refresh_contact_addresses();
 -- Contacts that were there before, and all of them when the rules change. Readers see the old set until the commit;
 -- writers wait, as creating the trigger locked them out of contacts, so no edit slips in between.
 delete from public.contact_addresses;
-insert into public.contact_addresses (contact_id, kind, address)
-select c.id, l.kind, l.address
+insert into public.contact_addresses (contact_id, kind, address, written, loose, parsed)
+select c.id, l.kind, l.address, l.written, l.loose, l.parsed
 from public.contacts as c
 cross join lateral public.list_contact_addresses(c.email, c.phone_number, c.email_jsonb, c.phone_jsonb) as l;

@@ -1,0 +1,67 @@
+//! `gleaner channels poll`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use gleaner_server::access::Caller;
+use gleaner_server::files::Files;
+use gleaner_server::gmail::Google;
+use gleaner_server::gmail::alone::Alone;
+use gleaner_server::gmail::ask::Report;
+
+use super::tools::{Form, channels};
+use crate::Desk;
+use crate::output::{BAD, DIM, GOOD, WARN, paint};
+use crate::words::count;
+
+/// Look into a mailbox now, and tell what it brought.
+///
+/// A running server may take the look; without one it is taken here. The exit code is 1 when the mailbox could not be read.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner channels poll Mail
+  gleaner channels poll Mail -o json | jq .stored")]
+pub struct Args {
+    /// Name or id
+    channel: String,
+    /// Seconds to wait for the end of the look
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    wait: u64,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(desk);
+    let channels = channels(desk).await?;
+    let channel = channels.get(&args.channel).await?.channel;
+    if channel.provider_code != "gmail" {
+        bail!("{} is a channel of {}, which sends by itself; only Gmail is looked at", channel.name, channel.provider_code);
+    }
+    if !channel.is_active {
+        bail!("{} is paused\n  Run `gleaner channels resume` first", channel.name);
+    }
+    let pool = gleaner::pool(&desk.place.url().await?, 8)?;
+    let files = Files::from_env(desk.place.home()?.path())?;
+    let mut alone = Alone::new(Google::from_env().map_err(anyhow::Error::msg)?, pool, channels, files)?;
+    let asked = alone.gmail.ask(&Caller::Ourselves, Some(&channel.id.to_string())).await?;
+    alone.read_mailboxes();
+    let report = alone.gmail.wait_for(&asked, Duration::from_secs(args.wait)).await?.pop();
+    alone.finish().await;
+    let Some(report) = report else { bail!("{} is gone", channel.name) };
+    out.json(&report);
+    out.listing(told(&report));
+    Ok(if report.outcome == "read" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn told(report: &Report) -> String {
+    let error = report.error.as_deref().unwrap_or_default();
+    match report.outcome {
+        "read" => format!("{}  {} new", paint(GOOD, "read"), count(report.stored, "message")),
+        "needs_reauth" => format!("{}  {error}", paint(BAD, "needs a new grant")),
+        "waiting" => format!("{}  {}", paint(WARN, "not finished"), paint(DIM, "the look goes on where it was begun")),
+        _ => format!("{}  {error}", paint(BAD, "failed")),
+    }
+}

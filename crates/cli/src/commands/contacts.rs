@@ -1,0 +1,166 @@
+//! `gleaner contacts …`: activities nobody was found for, and a person's decision about them.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+use gleaner_server::contacts::{self, Answer, Cursor, Link, Outcome, Page};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::Desk;
+use crate::output::{BAD, DIM, GOOD, paint};
+use crate::table::{Cell, Table};
+use crate::words::{harmless, moment};
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  gleaner contacts unmatched                        whose messages are nobody's yet
+  gleaner contacts link 1f0c… 42 --backfill         they are all from contact 42
+  gleaner contacts unlink 1f0c…                     this one was not")]
+pub enum Command {
+    Unmatched(Unmatched),
+    Link(LinkArgs),
+    Unlink(Unlink),
+}
+
+/// List activities without a contact, the newest first.
+///
+/// Candidates are the contacts among whom a person must choose: several that have the sender's address, or the one an
+/// activity was taken from.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner contacts unmatched
+  gleaner contacts unmatched --limit 5 --json
+  gleaner contacts unmatched --after 2026-01-02T03:04:05.000006Z_1f0c…     the next page, as the last one said")]
+pub struct Unmatched {
+    /// At most this many
+    #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+    /// From this place on
+    #[arg(long, value_name = "PLACE")]
+    after: Option<Cursor>,
+}
+
+/// Say who an activity came from.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner contacts link 1f0c… 42
+  gleaner contacts link 1f0c… 42 --backfill --remember     and everything from this sender, past and future")]
+pub struct LinkArgs {
+    /// The activity's id
+    activity: Uuid,
+    /// The contact's id
+    contact: i64,
+    /// Also every other activity of the same sender that has no contact
+    #[arg(long)]
+    backfill: bool,
+    /// Also give the contact the sender's address, so that the next message finds it
+    #[arg(long)]
+    remember: bool,
+}
+
+/// Say that activities did not come from the contact they are linked to.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner contacts unlink 1f0c…")]
+pub struct Unlink {
+    /// The activities' ids
+    #[arg(required = true)]
+    activities: Vec<Uuid>,
+}
+
+pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Unmatched(args) => unmatched(desk, args).await,
+        Command::Link(args) => link(desk, args).await,
+        Command::Unlink(args) => unlink(desk, args).await,
+    }
+}
+
+async fn unmatched(desk: &Desk, args: Unmatched) -> Result<ExitCode> {
+    let client = desk.place.client().await?;
+    let items = contacts::unmatched(&client, &Page { limit: args.limit, after: args.after }).await?;
+    let next = items.last().filter(|_| items.len() as i64 == args.limit).map(|last| last.cursor().to_string());
+    desk.out.json(&json!({"items": items, "next": next}));
+    if items.is_empty() {
+        desk.out.line("Every activity has its contact.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["ID", "TYPE", "SENDER", "CANDIDATES", "CAME", "ABOUT"]);
+    for item in &items {
+        let sender = item.from.as_deref().or(item.sender.as_deref()).unwrap_or_default();
+        let candidates: Vec<String> = item.candidates.iter().map(|c| format!("{} {}", c.id, c.name).trim().to_owned()).collect();
+        let about = item.subject.as_deref().or(item.excerpt.as_deref()).unwrap_or_default();
+        table.row(vec![
+            item.id.to_string().into(),
+            item.kind.as_str().into(),
+            one_line(sender).into(),
+            one_line(&candidates.join(", ")).into(),
+            moment(-item.age_seconds).into(),
+            Cell::styled(one_line(about), DIM),
+        ]);
+    }
+    desk.out.listing(table.text());
+    if let Some(next) = next {
+        desk.out.note(paint(DIM, format!("There may be more: gleaner contacts unmatched --after {next}")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn link(desk: &Desk, args: LinkArgs) -> Result<ExitCode> {
+    let client = desk.place.client().await?;
+    let how = Link { backfill: args.backfill, remember: args.remember };
+    let answers = contacts::link(&client, args.activity, args.contact, how).await?;
+    let linked = answers.iter().filter(|answer| answer.outcome == Outcome::Done).count();
+    Ok(tell(
+        desk,
+        "linked",
+        &answers,
+        &format!(
+            "{} linked to contact {}.",
+            match linked {
+                1 => "1 activity".to_owned(),
+                n => format!("{n} activities"),
+            },
+            args.contact
+        ),
+    ))
+}
+
+async fn unlink(desk: &Desk, args: Unlink) -> Result<ExitCode> {
+    let client = desk.place.client().await?;
+    let mut answers = Vec::new();
+    for activity in args.activities {
+        answers.push(contacts::unlink(&client, activity).await?);
+    }
+    Ok(tell(desk, "unlinked", &answers, ""))
+}
+
+/// One line per activity; the exit code is 1 when one was not there.
+fn tell(desk: &Desk, done: &str, answers: &[Answer], sum: &str) -> ExitCode {
+    desk.out.json(&answers);
+    let mut table = Table::new(&["ID", "OUTCOME"]);
+    for answer in answers {
+        let outcome = match answer.outcome {
+            Outcome::Done => Cell::styled(done, GOOD),
+            Outcome::Already => Cell::styled("nothing to change", DIM),
+            Outcome::Gone => Cell::styled("no such activity", BAD),
+        };
+        table.row(vec![answer.id.to_string().into(), outcome]);
+    }
+    desk.out.line(table.text());
+    if answers.len() > 1 && !sum.is_empty() {
+        desk.out.line(sum);
+    }
+    let missing = answers.iter().any(|answer| answer.outcome == Outcome::Gone);
+    if missing { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn one_line(text: &str) -> String {
+    harmless(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}

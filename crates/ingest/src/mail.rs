@@ -1,0 +1,203 @@
+//! What every mail has in common, whoever delivered it: who wrote it, which of its bodies is read, what hangs on it.
+//!
+//! A provider fills a [`Mail`] with what it was sent, as it was sent, and turns it into an event. [`Mail::parse`] fills one from
+//! the mail itself, for providers that hand it over raw.
+
+mod address;
+mod html;
+mod message;
+
+pub use address::{Mailbox, decode_words, mailboxes};
+pub use html::html_to_text;
+
+use serde_json::{Map, Value, json};
+
+use crate::address::email;
+use crate::{Address, Attachment, Direction, Event, Kind};
+
+/// A mail as its provider describes it; what is missing stays empty.
+#[derive(Debug, Clone, Default)]
+pub struct Mail {
+    /// The provider's own id of it, by which a redelivery is known.
+    pub message_id: String,
+    /// Its `Message-ID`; looked up in the headers when left empty.
+    pub rfc_message_id: String,
+    /// Bare or with a display name.
+    pub from: String,
+    pub from_name: String,
+    /// Each bare, with a display name, or a list.
+    pub to: Vec<String>,
+    pub cc: Vec<String>,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+    /// The reply without what it quotes, when the provider has found it.
+    pub stripped_text: String,
+    /// In the order of the mail: the topmost were added last, by those nearest to us.
+    pub headers: Vec<(String, String)>,
+    pub enclosures: Vec<Enclosure>,
+    /// What only this provider knows, for the event's metadata.
+    pub metadata: Map<String, Value>,
+}
+
+/// A file that hangs on a mail, with its bytes when they came along.
+#[derive(Debug, Clone, Default)]
+pub struct Enclosure {
+    pub name: String,
+    pub content_type: String,
+    pub content_id: Option<String>,
+    /// As the provider says it; the bytes themselves count when they are there.
+    pub length: u64,
+    pub bytes: Option<Vec<u8>>,
+}
+
+impl Mail {
+    /// The first header of this name. Providers put their own on top, so a forged one further down is not believed.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+
+    /// What is read: the plain text, else the text of the markup, else nothing.
+    pub fn content(&self) -> String {
+        if self.text.trim().is_empty() { html_to_text(&self.html) } else { self.text.clone() }
+    }
+
+    pub fn into_event(mut self) -> Event {
+        // The n-th file kept is the n-th listed; those without bytes are listed after them.
+        self.enclosures.sort_by_key(|enclosure| enclosure.bytes.is_none());
+        let author = mailboxes(&self.from).into_iter().next();
+        let sender = email::normalise(&self.from);
+        let written = sender.clone().or_else(|| author.as_ref().map(|author| author.address.to_lowercase()));
+
+        let mut raw_data = Map::new();
+        raw_data.insert("source_type".into(), json!("text"));
+        raw_data.insert("content".into(), json!(self.content()));
+        raw_data.insert("subject".into(), json!(decode_words(&self.subject)));
+        if let Some(written) = &written {
+            raw_data.insert("sender".into(), json!(written));
+        }
+
+        let metadata = self.describe(written);
+        let name = Some(std::mem::take(&mut self.from_name)).filter(|name| !name.trim().is_empty());
+        Event {
+            kind: Kind::Email,
+            direction: Direction::Inbound,
+            raw_data,
+            metadata,
+            external_id: self.message_id,
+            sender: sender.map(Address::Email),
+            sender_name: name.or_else(|| author.and_then(|author| author.name)).map(|name| decode_words(name.trim())),
+            recall: None,
+            attachments: self.enclosures.into_iter().filter_map(Enclosure::into_attachment).collect(),
+        }
+        .cleaned()
+    }
+
+    fn describe(&mut self, from: Option<String>) -> Map<String, Value> {
+        let mut metadata = std::mem::take(&mut self.metadata);
+        let mut put = |name: &str, value: Value| {
+            metadata.insert(name.to_owned(), value);
+        };
+        put("message_id", json!(self.message_id));
+        let rfc_message_id = Some(self.rfc_message_id.trim()).filter(|id| !id.is_empty()).or_else(|| self.header("message-id"));
+        if let Some(id) = rfc_message_id.filter(|id| !id.is_empty()) {
+            put("rfc_message_id", json!(id));
+        }
+        if let Some(from) = from {
+            put("from", json!(from));
+        }
+        if let Some(to) = bare(&self.to).into_iter().next() {
+            put("to", json!(to));
+        }
+        put("cc", json!(bare(&self.cc)));
+        if !self.stripped_text.trim().is_empty() {
+            put("stripped_text", json!(self.stripped_text));
+        }
+        if let Some(status) = self.header("x-spam-status").filter(|status| !status.is_empty()) {
+            put("spam", json!(status.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("yes"))));
+        }
+        if let Some(score) = self.header("x-spam-score").filter(|score| !score.is_empty()) {
+            put("spam_score", json!(score));
+        }
+        put("attachments_count", json!(self.enclosures.len()));
+        put("attachments", self.enclosures.iter().map(Enclosure::describe).collect());
+        metadata
+    }
+}
+
+impl Enclosure {
+    fn describe(&self) -> Value {
+        let length = self.bytes.as_ref().map_or(self.length, |bytes| bytes.len() as u64);
+        let mut described = json!({"name": self.name, "content_type": self.content_type, "length": length});
+        if let Some(id) = &self.content_id {
+            described["content_id"] = json!(id);
+        }
+        described
+    }
+
+    fn into_attachment(self) -> Option<Attachment> {
+        let Self { name, content_type, content_id, bytes, .. } = self;
+        bytes.map(|bytes| Attachment { name, content_type, content_id, bytes })
+    }
+}
+
+/// Every address of these lists without its display name.
+fn bare(lists: &[String]) -> Vec<String> {
+    lists.iter().flat_map(|list| mailboxes(list)).map(|mailbox| mailbox.address).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mail() -> Mail {
+        Mail { message_id: "m1".into(), from: "\"Doe, John\" <John@Example.com>".into(), ..Mail::default() }
+    }
+
+    #[test]
+    fn plain_text_is_preferred_and_markup_is_read_when_there_is_none() {
+        let both = Mail { text: " plain\n".into(), html: "<p>markup</p>".into(), ..mail() };
+        assert_eq!(both.into_event().raw_data["content"], " plain\n");
+        let markup = Mail { text: " \r\n".into(), html: "<style>p{}</style><p>markup</p>".into(), ..mail() };
+        assert_eq!(markup.into_event().raw_data["content"], "markup");
+        assert_eq!(mail().into_event().raw_data["content"], "");
+    }
+
+    #[test]
+    fn the_sender_is_bare_and_in_lower_case() {
+        let event = mail().into_event();
+        assert_eq!(event.raw_data["sender"], "john@example.com");
+        assert_eq!(event.metadata["from"], "john@example.com");
+        assert_eq!(event.sender, Some(Address::Email("john@example.com".into())));
+        assert_eq!(event.sender_name.as_deref(), Some("Doe, John"));
+    }
+
+    #[test]
+    fn a_mail_without_sender_is_still_an_event() {
+        let event = Mail { from: String::new(), ..mail() }.into_event();
+        assert_eq!(event.sender, None);
+        assert!(!event.raw_data.contains_key("sender"));
+    }
+
+    #[test]
+    fn only_the_topmost_verdict_on_spam_counts() {
+        let headers = vec![("X-Spam-Status".into(), "Yes, score=9".into()), ("x-spam-status".into(), "No".into())];
+        let event = Mail { headers, ..mail() }.into_event();
+        assert_eq!(event.metadata["spam"], true);
+        assert!(!mail().into_event().metadata.contains_key("spam"));
+    }
+
+    #[test]
+    fn bytes_of_attachments_stay_out_of_the_row() {
+        let file =
+            Enclosure { name: "a\0.txt".into(), content_type: "text/plain".into(), bytes: Some(b"four".to_vec()), ..Enclosure::default() };
+        let missing = Enclosure { name: "b".into(), length: 9, content_id: Some("cid".into()), ..Enclosure::default() };
+        let event = Mail { enclosures: vec![missing, file], ..mail() }.into_event();
+        assert_eq!(event.metadata["attachments_count"], 2);
+        let expected = json!([{"name": "a.txt", "content_type": "text/plain", "length": 4},
+                              {"name": "b", "content_type": "", "length": 9, "content_id": "cid"}]);
+        assert_eq!(event.metadata["attachments"], expected);
+        assert_eq!(event.attachments.len(), 1);
+        assert_eq!(event.attachments[0].bytes, b"four");
+    }
+}

@@ -1,0 +1,108 @@
+//! Postmark's JSON. Any part of it may be missing or empty.
+
+use base64::Engine;
+use serde_json::{Map, Value, json};
+
+use crate::crypt::{BASE64, fingerprint};
+use crate::mail::{Enclosure, Mail};
+use crate::{Inbound, Refusal};
+
+pub(super) fn read(mut body: Map<String, Value>, bytes: &[u8]) -> Result<Inbound, Refusal> {
+    if let Some(kind) = body.get("RecordType").and_then(Value::as_str).filter(|kind| *kind != "Inbound") {
+        let kind: String = kind.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+        let warning = format!("Postmark sent a {kind} event: this URL belongs under Inbound, not under another webhook");
+        return Ok(Inbound::Nothing { remember: Vec::new(), warning: Some(warning) });
+    }
+    if !["MessageID", "From", "FromFull", "Subject", "TextBody", "HtmlBody"].iter().any(|name| body.contains_key(*name)) {
+        return Err(Refusal::Unusable("nothing in it says that it is a mail".to_owned()));
+    }
+    let mut mail = describe(&mut body);
+    // The Check button of the dashboard sends the same mail each time, under an id of zeros. There is nobody to answer.
+    if !mail.message_id.is_empty() && mail.message_id.chars().all(|digit| matches!(digit, '0' | '-')) {
+        return Ok(Inbound::Nothing { remember: Vec::new(), warning: None });
+    }
+    if mail.message_id.is_empty() {
+        mail.message_id = mail.header("message-id").filter(|id| !id.is_empty()).map_or_else(|| fingerprint(bytes), str::to_owned);
+    }
+    Ok(Inbound::Events { events: vec![mail.into_event()], remember: Vec::new() })
+}
+
+fn describe(body: &mut Map<String, Value>) -> Mail {
+    let from = body.remove("FromFull").unwrap_or_default();
+    let recipients = list(body, "ToFull");
+    let mut mail = Mail {
+        message_id: text(body, "MessageID").trim().to_owned(),
+        from: first([inner(&from, "Email"), text(body, "From")]),
+        from_name: first([inner(&from, "Name"), text(body, "FromName")]),
+        to: first_list([
+            emails(&recipients),
+            vec![text(body, "To")],
+            vec![text(body, "OriginalRecipient")],
+            emails(&list(body, "BccFull")),
+        ]),
+        cc: first_list([emails(&list(body, "CcFull")), vec![text(body, "Cc")]]),
+        subject: text(body, "Subject"),
+        text: text(body, "TextBody"),
+        html: text(body, "HtmlBody"),
+        stripped_text: text(body, "StrippedTextReply"),
+        headers: list(body, "Headers").iter().map(|header| (inner(header, "Name"), inner(header, "Value"))).collect(),
+        enclosures: list(body, "Attachments").into_iter().map(enclosure).collect(),
+        ..Mail::default()
+    };
+    let hash = first([text(body, "MailboxHash"), recipients.first().map(|first| inner(first, "MailboxHash")).unwrap_or_default()]);
+    if !hash.is_empty() {
+        mail.metadata.insert("mailbox_hash".into(), json!(hash));
+    }
+    mail
+}
+
+/// The Check button writes `Data` where real mail has `Content`.
+fn enclosure(mut value: Value) -> Enclosure {
+    let content = [value["Content"].take(), value["Data"].take()].into_iter().find_map(|content| match content {
+        Value::String(text) => Some(text),
+        _ => None,
+    });
+    let kind = inner(&value, "ContentType");
+    Enclosure {
+        name: inner(&value, "Name"),
+        content_type: if kind.is_empty() { "application/octet-stream".to_owned() } else { kind },
+        content_id: Some(inner(&value, "ContentID")).filter(|id| !id.is_empty()),
+        length: value.get("ContentLength").and_then(Value::as_u64).unwrap_or_default(),
+        // A file that cannot be read is still listed.
+        bytes: content.and_then(|content| BASE64.decode(content.as_bytes()).ok()),
+    }
+}
+
+/// Takes a text out; empty when it is missing or something else.
+fn text(body: &mut Map<String, Value>, name: &str) -> String {
+    match body.remove(name) {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+fn list(body: &mut Map<String, Value>, name: &str) -> Vec<Value> {
+    match body.remove(name) {
+        // Only objects are described and can be asked for their fields.
+        Some(Value::Array(values)) => values.into_iter().filter(Value::is_object).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn emails(people: &[Value]) -> Vec<String> {
+    people.iter().map(|person| inner(person, "Email")).collect()
+}
+
+/// A text inside an object; empty when it is missing or something else.
+fn inner(value: &Value, name: &str) -> String {
+    value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// The first that says something.
+fn first<const N: usize>(texts: [String; N]) -> String {
+    texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default()
+}
+
+fn first_list<const N: usize>(lists: [Vec<String>; N]) -> Vec<String> {
+    lists.into_iter().find(|list| list.iter().any(|text| !text.trim().is_empty())).unwrap_or_default()
+}

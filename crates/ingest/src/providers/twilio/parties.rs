@@ -1,0 +1,121 @@
+//! Who is on either end: numbers, WhatsApp users without one, Messenger ids, SIP addresses, and callers who hide.
+
+use serde_json::{Map, Value, json};
+
+use crate::address::phone;
+use crate::{Address, Direction};
+
+/// Prefixes of channels that are not part of the address.
+const CHANNELS: [&str; 3] = ["whatsapp", "messenger", "rcs"];
+/// Prefixes that are part of it: what follows means nothing without them.
+const SCHEMES: [&str; 2] = ["client", "sip"];
+
+/// An end of a message or a call as Twilio writes it: `whatsapp:+14155550111`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Party<'a> {
+    /// `whatsapp`, `messenger` or `rcs`; empty for the telephone network.
+    pub channel: &'a str,
+    /// Without the channel.
+    pub bare: &'a str,
+}
+
+impl<'a> Party<'a> {
+    pub fn of(text: &'a str) -> Self {
+        match text.split_once(':') {
+            Some((channel, bare)) if CHANNELS.contains(&channel) => Self { channel, bare },
+            _ => Self { channel: "", bare: text },
+        }
+    }
+
+    /// Nobody, when the caller withheld their number: what arrives then spells a word on a keypad and belongs to somebody else.
+    pub fn known(text: Option<&'a str>) -> Option<Self> {
+        text.map(Self::of).filter(|party| !party.bare.is_empty() && !phone::is_withheld(party.bare))
+    }
+
+    /// For contact matching. A WhatsApp user who hides their number has an id that is no phone number, whatever it looks like.
+    pub fn address(&self, region: &str) -> Option<Address> {
+        let scheme = self.bare.split_once(':').map_or("", |(scheme, _)| scheme);
+        if self.channel == "messenger" {
+            return Some(Address::Other(format!("messenger:{}", self.bare)));
+        }
+        if SCHEMES.contains(&scheme) {
+            return Some(Address::Other(self.bare.to_owned()));
+        }
+        match phone::normalise(self.bare, region) {
+            Some(number) => Some(Address::Phone(number)),
+            None if self.channel.is_empty() => None,
+            None => Some(Address::Other(format!("{}:{}", self.channel, self.bare))),
+        }
+    }
+}
+
+/// Both ends, sorted by who is who.
+#[derive(Debug)]
+pub(super) struct Parties<'a> {
+    pub from: Option<Party<'a>>,
+    pub to: Option<Party<'a>>,
+    /// They hid their number on purpose, which is not the same as not being told.
+    pub is_withheld: bool,
+}
+
+impl<'a> Parties<'a> {
+    pub fn new(from: Option<&'a str>, to: Option<&'a str>) -> Self {
+        let known = Party::known(from);
+        Self { from: known, to: Party::known(to), is_withheld: from.is_some() && known.is_none() }
+    }
+
+    /// The one who is not us.
+    pub fn other_end(&self, direction: Direction) -> Option<Party<'a>> {
+        match direction {
+            Direction::Inbound => self.from,
+            Direction::Outbound => self.to,
+        }
+    }
+
+    /// Whether either end is on this channel.
+    pub fn are_on(&self, channel: &str) -> bool {
+        [self.from, self.to].into_iter().flatten().any(|party| party.channel == channel)
+    }
+
+    pub fn describe(&self, metadata: &mut Map<String, Value>) {
+        if let Some(from) = self.from {
+            metadata.insert("from".into(), json!(from.bare));
+        }
+        if let Some(to) = self.to {
+            metadata.insert("to".into(), json!(to.bare));
+        }
+        if self.is_withheld {
+            metadata.insert("caller_id".into(), json!("withheld"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Option<Address> {
+        Party::known(Some(text))?.address("US")
+    }
+
+    #[test]
+    fn only_phone_numbers_are_phone_numbers() {
+        assert_eq!(address("+14155550111"), Some(Address::Phone("+14155550111".into())));
+        assert_eq!(address("whatsapp:+14155550111"), Some(Address::Phone("+14155550111".into())));
+        assert_eq!(address("rcs:+14155550111"), Some(Address::Phone("+14155550111".into())));
+        assert_eq!(address("whatsapp:US.13491208655302741918"), Some(Address::Other("whatsapp:US.13491208655302741918".into())));
+        assert_eq!(address("messenger:14155550111"), Some(Address::Other("messenger:14155550111".into())));
+        assert_eq!(address("client:4155550111"), Some(Address::Other("client:4155550111".into())));
+        assert_eq!(address("sip:joe@example.com"), Some(Address::Other("sip:joe@example.com".into())));
+        assert_eq!(address(""), None);
+    }
+
+    #[test]
+    fn withheld_callers_are_nobody() {
+        for sentinel in ["+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253", "anonymous", "Restricted", "unavailable"] {
+            assert_eq!(address(sentinel), None, "{sentinel}");
+            let parties = Parties::new(Some(sentinel), Some("+14155550122"));
+            assert!(parties.is_withheld && parties.from.is_none());
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! `none`: whoever knows the URL is believed.
+
+use http::HeaderMap;
+
+use crate::provider::Verified;
+use crate::scheme::{Keys, Scheme};
+use crate::{Refusal, Request};
+
+/// Said wherever a channel is let to trust its key alone.
+pub const KEY_ALONE: &str = "nothing is signed: whoever learns the URL with its key can write what they like into this channel";
+
+#[derive(Debug)]
+pub struct None;
+
+impl Scheme for None {
+    fn code(&self) -> &'static str {
+        "none"
+    }
+
+    fn about(&self) -> &'static str {
+        "no signature: trusts whoever knows the key in the URL; only for senders that cannot do better"
+    }
+
+    fn check(&self, keys: &Keys<'_>) -> Vec<String> {
+        if keys.is_empty() {
+            return Vec::new();
+        }
+        // A secret here was meant to protect something.
+        vec!["scheme none ignores the secret: choose a scheme that uses it, or take the secret out".to_owned()]
+    }
+
+    fn caution(&self) -> Option<&'static str> {
+        Some(KEY_ALONE)
+    }
+
+    fn verify(&self, _: &Keys<'_>, _: &Request<'_>) -> Result<Verified, Refusal> {
+        Ok(Verified { warning: Some(KEY_ALONE.to_owned()), ..Verified::default() })
+    }
+
+    fn sign(&self, _: &Keys<'_>, _: i64, _: &mut HeaderMap, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+}

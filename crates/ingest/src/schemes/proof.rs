@@ -1,0 +1,137 @@
+//! What the schemes share: signatures compared without shortcuts, and the replay window.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::refusal::Why;
+use crate::scheme::Keys;
+use crate::{Request, crypt};
+
+/// How far a signed time may be from ours, either way.
+pub const TOLERANCE_SECONDS: i64 = 300;
+
+/// More signatures than any sender lists; the rest of a longer list is nobody's good intention.
+pub const MOST_SIGNATURES: usize = 16;
+
+/// Does any signature fit any key? Every pair is computed, so that the time tells nothing; an empty key fits nothing.
+pub fn any_hmac<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>, parts: &[&[u8]], signatures: &[[u8; 32]]) -> bool {
+    let expected = |key: K| if key.as_ref().is_empty() { Vec::new() } else { crypt::hmac_sha256(key.as_ref(), parts).to_vec() };
+    let expected: Vec<_> = keys.into_iter().map(expected).collect();
+    signatures.iter().fold(false, |found, signature| crypt::any_same(signature, &expected) | found)
+}
+
+/// 64 lower-case hexadecimal digits, as every sender writes them; another spelling is another sender.
+pub fn lower_hex(text: &str) -> Option<[u8; 32]> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(text, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A signed time, as text, must be near ours. Unreadable and overflowing times are far away.
+pub fn in_time(timestamp: &str, request: &Request<'_>) -> Result<(), Why> {
+    let digits = timestamp.strip_prefix('-').unwrap_or(timestamp);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Why::Stale);
+    }
+    let near = |signed: i64| signed.checked_sub(request.unix_now()).and_then(i64::checked_abs).is_some_and(|off| off <= TOLERANCE_SECONDS);
+    timestamp.parse().ok().filter(|signed| near(*signed)).map(|_: i64| ()).ok_or(Why::Stale)
+}
+
+/// The header a scheme looks at: the channel's own choice, else the first of the usual ones that was sent.
+pub fn signature_header<'a>(keys: &Keys<'_>, usual: &[&str], request: &Request<'a>) -> Result<&'a str, Why> {
+    let value = match keys.header {
+        Some(name) => request.header(name),
+        None => usual.iter().find(|name| request.headers.contains_key(**name)).and_then(|name| request.header(name)),
+    };
+    value.ok_or(Why::Unsigned)
+}
+
+/// No key, no proof.
+pub fn configured(keys: &Keys<'_>) -> Result<(), Why> {
+    if keys.is_empty() { Err(Why::Unconfigured) } else { Ok(()) }
+}
+
+/// What every scheme with a shared secret asks of its keys.
+pub fn secret_missing(keys: &Keys<'_>, what: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if keys.is_empty() {
+        wrong.push(format!("secret is missing: {what}"));
+    }
+    if let Some(name) = keys.header
+        && HeaderName::try_from(name).is_err()
+    {
+        wrong.push("header is no name of a header; write one like X-Webhook-Signature".to_owned());
+    }
+    wrong
+}
+
+pub fn set_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
+    let name = HeaderName::try_from(name).map_err(|_| "header is no name of a header".to_owned())?;
+    let mut value = HeaderValue::try_from(value).map_err(|_| "the secret has characters that no header can carry".to_owned())?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use http::Method;
+
+    use super::*;
+
+    fn at(seconds: u64, timestamp: &str) -> bool {
+        let request = Request {
+            method: &Method::POST,
+            target: "/",
+            headers: &HeaderMap::new(),
+            body: b"",
+            client: None,
+            now: SystemTime::UNIX_EPOCH + Duration::from_secs(seconds),
+            public_base: "",
+        };
+        in_time(timestamp, &request).is_ok()
+    }
+
+    #[test]
+    fn the_window_is_five_minutes_either_way() {
+        assert!(at(1_700_000_000, "1699999700") && at(1_700_000_000, "1700000300"));
+        assert!(!at(1_700_000_000, "1699999699") && !at(1_700_000_000, "1700000301"));
+    }
+
+    #[test]
+    fn a_time_that_is_no_number_is_far_away() {
+        let far = [
+            "",
+            "-",
+            "+1700000000",
+            " 1700000000",
+            "1700000000.0",
+            "１７００００００００",
+            "9223372036854775808",
+            "99999999999999999999999",
+        ];
+        for timestamp in far {
+            assert!(!at(1_700_000_000, timestamp), "{timestamp}");
+        }
+        assert!(!at(1_700_000_000, &i64::MIN.to_string()) && !at(1_700_000_000, &i64::MAX.to_string()));
+        assert!(at(0, "-300"), "a time before 1970 is a time");
+    }
+
+    #[test]
+    fn an_empty_secret_fits_nothing() {
+        let signature = crypt::hmac_sha256(b"", &[b"body"]);
+        assert!(!any_hmac([""], &[b"body"], &[signature]));
+        assert!(any_hmac(["", "k"], &[b"body"], &[signature, crypt::hmac_sha256(b"k", &[b"body"])]));
+    }
+
+    #[test]
+    fn only_lower_case_hexadecimal_of_the_right_length_is_a_signature() {
+        assert!(lower_hex(&"ab".repeat(32)).is_some());
+        assert!(lower_hex(&"AB".repeat(32)).is_none());
+        assert!(lower_hex(&"ab".repeat(31)).is_none() && lower_hex(&"ab".repeat(33)).is_none() && lower_hex("").is_none());
+    }
+}

@@ -1,0 +1,149 @@
+//! Text as PostgreSQL can hold it: `text` and `jsonb` refuse NUL, and `jsonb` refuses half a surrogate pair. A message with either
+//! is authentic all the same and must be stored, so NUL is dropped and the half pair becomes U+FFFD.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::{Address, Event, draft};
+
+/// Longer than any address that reaches somebody: 320 bytes of mail, 128 of a WhatsApp id.
+const LONGEST_ADDRESS: usize = 512;
+
+/// Drops NUL.
+pub fn clean_text(text: &mut String) {
+    if text.contains('\0') {
+        text.retain(|character| character != '\0');
+    }
+}
+
+/// Drops NUL from every text and every name inside.
+pub fn clean(value: &mut Value) {
+    match value {
+        Value::String(text) => clean_text(text),
+        Value::Array(values) => values.iter_mut().for_each(clean),
+        Value::Object(map) => clean_map(map),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// [`clean`] for the fields of an object.
+pub fn clean_map(map: &mut Map<String, Value>) {
+    map.values_mut().for_each(clean);
+    if map.keys().any(|name| name.contains('\0')) {
+        *map = std::mem::take(map)
+            .into_iter()
+            .map(|(mut name, value)| {
+                clean_text(&mut name);
+                (name, value)
+            })
+            .collect();
+    }
+}
+
+impl Event {
+    /// Makes every text of it storable.
+    #[must_use]
+    pub fn cleaned(mut self) -> Self {
+        clean_map(&mut self.raw_data);
+        clean_map(&mut self.metadata);
+        // Both are indexed, and an index has no room for a novel. A long id is as good as its digest; a long address is nobody's.
+        self.external_id = draft::stored_id(&self.external_id);
+        self.sender = self.sender.filter(|sender| {
+            let (Address::Email(text) | Address::Phone(text) | Address::Other(text)) = sender;
+            !text.is_empty() && text.len() <= LONGEST_ADDRESS && !text.contains('\0')
+        });
+        self.sender_name.iter_mut().for_each(clean_text);
+        for attachment in &mut self.attachments {
+            clean_text(&mut attachment.name);
+            clean_text(&mut attachment.content_type);
+            attachment.content_id.iter_mut().for_each(clean_text);
+        }
+        self
+    }
+}
+
+/// JSON as senders write it. The parser refuses an escaped half of a surrogate pair (`"\ud83d"`, half an emoji cut off by
+/// someone's length limit); here it becomes U+FFFD. Everything else that is not JSON is an error, deep nesting included.
+pub fn parse_json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    serde_json::from_slice(&mend_surrogates(bytes))
+}
+
+/// Replaces `\uD800`–`\uDFFF` escapes that are not part of a pair by `\ufffd`; borrowed when there are none.
+fn mend_surrogates(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let mut mended = Cow::Borrowed(bytes);
+    let mut at = 0;
+    while let Some(offset) = bytes[at..].iter().position(|byte| *byte == b'\\') {
+        at += offset;
+        match escaped_unit(&bytes[at..]) {
+            // A pair is left alone.
+            Some(0xD800..=0xDBFF) if matches!(escaped_unit(&bytes[at + 6..]), Some(0xDC00..=0xDFFF)) => at += 12,
+            Some(0xD800..=0xDFFF) => {
+                mended.to_mut()[at..at + 6].copy_from_slice(b"\\ufffd");
+                at += 6;
+            }
+            // Over the backslash and what it escapes, which may be another backslash.
+            _ => at = (at + 2).min(bytes.len()),
+        }
+    }
+    mended
+}
+
+/// The UTF-16 unit of a `\uXXXX` escape at the start of these bytes.
+fn escaped_unit(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nul_is_dropped_everywhere_inside() {
+        let mut value = json!({"a\0": ["b\0c", {"d": "\0"}], "n": 1});
+        clean(&mut value);
+        assert_eq!(value, json!({"a": ["bc", {"d": ""}], "n": 1}));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_does_not_make_a_message_unreadable() {
+        let read = |text: &str| parse_json(text.as_bytes()).ok();
+        assert_eq!(read(r#""\ud83d\ude00""#), Some(json!("😀")));
+        assert_eq!(read(r#""a\ud83d""#), Some(json!("a\u{fffd}")));
+        assert_eq!(read(r#""\ude00b""#), Some(json!("\u{fffd}b")));
+        assert_eq!(read(r#""\ud83d\ud83d\ude00""#), Some(json!("\u{fffd}😀")));
+        assert_eq!(read(r#""\\ud83d""#), Some(json!(r"\ud83d")), "an escaped backslash is no escape");
+        assert_eq!(read(r#""\ud83d\n""#), Some(json!("\u{fffd}\n")));
+        assert_eq!(read(r#""\ud8"#), None);
+        assert_eq!(read("\"\\"), None);
+    }
+
+    #[test]
+    fn nesting_without_end_is_an_error_and_not_an_overflow() {
+        assert!(parse_json("[".repeat(5000).as_bytes()).is_err());
+        assert!(parse_json("{\"a\":".repeat(5000).as_bytes()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_json_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse_json(&bytes);
+        }
+
+        #[test]
+        fn what_the_parser_accepts_reads_the_same(text in r#""(\\u[0-9a-f]{4}|\\\\|\\n|[a-z])*""#) {
+            if let Ok(strict) = serde_json::from_str::<Value>(&text) {
+                prop_assert_eq!(parse_json(text.as_bytes()).unwrap(), strict);
+            } else {
+                prop_assert!(parse_json(text.as_bytes()).is_ok(), "only lone surrogates make this grammar unreadable");
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A person's decision about who an activity came from.
+
+use gleaner::{Error, Result};
+use serde::Serialize;
+use tokio_postgres::types::Type;
+use tokio_postgres::{GenericClient, Row};
+use uuid::Uuid;
+
+/// How far a link goes beyond the one activity.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Also every other unmatched activity of the same sender.
+    pub backfill: bool,
+    /// Also gives the contact the sender's address.
+    pub remember: bool,
+}
+
+/// What became of one activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    pub id: Uuid,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Done,
+    /// Nothing to change.
+    Already,
+    /// There is no such activity, or none that the caller may see.
+    Gone,
+}
+
+/// Links an activity to a contact. The first answer is the activity's own. Raises `GL003` for a contact that is not there.
+pub async fn link(client: &impl GenericClient, activity: Uuid, contact: i64, link: Link) -> Result<Vec<Answer>> {
+    let rows = client
+        .query_typed(
+            "select id, outcome from gleaner.link_activity($1, $2, $3, $4)",
+            &[(&activity, Type::UUID), (&contact, Type::INT8), (&link.backfill, Type::BOOL), (&link.remember, Type::BOOL)],
+        )
+        .await
+        .map_err(Error::doing("link the activity"))?;
+    Ok(rows.iter().map(answer).collect())
+}
+
+/// Takes an activity from the contact it is linked to.
+pub async fn unlink(client: &impl GenericClient, activity: Uuid) -> Result<Answer> {
+    let row = client
+        .query_typed("select id, outcome from gleaner.unlink_activity($1)", &[(&activity, Type::UUID)])
+        .await
+        .map_err(Error::doing("unlink the activity"))?;
+    Ok(answer(&row[0]))
+}
+
+fn answer(row: &Row) -> Answer {
+    let outcome = match row.get(1) {
+        "done" => Outcome::Done,
+        "already" => Outcome::Already,
+        _ => Outcome::Gone,
+    };
+    Answer { id: row.get(0), outcome }
+}

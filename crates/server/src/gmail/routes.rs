@@ -1,0 +1,124 @@
+//! Gmail over HTTP: a look on demand, and the browser that comes back from Google.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{FromRef, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use gleaner::Error as Database;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Gmail;
+use super::authorize::CALLBACK;
+use super::error::Error;
+use crate::access::{Access, Caller, Refused};
+
+/// How long a caller waits unless told otherwise.
+const WAIT_SECONDS: f64 = 20.0;
+
+#[derive(Debug, Clone, FromRef)]
+struct Shared {
+    gmail: Arc<Gmail>,
+    access: Access,
+}
+
+/// The routes, to be merged into the server's.
+pub fn router(gmail: Arc<Gmail>, access: Access) -> Router {
+    Router::new()
+        .route("/functions/v1/fetch-gmail-updates", post(fetch))
+        .route(CALLBACK, get(callback))
+        .with_state(Shared { gmail, access })
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Fetch {
+    /// Name or id of a channel; all of Gmail's when left out.
+    channel: Option<String>,
+    /// Seconds to wait for the end of the look; 0 only asks for it.
+    wait: Option<f64>,
+}
+
+/// Asks for a look at one mailbox or all, and waits a while for what it brings. Who may ask is for the database to say.
+async fn fetch(State(gmail): State<Arc<Gmail>>, caller: Caller, body: axum::body::Bytes) -> Result<Response, Refused> {
+    let wanted = read(&body)?;
+    let asked = gmail.ask(&caller, wanted.channel.as_deref()).await.map_err(refused)?;
+    if let Some(name) = wanted.channel
+        && asked.is_empty()
+    {
+        return Err(Refused::new(StatusCode::NOT_FOUND, "PGRST116", format!("there is no Gmail channel {name:?}")));
+    }
+    let within = Duration::try_from_secs_f64(wanted.wait.unwrap_or(WAIT_SECONDS).clamp(0.0, 60.0)).unwrap_or_default();
+    let reports = gmail.wait_for(&asked, within).await.map_err(unavailable)?;
+    let pending = reports.iter().any(|report| report.outcome == "waiting");
+    let status = if pending { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, Json(json!({"success": true, "channels": reports}))).into_response())
+}
+
+fn read(body: &[u8]) -> Result<Fetch, Refused> {
+    let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, "PGRST102", format!("the body is {{\"channel\", \"wait\"}}: {why}"));
+    match body.trim_ascii() {
+        [] => Ok(Fetch::default()),
+        text if text.starts_with(b"{") => serde_json::from_slice(text).map_err(|error| wrong(error.to_string())),
+        _ => Err(wrong("not an object".into())),
+    }
+}
+
+fn refused(error: Database) -> Refused {
+    if error.code().is_some_and(|code| code.code() == "42501") {
+        return Refused::new(StatusCode::FORBIDDEN, "42501", "only the service key may ask for a look into mailboxes");
+    }
+    tracing::warn!(%error, "a look could not be asked for");
+    Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
+}
+
+fn unavailable(error: Error) -> Refused {
+    tracing::warn!(%error, "a look could not be waited for");
+    Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Returned {
+    state: String,
+    code: Option<String>,
+    error: Option<String>,
+}
+
+/// The browser is back. No key is asked for: the state is one, made for this consent alone and used once.
+async fn callback(State(gmail): State<Arc<Gmail>>, Query(returned): Query<Returned>) -> Response {
+    let consent = match gmail.expected(&returned.state).await {
+        Ok(Some(consent)) => consent,
+        Ok(None) => return page(StatusCode::BAD_REQUEST, "This consent was not asked for, was used, or took too long. Please ask again."),
+        Err(error) => {
+            tracing::warn!(%error, "a consent could not be looked up");
+            return page(StatusCode::SERVICE_UNAVAILABLE, "The database does not answer. Please try again.");
+        }
+    };
+    let Some(code) = returned.code.filter(|_| returned.error.is_none()) else {
+        return page(StatusCode::FORBIDDEN, "Access was not granted, and nothing was changed.");
+    };
+    match gmail.grant(&consent, &code).await {
+        Ok(channel) => {
+            page(StatusCode::OK, &format!("Access granted: channel {} reads the mailbox now. You may close this window.", channel.name))
+        }
+        Err(error) => {
+            tracing::warn!(channel = %consent.channel, %error, "a consent did not become a grant");
+            page(StatusCode::BAD_GATEWAY, &format!("Access was not granted: {error}"))
+        }
+    }
+}
+
+/// Plain text: nothing that came back with the browser is ever markup.
+fn page(status: StatusCode, text: &str) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, format!("{text}\n")).into_response()
+}
