@@ -37,7 +37,7 @@ impl FromRef<Api> for Access {
 }
 
 /// The routes, to be merged into the server's.
-pub fn router(api: Api) -> Router {
+pub fn router<S: Clone + Send + Sync + 'static>(api: Api) -> Router<S> {
     Router::new()
         .route("/v1/providers", get(providers::list))
         .route("/v1/channels", get(channels::list).post(channels::add))

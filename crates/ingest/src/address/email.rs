@@ -39,7 +39,9 @@ fn bare(address: &str) -> Option<String> {
     let domain = if domain.starts_with('[') {
         domain.to_ascii_lowercase() // An address literal, [192.0.2.1]: not a name.
     } else {
-        idna::domain_to_ascii(domain.trim_end_matches('.')).ok()?
+        // What looks like a letter may become a space or a colon here, and then it is no name of a host.
+        let ascii = idna::domain_to_ascii(domain.trim_end_matches('.')).ok()?;
+        Some(ascii).filter(|ascii| ascii.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)))?
     };
     let whole = format!("{}@{domain}", mailbox.to_lowercase());
     (!domain.is_empty() && whole.len() <= LONGEST).then_some(whole)
@@ -62,6 +64,13 @@ pub fn without_tag(address: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_domain_that_no_host_can_have_is_none() {
+        for text in ["a@:", "<A@:", "a@\u{1fbd}", "a@b c", "a@b/c"] {
+            assert_eq!(normalise(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn every_written_form_gives_the_bare_address() {

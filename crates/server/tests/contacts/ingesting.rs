@@ -192,12 +192,12 @@ async fn names_too_long_for_an_index_still_tell_events_apart() -> Result<()> {
     let world = world().await?;
     let channel = world.channel("desk").await?;
     // Random text, which no compression makes fit.
-    let long = |n: u128| (0..300).map(|i| Uuid::from_u128(n << 64 | i * 7919).to_string()).collect::<String>();
-    let mut first = request(channel, &long(1));
-    first["events"][0]["sender"] = json!({"kind": "other", "address": long(3)});
-    first["remember"] = json!([{"key": long(4), "value": {}, "seconds": 60}]);
-    first["once"] = json!([{"token": long(5), "seconds": 60}]);
-    assert_eq!(outcomes(&world.ingest(&[first, request(channel, &long(2))]).await?), [(1, 1, "stored"), (2, 1, "stored")]);
-    assert_eq!(outcomes(&world.ingest(&[request(channel, &long(1))]).await?), [(1, 1, "repeated")]);
+    let long: Vec<String> = (0..6).map(|_| (0..300).map(|_| Uuid::new_v4().to_string()).collect()).collect();
+    let mut first = request(channel, &long[1]);
+    first["events"][0]["sender"] = json!({"kind": "other", "address": long[3]});
+    first["remember"] = json!([{"key": long[4], "value": {}, "seconds": 60}]);
+    first["once"] = json!([{"token": long[5], "seconds": 60}]);
+    assert_eq!(outcomes(&world.ingest(&[first, request(channel, &long[2])]).await?), [(1, 1, "stored"), (2, 1, "stored")]);
+    assert_eq!(outcomes(&world.ingest(&[request(channel, &long[1])]).await?), [(1, 1, "repeated")]);
     Ok(())
 }

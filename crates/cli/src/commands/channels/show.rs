@@ -55,7 +55,8 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         table.row(vec![name.clone().into(), with_end(&opened, &name, &value).into()]);
     }
     table.row(vec!["changed".into(), summary.changed_at.clone().into()]);
-    out.listing(table.text().trim_start_matches('\n'));
+    // Names and values need no titles.
+    out.listing(table.text().lines().skip(1).collect::<Vec<_>>().join("\n"));
     problems(out, &summary.problems);
     if args.reveal {
         tell_url(out, &opened, &addresses())?;
