@@ -27,6 +27,7 @@ pub struct World {
     pub gmail: Arc<Gmail>,
     pub channels: Channels,
     pub client: Client,
+    pub url: String,
     pub home: PathBuf,
     parts: Parts,
     stop: watch::Sender<bool>,
@@ -62,7 +63,7 @@ pub async fn idle_world() -> Result<World> {
     let gmail = Arc::new(Gmail::new(google.settings(), parts.clone())?);
     let stop = watch::channel(false).0;
     let client = gleaner::connect(&database.url).await?;
-    Ok(World { google, gmail, channels, client, home, parts, stop })
+    Ok(World { google, gmail, channels, client, url: database.url, home, parts, stop })
 }
 
 impl World {
