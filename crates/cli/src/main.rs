@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, replay, reset, serve, sql,
-    status, up, work,
+    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, replay, reset, serve,
+    sql, status, up, work,
 };
 use output::Output;
 use place::Place;

@@ -29,8 +29,8 @@ pub mod refusal;
 pub mod request;
 pub mod scheme;
 pub mod schemes;
-pub mod text;
 pub mod sealing;
+pub mod text;
 
 pub use answer::Answer;
 pub use channel::{Channel, Settings};

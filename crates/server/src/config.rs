@@ -8,8 +8,6 @@ use gleaner_ingest::Provider;
 use ipnet::IpNet;
 
 use crate::clock::Clock;
-use crate::gmail::Google;
-use crate::media;
 
 /// Where webhooks arrive, as Supabase's functions have it.
 pub const DOOR: &str = "/functions/v1/ingest-activity";
@@ -25,6 +23,12 @@ pub struct Config {
     pub public_base: Option<String>,
     /// Peers whose `X-Forwarded-For` is believed (`TRUSTED_PROXIES`).
     pub trusted_proxies: Vec<IpNet>,
+    /// Private addresses from which media may be fetched all the same.
+    pub allow_private_media: Vec<IpNet>,
+    /// How else media are fetched.
+    pub media: crate::media::Options,
+    /// Where Google is.
+    pub google: crate::gmail::Google,
     /// Where files and keys are kept.
     pub home: PathBuf,
     /// Where files go instead (`GLEANER_FILES_URL`), when several servers share one database.
@@ -32,10 +36,6 @@ pub struct Config {
     pub clock: Clock,
     /// The senders we know; tests add their own.
     pub providers: &'static [&'static dyn Provider],
-    /// Where Google is, and what its calls cost.
-    pub google: Google,
-    /// How media are fetched.
-    pub media: media::Options,
     pub limits: Limits,
     pub raw: Raw,
     /// Tasks that commit. Each gathers what waits while the other commits; more than a few only make smaller batches.
@@ -89,12 +89,13 @@ impl Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
             public_base: None,
             trusted_proxies: Vec::new(),
+            allow_private_media: Vec::new(),
+            media: crate::media::Options::default(),
+            google: crate::gmail::Google::default(),
             home: home.into(),
             files_url: None,
             clock: Clock::System,
             providers: gleaner_ingest::providers::all(),
-            google: Google::default(),
-            media: media::Options::default(),
             limits: Limits::default(),
             raw: Raw::default(),
             committers: 2,

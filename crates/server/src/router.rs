@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State as Of};
+use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
@@ -16,26 +16,25 @@ use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use crate::api::{self, Api};
 use crate::channels::Addresses;
 use crate::config::DOOR;
-use crate::state::Shared;
 use crate::{State, contacts, door, gmail, health, media};
 
-pub fn router(state: &Arc<State>) -> Router {
+pub fn router(state: Arc<State>) -> Router {
     let mut router = Router::new().route(DOOR, door_with(None)).route("/health", get(health::health)).route("/ready", get(health::ready));
     if let Some(further) = &state.config.door_path {
         router = router.route(&further.path, door_with(Some(further.key.clone())));
     }
+    let access = || state.access.clone();
     let addresses = Addresses { public: state.config.public_base.clone(), local: Some(format!("http://{}", state.address)) };
-    let api = Api { channels: state.channels.clone(), access: state.access.clone(), addresses };
     router
-        // /functions/v1/fetch-gmail-updates, /oauth/google/callback
-        .merge(gmail::routes::router())
-        // /v1/media/{activity}/{n}
-        .merge(media::routes::router())
-        .with_state(Shared(Arc::clone(state)))
+        .with_state(Arc::clone(&state))
         // /v1/providers, /v1/channels/…
-        .merge(api::router(api))
+        .merge(api::router(Api { channels: state.channels.clone(), access: access(), addresses }))
         // /v1/contacts/…
-        .merge(contacts::http::router(state.pool.clone(), state.access.clone()))
+        .merge(contacts::http::router(state.pool.clone(), access()))
+        // /functions/v1/fetch-gmail-updates, /oauth/google/callback
+        .merge(gmail::routes::router(Arc::clone(&state.gmail), access()))
+        // /v1/media/{activity}/{n}
+        .merge(media::routes::router(Arc::clone(&state.media), access()))
         .fallback(async || told(StatusCode::NOT_FOUND, "there is nothing here"))
         .method_not_allowed_fallback(async || told(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
         .layer(CatchPanicLayer::custom(|_| told(StatusCode::INTERNAL_SERVER_ERROR, "a mistake of ours")))
@@ -43,8 +42,8 @@ pub fn router(state: &Arc<State>) -> Router {
 }
 
 /// Webhooks; with GET the handshakes of senders that ask first.
-fn door_with(key: Option<String>) -> MethodRouter<Shared> {
-    let answer = async move |Of(state): Of<Arc<State>>, request: Request| door::receive(state, key.clone(), request).await;
+fn door_with(key: Option<String>) -> MethodRouter<Arc<State>> {
+    let answer = async move |Shared(state): Shared<Arc<State>>, request: Request| door::receive(state, key.clone(), request).await;
     get(answer.clone()).post(answer)
 }
 

@@ -1,7 +1,7 @@
 //! A running server: everything started, and stopped again without losing an answer.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use gleaner::Pool;
 use gleaner::bell::Bell;
@@ -19,8 +19,8 @@ use crate::door::limits::Limits;
 use crate::door::prune;
 use crate::door::refusals::{self, Refusals};
 use crate::files::Files;
-use crate::gmail::{self, Gmail};
-use crate::media::Media;
+use crate::gmail::{Gmail, Parts};
+use crate::media::{self, Media};
 use crate::{Config, State, router, serve};
 
 /// Hints that something waits at a provider, until somebody fetches it.
@@ -55,8 +55,8 @@ impl Server {
     pub async fn start(config: Config, pool: Pool) -> Result<Self, StartError> {
         // The HTTP client leaves the choice of cryptography to the program; a second server in one process finds it made.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let access = Access::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
         let keys = MasterKeys::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
+        let access = Access::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
         let files = Files::open(&config.home, config.files_url.as_deref())?;
         let listen = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
@@ -67,7 +67,7 @@ impl Server {
         finishing.push(creating);
         let (fetches, to_fetch) = mpsc::channel(FETCHES);
         let channels = Channels::with_providers(pool.clone(), keys, config.providers);
-        let parts = gmail::Parts {
+        let parts = Parts {
             pool: pool.clone(),
             channels: channels.clone(),
             files: files.clone(),
@@ -75,26 +75,31 @@ impl Server {
             newcomers: newcomers.clone(),
         };
         let gmail = Arc::new(Gmail::new(config.google.clone(), parts)?);
-        let media = Arc::new(Media::new(config.media.clone(), pool.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
+        let options = media::Options { allow_private: config.allow_private_media.clone(), ..config.media.clone() };
+        let media = Arc::new(Media::new(options, pool.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
         let state = Arc::new(State {
             address,
             channels,
             files,
-            committer,
-            newcomers,
             access,
             gmail,
             media,
+            committer,
+            newcomers,
             refusals: Refusals::default(),
             limits: Limits::new(&config.limits),
             memory: Memory::new(config.limits.body_memory),
             fetches,
+            to_fetch: Mutex::new(Some(to_fetch)),
             pool,
             config,
         });
         let (stop, stopped) = watch::channel(false);
-        finishing.push(tokio::spawn(Arc::clone(&state.gmail).run(to_fetch, stopped.clone())));
-        let serving = tokio::spawn(serve::serve(listener, router::router(&state), state.config.limits.clone(), stopped));
+        if let Some(hints) = state.take_fetches() {
+            // Before those whose work it gives them to finish.
+            finishing.insert(0, tokio::spawn(Arc::clone(&state.gmail).run(hints, stopped.clone())));
+        }
+        let serving = tokio::spawn(serve::serve(listener, router::router(Arc::clone(&state)), state.config.limits.clone(), stopped));
         let background =
             vec![tokio::spawn(refusals::keep_writing(Arc::clone(&state))), tokio::spawn(prune::keep_pruning(Arc::clone(&state)))];
         Ok(Self { state, stop, serving, finishing, background })

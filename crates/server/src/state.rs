@@ -1,9 +1,8 @@
 //! What every handler shares.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::FromRef;
 use gleaner::Pool;
 use gleaner_ingest::Channel;
 use tokio::sync::mpsc;
@@ -29,6 +28,9 @@ pub struct State {
     pub pool: Pool,
     pub channels: Channels,
     pub files: Files,
+    pub access: Access,
+    pub gmail: Arc<Gmail>,
+    pub media: Arc<Media>,
     pub committer: Committer,
     pub newcomers: Newcomers,
     pub refusals: Refusals,
@@ -36,37 +38,7 @@ pub struct State {
     pub memory: Memory,
     /// Channels at whose provider something waits.
     pub fetches: mpsc::Sender<Uuid>,
-    pub access: Access,
-    pub gmail: Arc<Gmail>,
-    pub media: Arc<Media>,
-}
-
-/// The state as routers hand it on, each handler taking its part.
-#[derive(Debug, Clone)]
-pub struct Shared(pub Arc<State>);
-
-impl FromRef<Shared> for Arc<State> {
-    fn from_ref(shared: &Shared) -> Self {
-        Self::clone(&shared.0)
-    }
-}
-
-impl FromRef<Shared> for Access {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.0.access.clone()
-    }
-}
-
-impl FromRef<Shared> for Arc<Gmail> {
-    fn from_ref(shared: &Shared) -> Self {
-        Self::clone(&shared.0.gmail)
-    }
-}
-
-impl FromRef<Shared> for Arc<Media> {
-    fn from_ref(shared: &Shared) -> Self {
-        Self::clone(&shared.0.media)
-    }
+    pub(crate) to_fetch: Mutex<Option<mpsc::Receiver<Uuid>>>,
 }
 
 impl State {
@@ -74,5 +46,10 @@ impl State {
     pub fn public_base(&self, channel: &Channel) -> String {
         let base = channel.settings.text("public_url").or(self.config.public_base.as_deref());
         base.map_or_else(|| format!("http://{}", self.address), |base| base.trim_end_matches('/').to_owned())
+    }
+
+    /// The other end of [`Self::fetches`], for the one who fetches. None when somebody has it already.
+    pub fn take_fetches(&self) -> Option<mpsc::Receiver<Uuid>> {
+        self.to_fetch.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

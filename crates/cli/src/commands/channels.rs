@@ -1,9 +1,11 @@
 //! `gleaner channels …`: the doors through which activities arrive.
 
 mod add;
+mod authorize;
 mod delete;
 mod list;
 mod pause;
+mod poll;
 mod providers;
 mod refusals;
 mod reseal;
@@ -37,6 +39,8 @@ pub enum Command {
     Pause(pause::Pause),
     Resume(pause::Resume),
     Delete(delete::Args),
+    Authorize(authorize::Args),
+    Poll(poll::Args),
     Test(test::Args),
     Refusals(refusals::Args),
     Providers(providers::Args),
@@ -53,6 +57,8 @@ pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
         Command::Pause(args) => pause::pause(desk, args).await,
         Command::Resume(args) => pause::resume(desk, args).await,
         Command::Delete(args) => delete::run(desk, args).await,
+        Command::Authorize(args) => authorize::run(desk, args).await,
+        Command::Poll(args) => poll::run(desk, args).await,
         Command::Test(args) => test::run(desk, args).await,
         Command::Refusals(args) => refusals::run(desk, args).await,
         Command::Providers(args) => providers::run(desk, args).await,

@@ -94,9 +94,9 @@ impl Options {
         config.listen = self.listen.0.unwrap_or(config.listen);
         config.public_base = self.public_base_url.0.clone();
         config.trusted_proxies = self.trusted_proxies.0.clone();
+        config.allow_private_media = self.allow_private_media.0.clone();
         config.google = Google::from_env().map_err(anyhow::Error::msg)?;
         config.media = media::Options::from_env().map_err(anyhow::Error::msg)?;
-        config.media.allow_private = self.allow_private_media.0.clone();
         config.files_url = std::env::var("GLEANER_FILES_URL").ok().filter(|url| !url.is_empty());
         config.limits.strangers_per_minute = self.strangers_per_minute;
         config.limits.ceiling_per_minute = self.ceiling_per_minute;
