@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct Serving {
     pub pid: u32,
     address: SocketAddr,
+    /// What senders are given as its address, where it was told one.
+    #[serde(default)]
+    pub public_base: Option<String>,
 }
 
 impl Serving {
@@ -20,8 +23,8 @@ impl Serving {
     }
 
     /// Notes that this process serves there.
-    pub fn write(home: &Path, address: SocketAddr) -> Result<Self> {
-        let serving = Self { pid: std::process::id(), address };
+    pub fn write(home: &Path, address: SocketAddr, public_base: Option<&str>) -> Result<Self> {
+        let serving = Self { pid: std::process::id(), address, public_base: public_base.map(ToOwned::to_owned) };
         let (path, new) = (note(home), note(home).with_extension("json.new"));
         let text = serde_json::to_vec_pretty(&serving)?;
         // In one step, so that a reader never sees half of it.

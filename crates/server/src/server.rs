@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use gleaner::Pool;
 use gleaner::bell::Bell;
@@ -25,6 +26,9 @@ use crate::{Config, State, router, serve};
 
 /// Hints that something waits at a provider, until somebody fetches it.
 const FETCHES: usize = 1024;
+
+/// How often we look for secrets written in clear at doors where nobody knocks.
+const SEALING: Duration = Duration::from_secs(60);
 
 /// Why a server did not start; each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -100,8 +104,11 @@ impl Server {
             finishing.insert(0, tokio::spawn(Arc::clone(&state.gmail).run(hints, stopped.clone())));
         }
         let serving = tokio::spawn(serve::serve(listener, router::router(Arc::clone(&state)), state.config.limits.clone(), stopped));
-        let background =
-            vec![tokio::spawn(refusals::keep_writing(Arc::clone(&state))), tokio::spawn(prune::keep_pruning(Arc::clone(&state)))];
+        let background = vec![
+            tokio::spawn(refusals::keep_writing(Arc::clone(&state))),
+            tokio::spawn(prune::keep_pruning(Arc::clone(&state))),
+            tokio::spawn(state.channels.clone().keep_sealed(SEALING)),
+        ];
         Ok(Self { state, stop, serving, finishing, background })
     }
 
@@ -126,7 +133,7 @@ impl Server {
         // With the state go the last senders; the tasks finish what they were given, and end.
         drop(self.state);
         for task in self.finishing {
-            let _ = tokio::time::timeout(std::time::Duration::from_secs(15), task).await;
+            let _ = tokio::time::timeout(Duration::from_secs(15), task).await;
         }
     }
 }

@@ -43,7 +43,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     }
     std::fs::create_dir_all(home.path())?;
     let server = args.options.start(home.path(), pool, At::Given).await?;
-    let serving = Serving::write(home.path(), server.local_addr())?;
+    let serving = Serving::write(home.path(), server.local_addr(), args.options.public_base())?;
     tell(desk, &server, &args.options);
     signals.any().await;
     desk.out.note("Finishing what is in flight …");

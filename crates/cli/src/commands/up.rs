@@ -81,7 +81,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         // Dropping a cluster that is starting stops it.
         () = signals.any() => return Ok(ExitCode::from(130)),
     };
-    let serving = Serving::write(cluster.home().path(), server.local_addr())?;
+    let serving = Serving::write(cluster.home().path(), server.local_addr(), args.server.public_base())?;
     if args.in_background {
         background::let_go(cluster.home())?;
     }

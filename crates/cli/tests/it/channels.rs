@@ -166,6 +166,28 @@ fn refusals_are_listed_by_minute_and_reason() {
     assert_eq!((own.as_array().map(Vec::len), &own[0]["count"], &own[0]["reason"]), (Some(1), &json!(3), &json!("mismatch")));
 }
 
+/// A running server is found by itself, and what it takes to be its address is what senders are given.
+#[test]
+fn a_test_goes_through_the_door_of_the_running_server() {
+    let gleaner = Gleaner::migrated();
+    let mut served = gleaner.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let said = served.out_until("health");
+    let api = format!("http://{}", said.lines().find_map(|line| line.split_once("Listening on ")).expect("an address").1);
+    let added = gleaner.json(&["channels", "add", "Phone", "--provider", "twilio", "--set", "auth_token=abc"]);
+    assert!(added["webhook_url"].as_str().is_some_and(|url| url.starts_with(&api)), "{added}");
+    let tested = gleaner.json(&["channels", "test", "Phone"]);
+    assert_eq!(tested["passed"], json!(true), "{tested}");
+    let id = tested["activity_id"].as_str().expect("an activity");
+    assert_eq!(gleaner.sql(&format!("select processing_status from activities where id = '{id}'")), "cancelled");
+
+    // Told another address, one that leads nowhere.
+    drop(served);
+    let mut served = gleaner.start(&["serve", "--listen", "127.0.0.1:0", "--public-base-url", "http://127.0.0.1:9"]);
+    served.out_until("health");
+    let ran = gleaner.run(&["channels", "test", "Phone"]);
+    assert!(ran.code == 1 && ran.out.contains("http://127.0.0.1:9 cannot be reached") && ran.out.contains("DNS"), "{ran:?}");
+}
+
 #[test]
 fn a_test_without_a_server_says_how_to_start_one() {
     let gleaner = Gleaner::migrated();

@@ -2,6 +2,7 @@
 
 mod acts;
 mod api;
+mod door;
 mod masks;
 mod rotation;
 mod sealing;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::Desk;
 use crate::output::{DIM, Output, WARN, paint};
+use crate::serving::Serving;
 
 /// Where a server listens that was not told otherwise.
 const USUAL_ADDRESS: &str = "http://127.0.0.1:54321";
@@ -46,8 +47,10 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Where the server is: what senders are given as its address, and where it answers on this machine.
-pub fn addresses() -> Addresses {
-    Addresses { public: variable("PUBLIC_BASE_URL"), local: Some(variable("API_URL").unwrap_or_else(|| USUAL_ADDRESS.to_owned())) }
+pub fn addresses(desk: &Desk) -> Result<Addresses> {
+    let serving = Serving::find(desk.place.home()?.path());
+    let local = variable("API_URL").or_else(|| serving.as_ref().map(Serving::url)).unwrap_or_else(|| USUAL_ADDRESS.to_owned());
+    Ok(Addresses { public: variable("PUBLIC_BASE_URL").or_else(|| serving.and_then(|it| it.public_base)), local: Some(local) })
 }
 
 fn webhook_url(opened: &Opened, at: &Addresses) -> Result<WebhookUrl> {
