@@ -38,6 +38,8 @@ pub struct Config {
     pub providers: &'static [&'static dyn Provider],
     pub limits: Limits,
     pub raw: Raw,
+    /// Whether changes are pushed to subscribers; takes a replication slot while the server runs.
+    pub realtime: bool,
     /// Tasks that commit. Each gathers what waits while the other commits; more than a few only make smaller batches.
     pub committers: usize,
     /// How long a request may wait for its commit, repetitions after a lost connection included. Twilio hangs up after 15 s.
@@ -98,6 +100,7 @@ impl Config {
             providers: gleaner_ingest::providers::all(),
             limits: Limits::default(),
             raw: Raw::default(),
+            realtime: true,
             committers: 2,
             commit_within: Duration::from_secs(10),
             door_path: None,

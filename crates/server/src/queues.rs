@@ -68,6 +68,18 @@ impl Queues {
         self.shared.ears.hear(queue);
     }
 
+    /// Rows were written to this table; if claims wait for one of its queue, they look.
+    pub fn hear_table(&self, schema: &str, table: &str) {
+        let known = self.shared.known.lock().expect("no panic holds it");
+        let queue = known.iter().find(|(_, (_, acts))| {
+            let declared = &acts.declaration().table;
+            declared.split_once('.').map_or(schema == "public" && declared == table, |(s, t)| s == schema && t == table)
+        });
+        if let Some((name, _)) = queue {
+            self.shared.ears.hear(name);
+        }
+    }
+
     /// Tells other processes too.
     fn ring(&self, queue: &str) {
         self.hear(queue);

@@ -33,6 +33,9 @@ use hub::Hub;
 /// Reads a token or a project key; the error is for the client to read.
 pub type Verify = Arc<dyn Fn(&str) -> Result<Caller, String> + Send + Sync>;
 
+/// Told of every table that rows were written to: schema and name.
+pub type Heard = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
 /// Largest frame a client may send.
 const MOST_FRAME: usize = 1024 * 1024;
 
@@ -63,12 +66,12 @@ impl std::fmt::Debug for Realtime {
 
 impl Realtime {
     /// Begins to follow the database's log. Ends when the last copy is dropped.
-    pub fn start(url: &str, pool: Pool, verify: Verify) -> Self {
+    pub fn start(url: &str, pool: Pool, verify: Verify, heard: Heard) -> Self {
         let hub = Arc::new(Hub::default());
         // Short: the log waits in the server better than here.
         let (news, feed) = mpsc::channel(64);
         let follow = tokio::spawn(feed::wal::follow(url.to_owned(), pool.clone(), news));
-        let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), feed));
+        let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
         let tasks = Tasks([follow.abort_handle(), dispatch.abort_handle()]);
         Self { hub, pool, verify, _tasks: Arc::new(tasks) }
     }

@@ -16,7 +16,7 @@ use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 use crate::api::{self, Api};
 use crate::channels::Addresses;
 use crate::config::DOOR;
-use crate::{State, contacts, door, gmail, health, media};
+use crate::{State, contacts, door, gmail, health, media, queues, realtime};
 
 pub fn router(state: Arc<State>) -> Router {
     let mut router = Router::new().route(DOOR, door_with(None)).route("/health", get(health::health)).route("/ready", get(health::ready));
@@ -35,6 +35,9 @@ pub fn router(state: Arc<State>) -> Router {
         .merge(gmail::routes::router(Arc::clone(&state.gmail), access()))
         // /v1/media/{activity}/{n}
         .merge(media::routes::router(Arc::clone(&state.media), access()))
+        // /v1/queues/{queue}/{act}
+        .merge(queues::routes(state.queues.clone()))
+        .merge(state.realtime.clone().map_or_else(Router::new, |realtime| Router::new().nest("/realtime/v1", realtime::routes(realtime))))
         .fallback(async || told(StatusCode::NOT_FOUND, "there is nothing here"))
         .method_not_allowed_fallback(async || told(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
         .layer(CatchPanicLayer::custom(|_| told(StatusCode::INTERNAL_SERVER_ERROR, "a mistake of ours")))

@@ -22,6 +22,8 @@ use crate::door::refusals::{self, Refusals};
 use crate::files::Files;
 use crate::gmail::{Gmail, Parts};
 use crate::media::{self, Media};
+use crate::queues::Queues;
+use crate::realtime::Realtime;
 use crate::{Config, State, router, serve};
 
 /// Hints that something waits at a provider, until somebody fetches it.
@@ -55,8 +57,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to listen. The database need not answer yet: until it does, senders are told to come back.
-    pub async fn start(config: Config, pool: Pool) -> Result<Self, StartError> {
+    /// Starts to listen. `pool` leads to `url`, which is needed beside it for what keeps a connection of its own: the bell and
+    /// the change feed. The database need not answer yet: until it does, senders are told to come back.
+    pub async fn start(config: Config, url: &str, pool: Pool) -> Result<Self, StartError> {
         // The HTTP client leaves the choice of cryptography to the program; a second server in one process finds it made.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let keys = MasterKeys::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
@@ -81,6 +84,13 @@ impl Server {
         let gmail = Arc::new(Gmail::new(config.google.clone(), parts)?);
         let options = media::Options { allow_private: config.allow_private_media.clone(), ..config.media.clone() };
         let media = Arc::new(Media::new(options, pool.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
+        let queues = Queues::new(url, pool.clone(), access.clone());
+        let (tokens, heard) = (access.clone(), queues.clone());
+        let realtime = config.realtime.then(|| {
+            let verify = move |token: &str| tokens.verify(token).map_err(|refused| refused.message);
+            let heard = move |schema: &str, table: &str| heard.hear_table(schema, table);
+            Realtime::start(url, pool.clone(), Arc::new(verify), Arc::new(heard))
+        });
         let state = Arc::new(State {
             address,
             channels,
@@ -88,6 +98,8 @@ impl Server {
             access,
             gmail,
             media,
+            queues,
+            realtime,
             committer,
             newcomers,
             refusals: Refusals::default(),

@@ -19,6 +19,8 @@ use crate::door::refusals::Refusals;
 use crate::files::Files;
 use crate::gmail::Gmail;
 use crate::media::Media;
+use crate::queues::Queues;
+use crate::realtime::Realtime;
 
 #[derive(Debug)]
 pub struct State {
@@ -31,6 +33,9 @@ pub struct State {
     pub access: Access,
     pub gmail: Arc<Gmail>,
     pub media: Arc<Media>,
+    pub queues: Queues,
+    /// None where the configuration says so.
+    pub realtime: Option<Realtime>,
     pub committer: Committer,
     pub newcomers: Newcomers,
     pub refusals: Refusals,

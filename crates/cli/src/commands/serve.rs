@@ -42,7 +42,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         bail!("the database is not migrated to this version\n  Run `gleaner migrate` first");
     }
     std::fs::create_dir_all(home.path())?;
-    let server = args.options.start(home.path(), pool, At::Given).await?;
+    let server = args.options.start(home.path(), &url, pool, At::Given).await?;
     let serving = Serving::write(home.path(), server.local_addr(), args.options.public_base())?;
     tell(desk, &server, &args.options);
     signals.any().await;

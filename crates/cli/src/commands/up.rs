@@ -69,7 +69,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let starting = async {
         let cluster = Cluster::start(options).await?;
         let applied = gleaner::migrate::migrate(cluster.url(), &|step| desk.out.note(paint(DIM, step))).await?;
-        let server = args.server.start(cluster.home().path(), args.server.pool(cluster.url())?, At::NextFree).await?;
+        let server = args.server.start(cluster.home().path(), cluster.url(), args.server.pool(cluster.url())?, At::NextFree).await?;
         anyhow::Ok((cluster, applied.len(), server))
     };
     let (cluster, applied, server) = tokio::select! {

@@ -7,6 +7,7 @@ use gleaner::Result;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
+use super::Heard;
 use super::feed::pgoutput::Cell;
 use super::feed::{Change, Commit, Kind, News, Table};
 use super::hub::{Hub, Known, Member};
@@ -20,14 +21,19 @@ const MOST_BYTES: usize = 1024 * 1024;
 const LARGE_VALUE: usize = 64;
 
 /// Runs as long as the feed does. One task, so that the order of commits is the order of messages.
-pub async fn run(hub: Arc<Hub>, sight: Sight, mut feed: mpsc::Receiver<News>) {
+pub async fn run(hub: Arc<Hub>, sight: Sight, heard: Heard, mut feed: mpsc::Receiver<News>) {
     let mut news = Vec::new();
     while feed.recv_many(&mut news, MOST_COMMITS).await > 0 {
         let mut commits = Vec::new();
         for item in news.drain(..) {
             match item {
                 News::Live => hub.set_live(true),
-                News::Commit(commit) => commits.push(commit),
+                News::Commit(commit) => {
+                    for change in commit.changes.iter().filter(|change| change.kind != Kind::Delete) {
+                        heard(&change.table.schema, &change.table.name);
+                    }
+                    commits.push(commit);
+                }
                 News::Gap => {
                     tell(&hub, &sight, std::mem::take(&mut commits)).await;
                     hub.set_live(false);

@@ -18,7 +18,7 @@ async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
     let home = std::env::temp_dir().join(format!("gleaner-door-{}", uuid::Uuid::new_v4()));
     let mut config = Config::new(&home);
     config.listen = ([127, 0, 0, 1], 0).into();
-    let server = Server::start(config.clone(), world.pool.clone()).await?;
+    let server = Server::start(config.clone(), &world.database.url, world.pool.clone()).await?;
     let local = format!("http://{}", server.local_addr());
     let key = Access::load(&home)?.project_key(Role::Service);
     let post = async |path: &str, body: Value| {
@@ -35,7 +35,7 @@ async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
 
     // The same installation, told to be somewhere else.
     config.public_base = Some("https://hooks.acme.example".into());
-    let other = Server::start(config, world.pool.clone()).await?;
+    let other = Server::start(config, &world.database.url, world.pool.clone()).await?;
     let channels = Channels::new(world.pool.clone(), MasterKeys::load(&home)?);
     let public = format!("http://{}", other.local_addr());
     let tested = channels.test("Phone", &Addresses { public: Some(public.clone()), local: Some(local.clone()) }).await?;
@@ -59,7 +59,7 @@ async fn a_server_seals_what_it_finds_at_its_start() -> Result<()> {
     let home = std::env::temp_dir().join(format!("gleaner-door-{}", uuid::Uuid::new_v4()));
     let mut config = Config::new(&home);
     config.listen = ([127, 0, 0, 1], 0).into();
-    let server = Server::start(config, world.pool.clone()).await?;
+    let server = Server::start(config, &world.database.url, world.pool.clone()).await?;
     let began = std::time::Instant::now();
     while world.dump().await?.contains("token-in-clear") {
         assert!(began.elapsed() < std::time::Duration::from_secs(20), "still in clear");

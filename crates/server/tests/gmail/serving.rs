@@ -16,7 +16,7 @@ async fn a_push_at_the_door_brings_the_mail_in() -> Result<()> {
     let mut config = Config::new(&world.home);
     config.listen = "127.0.0.1:0".parse()?;
     config.google = world.google.settings();
-    let server = Server::start(config, pool).await?;
+    let server = Server::start(config, &world.url, pool).await?;
     let base = format!("http://{}", server.local_addr());
     let channels = &server.state().channels;
     let settings = json!({"client_id": "c", "client_secret": "s", "oauth_token": "1//r", "poll_minutes": 60,

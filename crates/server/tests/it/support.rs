@@ -102,8 +102,9 @@ pub async fn world_on(url: &str, change: impl FnOnce(&mut Config)) -> Result<Wor
     let mut config = Config::new(&home.0);
     config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     config.providers = sender::providers();
+    config.realtime = false;
     change(&mut config);
-    let server = Server::start(config, pool.clone()).await?;
+    let server = Server::start(config, url, pool.clone()).await?;
     Ok(World { server, client: gleaner::connect(url).await?, pool, url: url.to_owned(), home })
 }
 

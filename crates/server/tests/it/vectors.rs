@@ -69,6 +69,7 @@ async fn every_vector_gets_its_verdict_over_http() -> Result<()> {
 
 /// What the servers of all vectors share. Each vector has its own server: its own clock, its own public address.
 struct Stand {
+    url: String,
     pool: Pool,
     client: Client,
     home: Home,
@@ -77,14 +78,15 @@ struct Stand {
 impl Stand {
     async fn new() -> Result<Self> {
         let url = database().await?.url;
-        Ok(Self { pool: gleaner::pool(&url, 8)?, client: gleaner::connect(&url).await?, home: Home::new()? })
+        Ok(Self { pool: gleaner::pool(&url, 8)?, client: gleaner::connect(&url).await?, home: Home::new()?, url })
     }
 
     async fn server(&self, change: impl FnOnce(&mut Config)) -> Result<Server> {
         let mut config = Config::new(&self.home.0);
         config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.realtime = false;
         change(&mut config);
-        Ok(Server::start(config, self.pool.clone()).await?)
+        Ok(Server::start(config, &self.url, self.pool.clone()).await?)
     }
 }
 

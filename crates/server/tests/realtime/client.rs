@@ -44,7 +44,7 @@ pub async fn stage() -> Result<Stage> {
 /// On a database that is migrated already.
 pub async fn stage_on(url: &str) -> Result<Stage> {
     let client = gleaner::connect(url).await?;
-    let realtime = Realtime::start(url, gleaner::pool(url, 8)?, Arc::new(verify));
+    let realtime = Realtime::start(url, gleaner::pool(url, 8)?, Arc::new(verify), Arc::new(|_, _| {}));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
     let app = axum::Router::new().nest("/realtime/v1", realtime::routes(realtime.clone()));

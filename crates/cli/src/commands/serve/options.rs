@@ -106,11 +106,11 @@ impl Options {
     }
 
     /// Starts a server for this home.
-    pub async fn start(&self, home: &Path, pool: Pool, at: At) -> Result<Server> {
+    pub async fn start(&self, home: &Path, url: &str, pool: Pool, at: At) -> Result<Server> {
         let mut config = self.config(home)?;
         let last = if at == At::NextFree && self.listen.0.is_none() { PORT + FURTHER } else { config.listen.port() };
         loop {
-            match Server::start(config.clone(), pool.clone()).await {
+            match Server::start(config.clone(), url, pool.clone()).await {
                 Err(StartError::Listen { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse && config.listen.port() < last => {
                     config.listen.set_port(config.listen.port() + 1);
                 }
