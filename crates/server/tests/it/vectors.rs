@@ -22,6 +22,7 @@ struct Vector {
     provider: String,
     #[serde(default)]
     settings: Map<String, Value>,
+    #[serde(default = "public_base")]
     public_base: String,
     #[serde(default = "post")]
     method: String,
@@ -37,6 +38,10 @@ struct Vector {
     status: Option<u16>,
     events: Option<Vec<Value>>,
     answer: Option<Value>,
+}
+
+fn public_base() -> String {
+    "https://hooks.acme.example".to_owned()
 }
 
 fn post() -> String {
@@ -83,6 +88,8 @@ impl Stand {
     async fn server(&self, change: impl FnOnce(&mut Config)) -> Result<Server> {
         let mut config = Config::new(&self.home.0);
         config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        // Keys come with the vector; the real Google is asked for none.
+        config.google.jwks_url = "http://127.0.0.1:9".to_owned();
         change(&mut config);
         Ok(Server::start(config, self.pool.clone()).await?)
     }
