@@ -82,12 +82,12 @@ impl Gmail {
 
     async fn report(&self, asked: &Asked) -> Result<Report> {
         let client = self.pool.get().await?;
-        // Ended after the question, and nothing begun or due since: a look that was under way when the question came is followed by
-        // another, and only that one is the answer.
+        // Begun after the question, and ended: one that was under way when the question came is followed by another, and only that
+        // one is the answer.
         let row = client
             .query_typed_opt(
                 "select p.last_stored, p.last_error, c.state = 'needs_reauth',
-                        p.last_look_at > $2::text::timestamptz and p.status = 'ready' and p.due_at > now()
+                        p.look_began_at >= $2::text::timestamptz and p.last_look_at >= p.look_began_at and p.status <> 'running'
                  from gleaner.polls as p
                  join public.ingestion_providers as c on c.id = p.provider_id
                  where p.provider_id = $1",

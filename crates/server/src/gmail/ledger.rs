@@ -134,15 +134,29 @@ pub(super) async fn keep_looked(client: &impl GenericClient, channel: Uuid, leas
     Ok(())
 }
 
-/// Whether somebody asked for a look after this one had begun.
-pub(super) async fn is_wanted_again(client: &impl GenericClient, channel: Uuid, begun_ago: f64) -> Result<bool> {
-    let row = client
-        .query_typed_opt(
-            "select p.wanted_at > now() - make_interval(secs => $2) from gleaner.polls as p where p.provider_id = $1",
-            &[(&channel, Type::UUID), (&begun_ago, Type::FLOAT8)],
+/// A look begins: whoever asks from now on wants another.
+pub(super) async fn keep_begun(client: &impl GenericClient, channel: Uuid, lease: i64) -> Result<()> {
+    client
+        .query_typed(
+            "update gleaner.polls set look_began_at = clock_timestamp() where provider_id = $1 and lease = $2",
+            &[(&channel, Type::UUID), (&lease, Type::INT8)],
         )
         .await?;
-    Ok(row.is_some_and(|row| row.get(0)))
+    Ok(())
+}
+
+/// Has the mailbox looked at again if somebody asked while the look was under way. After the look was put off, not before: whoever
+/// asks later finds a row that waits, and moves it themselves.
+pub(super) async fn look_again(client: &impl GenericClient, channel: Uuid) -> Result<bool> {
+    let moved = client
+        .query_typed(
+            "update gleaner.polls set wanted_at = clock_timestamp()
+             where provider_id = $1 and status = 'ready' and wanted_at > look_began_at and due_at > now()
+             returning provider_id",
+            &[(&channel, Type::UUID)],
+        )
+        .await?;
+    Ok(!moved.is_empty())
 }
 
 /// Which of these messages are stored already: they need not be fetched again.

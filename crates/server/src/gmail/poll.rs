@@ -10,7 +10,6 @@ use gleaner_ingest::Channel;
 use gleaner_ingest::providers::gmail::number;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Gmail;
@@ -82,7 +81,6 @@ impl Gmail {
     /// One look, and the appointment for the next.
     async fn work(self: Arc<Self>, queue: Queue, item: Item, mut stop: watch::Receiver<bool>) {
         let Ok(id) = item.key.parse::<Uuid>() else { return };
-        let begun = Instant::now();
         let looked = tokio::select! {
             looked = self.look(id, item.lease) => looked,
             () = stay_alive(&queue, &item) => Err(Error::Lost),
@@ -96,7 +94,7 @@ impl Gmail {
         if matches!(looked, Err(Error::Lost)) {
             return;
         }
-        if let Err(error) = self.appoint(&queue, &item, id, looked, begun).await {
+        if let Err(error) = self.appoint(&queue, &item, id, looked).await {
             // The lease ends by itself, and then the mailbox is due.
             tracing::debug!(%error, "the next look could not be appointed");
         }
@@ -104,14 +102,15 @@ impl Gmail {
 
     /// Reads the mailbox. Nobody is called where the channel is paused, or waits for a person.
     async fn look(&self, id: Uuid, lease: i64) -> Result<()> {
+        let client = self.pool.get().await?;
+        ledger::keep_begun(&**client, id, lease).await?;
+        let account = ledger::read(&**client, id).await?;
+        drop(client);
         let channel = match self.channels.get(&id.to_string()).await {
             Ok(opened) => Arc::new(opened.channel),
             Err(crate::channels::Error::Unknown(_)) => return Err(Error::Lost),
             Err(error) => return Err(Error::Store(error.to_string())),
         };
-        let client = self.pool.get().await?;
-        let account = ledger::read(&**client, id).await?;
-        drop(client);
         let grant = Grant::of(&channel);
         let refused = grant.as_ref().is_some_and(|grant| account.refused_grant.as_deref() == Some(&grant.fingerprint()));
         if !channel.is_active || channel.provider_code != "gmail" || refused {
@@ -145,7 +144,7 @@ impl Gmail {
         Ok(())
     }
 
-    async fn appoint(&self, queue: &Queue, item: &Item, id: Uuid, looked: Result<()>, begun: Instant) -> Result<()> {
+    async fn appoint(&self, queue: &Queue, item: &Item, id: Uuid, looked: Result<()>) -> Result<()> {
         let mut delay = self.interval(id).await;
         let client = self.pool.get().await?;
         if let Err(error) = &looked {
@@ -156,15 +155,17 @@ impl Gmail {
                 tracing::warn!(channel = %id, %error, next_seconds = delay.as_secs(), "a mailbox could not be read");
             }
         }
-        // Asked for while this look was under way, perhaps because of what has just changed. Where Google needs a rest, hints do not
-        // take it away.
-        let rests = looked.as_ref().is_err_and(needs_rest);
-        if !rests && ledger::is_wanted_again(&**client, id, begun.elapsed().as_secs_f64()).await? {
-            delay = Duration::ZERO;
-        }
         ledger::keep_looked(&**client, id, item.lease).await?;
         drop(client);
         queue.snooze(&item.key, item.lease, delay).await?;
+        // Asked for while this look was under way, perhaps because of what has just changed. Where Google needs a rest, hints do not
+        // take it away.
+        if !looked.as_ref().is_err_and(needs_rest) {
+            let client = self.pool.get().await?;
+            if ledger::look_again(&**client, id).await? {
+                self.wanted.notify_one();
+            }
+        }
         Ok(())
     }
 

@@ -20,13 +20,18 @@ use crate::access::{Access, Caller, Refused};
 /// How long a caller waits unless told otherwise.
 const WAIT_SECONDS: f64 = 20.0;
 
-pub fn router<S>() -> Router<S>
-where
-    S: Clone + Send + Sync + 'static,
-    Arc<Gmail>: FromRef<S>,
-    Access: FromRef<S>,
-{
-    Router::new().route("/functions/v1/fetch-gmail-updates", post(fetch)).route(CALLBACK, get(callback))
+#[derive(Debug, Clone, FromRef)]
+struct Shared {
+    gmail: Arc<Gmail>,
+    access: Access,
+}
+
+/// The routes, to be merged into the server's.
+pub fn router(gmail: Arc<Gmail>, access: Access) -> Router {
+    Router::new()
+        .route("/functions/v1/fetch-gmail-updates", post(fetch))
+        .route(CALLBACK, get(callback))
+        .with_state(Shared { gmail, access })
 }
 
 #[derive(Debug, Default, Deserialize)]

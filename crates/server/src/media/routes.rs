@@ -19,13 +19,15 @@ use super::{Failure, Media};
 use crate::access::{Access, Caller, Refused, with_caller};
 use crate::files::{self, Files};
 
-pub fn router<S>() -> Router<S>
-where
-    S: Clone + Send + Sync + 'static,
-    Arc<Media>: FromRef<S>,
-    Access: FromRef<S>,
-{
-    Router::new().route("/v1/media/{activity}/{n}", get(show))
+#[derive(Debug, Clone, FromRef)]
+struct Shared {
+    media: Arc<Media>,
+    access: Access,
+}
+
+/// The route, to be merged into the server's.
+pub fn router(media: Arc<Media>, access: Access) -> Router {
+    Router::new().route("/v1/media/{activity}/{n}", get(show)).with_state(Shared { media, access })
 }
 
 async fn show(

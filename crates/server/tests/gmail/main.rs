@@ -6,4 +6,5 @@ mod google;
 mod granting;
 mod pushing;
 mod reading;
+mod serving;
 mod world;

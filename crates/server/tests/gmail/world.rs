@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use axum::extract::FromRef;
 use gleaner::bell::Bell;
 use gleaner_ingest::sealing::MasterKeys;
 use gleaner_postgres::testing;
@@ -28,6 +27,7 @@ pub struct World {
     pub gmail: Arc<Gmail>,
     pub channels: Channels,
     pub client: Client,
+    pub url: String,
     pub home: PathBuf,
     parts: Parts,
     stop: watch::Sender<bool>,
@@ -63,7 +63,7 @@ pub async fn idle_world() -> Result<World> {
     let gmail = Arc::new(Gmail::new(google.settings(), parts.clone())?);
     let stop = watch::channel(false).0;
     let client = gleaner::connect(&database.url).await?;
-    Ok(World { google, gmail, channels, client, home, parts, stop })
+    Ok(World { google, gmail, channels, client, url: database.url, home, parts, stop })
 }
 
 impl World {
@@ -148,31 +148,12 @@ pub struct App {
     pub signed_in: String,
 }
 
-#[derive(Clone)]
-struct Shared {
-    gmail: Arc<Gmail>,
-    access: Access,
-}
-
-impl FromRef<Shared> for Arc<Gmail> {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.gmail.clone()
-    }
-}
-
-impl FromRef<Shared> for Access {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.access.clone()
-    }
-}
-
 const SECRET: &str = "a secret of more than thirty-two characters";
 
 pub async fn app(world: &World) -> Result<App> {
-    let shared = Shared { gmail: world.gmail.clone(), access: Access::new(SECRET, "the test")? };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
-    let router = gleaner_server::gmail::routes::router::<Shared>().with_state(shared);
+    let router = gleaner_server::gmail::routes::router(world.gmail.clone(), Access::new(SECRET, "the test")?);
     tokio::spawn(async move { axum::serve(listener, router).await });
     let token = |role: &str| {
         let claims = json!({"role": role, "sub": Uuid::now_v7(), "exp": 4_000_000_000_i64});

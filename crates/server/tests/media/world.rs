@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use axum::extract::FromRef;
 use gleaner::bell::Bell;
 use gleaner_ingest::sealing::MasterKeys;
 use gleaner_postgres::testing;
@@ -50,24 +49,6 @@ pub struct World {
     _home: Home,
 }
 
-#[derive(Clone)]
-struct Shared {
-    media: Arc<Media>,
-    access: Access,
-}
-
-impl FromRef<Shared> for Arc<Media> {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.media.clone()
-    }
-}
-
-impl FromRef<Shared> for Access {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.access.clone()
-    }
-}
-
 /// A world in which this machine counts as public, as the operator says.
 pub async fn world() -> Result<World> {
     world_with(|_| {}).await
@@ -94,10 +75,9 @@ pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
         Options { allow_private: vec!["127.0.0.0/8".parse()?], limit: 4000, idle: Duration::from_millis(800), ..Options::default() };
     change(&mut options);
     let media = Arc::new(Media::new(options, pool, channels, files.clone(), gmail)?);
-    let shared = Shared { media, access: Access::new(SECRET, "the test")? };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
-    let router = gleaner_server::media::routes::router::<Shared>().with_state(shared);
+    let router = gleaner_server::media::routes::router(media, Access::new(SECRET, "the test")?);
     tokio::spawn(async move { axum::serve(listener, router).await });
     let client = gleaner::connect(&database.url).await?;
     let service = token("service_role", Uuid::nil())?;

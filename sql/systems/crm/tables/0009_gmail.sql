@@ -6,6 +6,7 @@ create table gleaner.polls (
     wanted_at        timestamptz not null default now(),
     history_id       text,
     mailbox          text,
+    look_began_at    timestamptz,
     last_look_at     timestamptz,
     last_sync_at     timestamptz,
     last_stored      integer     not null default 0,
@@ -21,6 +22,7 @@ comment on table gleaner.polls is 'Mailboxes that are fetched from: how far each
 comment on column gleaner.polls.wanted_at is 'When somebody last asked for a look; a waiting row is due then, a running one is looked at again.';
 comment on column gleaner.polls.history_id is 'Everything up to this point of the mailbox''s history is stored; null before the first look.';
 comment on column gleaner.polls.mailbox is 'Address of the mailbox, as the provider names it.';
+comment on column gleaner.polls.look_began_at is 'When the latest look began.';
 comment on column gleaner.polls.last_look_at is 'When a look last ended, well or not.';
 comment on column gleaner.polls.last_sync_at is 'When the mailbox was last read to its end.';
 comment on column gleaner.polls.last_stored is 'How many messages that look brought.';
