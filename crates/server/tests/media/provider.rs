@@ -16,11 +16,13 @@ use serde_json::json;
 
 pub const RECORDING: &str = "RIFF....WAVEfmt and so on";
 
+/// Path, and Authorization if any.
+type Asked = (String, Option<String>);
+
 #[derive(Clone)]
 pub struct LocalProvider {
     pub address: SocketAddr,
-    /// Path, and Authorization if any.
-    asked: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
     /// Where `/moved` leads.
     pub target: Arc<Mutex<String>>,
 }
@@ -38,7 +40,7 @@ impl LocalProvider {
         format!("http://{}{path}", self.address)
     }
 
-    pub fn asked(&self) -> Vec<(String, Option<String>)> {
+    pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
