@@ -748,6 +748,147 @@ $$;
 
 ALTER FUNCTION gleaner.adapt_jobs() OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.adapt_polls() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean;
+    v_attempts integer;
+begin
+    if tg_op = 'INSERT' then
+        new.lease := 0;
+        new.lost := 0;
+        new.started := 0;
+        new.deadline_at := null;
+        new.agent := null;
+        new.session := null;
+        new.attempts := 0;
+        if new.status is null then
+            new.status := 'ready';
+        end if;
+        if new.status in ('ready', 'failed', 'running') then
+        new.due_at := coalesce(new.wanted_at, v_now);
+            if new.status = 'failed' then
+                -- Written as failed by somebody who knows better: history, not work.
+                new.due_at := null;
+            elsif new.status in ('running') then
+                -- Inserted as already being worked on: the inserter holds it.
+                new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+                new.deadline_at := v_now + interval '6 hours';
+                new.due_at := v_now + interval '2 minutes';
+                new.started := 1;
+                new.session := v_session;
+            end if;
+        else
+            new.due_at := null;
+        end if;
+        return new;
+    end if;
+
+    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+
+    -- Out of reach, always.
+    new.lease := old.lease;
+    new.due_at := old.due_at;
+    new.lost := old.lost;
+    new.started := old.started;
+    new.deadline_at := old.deadline_at;
+    new.agent := old.agent;
+    new.session := old.session;
+    new.attempts := old.attempts;
+
+    if old.status in ('running') then
+        if new.status in ('running') then
+            if coalesce(v_mine, false) then
+                -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+                if (false) and old.due_at - v_now < (interval '2 minutes') / 2 then
+                    new.due_at := greatest(old.due_at, least(v_now + interval '2 minutes', old.deadline_at));
+                end if;
+            else
+                -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
+                new.status := old.status;
+            end if;
+            return new;
+        end if;
+        if new.status = 'done' then
+            if v_mine is not true then
+                return null;
+            end if;
+        new.deadline_at := null;
+        new.started := 0;
+            return new;
+        end if;
+        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
+        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.status = 'ready') then
+            return null;
+        end if;
+    elsif new.status in ('done', 'failed') and new.status is distinct from old.status
+          and (old.status in ('ready', 'failed') and v_mine
+               or old.status in ('done') and new.status = 'failed') then
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
+        -- somebody who no longer holds it gives up what another has finished.
+        return null;
+    end if;
+
+    if new.status is not distinct from old.status then
+        if new.wanted_at is distinct from old.wanted_at and old.due_at is not null and old.status in ('ready', 'failed') then
+        new.due_at := coalesce(new.wanted_at, v_now);
+            return new;
+        end if;
+        return new;
+    end if;
+
+    if new.status in ('running') then
+        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
+        if old.status in ('done') or old.status = 'failed' and old.due_at is null then
+            return null;
+        end if;
+        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := v_now + interval '2 minutes';
+        new.deadline_at := v_now + interval '6 hours';
+        new.started := 1;
+        new.agent := null;
+        new.session := v_session;
+    elsif new.status = 'ready' then
+        -- A requeue, or the holder's release.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        if not (old.status in ('running') and v_mine is true) then
+            new.attempts := 0;
+            new.lost := 0;
+        end if;
+        new.due_at := v_now;
+        new.deadline_at := null;
+        new.started := 0;
+    elsif new.status = 'failed' then
+        -- A plain failure counts an attempt, backs off, and is dead in the end.
+        v_attempts := old.attempts + 1;
+        new.attempts := v_attempts;
+        new.lease := old.lease + 1;
+        if (v_attempts < 3) then
+        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.provider_id::text);
+        else
+            new.due_at := null;
+        end if;
+        new.deadline_at := null;
+        new.started := 0;
+    else
+        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
+        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+        new.due_at := null;
+        new.deadline_at := null;
+        new.started := 0;
+    end if;
+    return new;
+end
+$$;
+
+ALTER FUNCTION gleaner.adapt_polls() OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.adapt_runs() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -950,6 +1091,25 @@ $$;
 
 ALTER FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    if p_act not in ('link', 'unlink') then
+        raise exception 'no such act: %', p_act using errcode = 'GL002', hint = 'It is link or unlink.';
+    end if;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select 'activities', a.id::text, p_act, gleaner.caller_session(),
+           jsonb_build_object('from', p_from, 'to', p_to, 'sender', a.sender_address)
+    from public.activities as a
+    where a.id = any (p_activities) and a.contact_id is not distinct from p_to
+    order by a.id;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) IS 'Records who linked or unlinked activities.';
+
 CREATE FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) RETURNS interval
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1097,6 +1257,40 @@ end
 $$;
 
 ALTER FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_row gleaner.polls;
+begin
+    for v_row in
+        select q.*
+        from gleaner.polls as q
+        where q.provider_id = any (p_ids)
+        order by q.provider_id
+        for no key update
+    loop
+        if v_row.status not in ('ready', 'running', 'failed') or v_row.due_at is null then
+            return query select v_row.provider_id, 'already', v_row.status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('polls', v_row.provider_id::text, 'bury', gleaner.caller_session(),
+                jsonb_build_object('from', v_row.status, 'reason', p_reason));
+        perform gleaner.rest_polls(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
+        return query select v_row.provider_id, 'done', ('failed')::text;
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from gleaner.polls as q where q.provider_id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -1465,6 +1659,78 @@ $_$;
 
 ALTER FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now  timestamptz := clock_timestamp();
+    v_done uuid[];
+begin
+    -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
+    perform from gleaner.polls as q where q.provider_id = any (p_ids) order by q.provider_id for no key update;
+    with changed as (
+        update gleaner.polls as q
+        set status = 'failed',
+            due_at = null,
+            lease = greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint),
+deadline_at = null,
+        started = 0
+        where q.provider_id = any (p_ids) and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+        returning q.provider_id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    select 'polls', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
+    from unnest(v_done) as d;
+    return query
+    select u.id,
+           case when u.id = any (v_done) then 'done' when q.provider_id is null then 'gone' else 'already' end,
+           q.status::text
+    from unnest(p_ids) as u (id)
+    left join gleaner.polls as q on q.provider_id = u.id;
+end
+$$;
+
+ALTER FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_column    text;
+    v_value     text;
+    v_condition text := '';
+    v_unknown   text;
+    v_ids       uuid[];
+begin
+    if p_match is null or p_match = '{}' then
+        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_polls.';
+    end if;
+    select string_agg(k, ', ') into v_unknown
+    from jsonb_object_keys(p_match) as k
+    where not exists (
+        select from pg_attribute as a where a.attrelid = 'gleaner.polls'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
+    if v_unknown is not null then
+        raise exception 'no such column in gleaner.polls: %', v_unknown using errcode = '42703';
+    end if;
+    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
+    for v_column in select jsonb_object_keys(p_match) loop
+        execute format('select (jsonb_populate_record(null::gleaner.polls, $1)).%I::text', v_column) into v_value using p_match;
+        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
+                                           else format(' and q.%I = %L', v_column, v_value) end;
+    end loop;
+    execute format('select array(select q.provider_id from gleaner.polls as q where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null%s)', v_condition)
+    into v_ids;
+    return query select * from gleaner.cancel_polls(v_ids, p_reason);
+end
+$_$;
+
+ALTER FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -1554,6 +1820,9 @@ CREATE TABLE public.activities (
     provider_id uuid,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     progress jsonb,
+    external_id text,
+    sender_kind text,
+    sender_address text,
     due_at timestamp with time zone DEFAULT now(),
     open_at timestamp with time zone,
     lease bigint DEFAULT 0 NOT NULL,
@@ -1585,6 +1854,12 @@ COMMENT ON COLUMN public.activities.locked_by IS 'Signed-in user (auth.users.id)
 COMMENT ON COLUMN public.activities.locked_at IS 'When that agent took it.';
 
 COMMENT ON COLUMN public.activities.progress IS '{stage, percent, at}: how far the work has come.';
+
+COMMENT ON COLUMN public.activities.external_id IS 'The sender''s own name for this event; the same event delivered again has the same one.';
+
+COMMENT ON COLUMN public.activities.sender_kind IS 'What sender_address is: email, phone or other.';
+
+COMMENT ON COLUMN public.activities.sender_address IS 'Who is on the other end, in the form contacts are compared in.';
 
 CREATE FUNCTION gleaner.claim_activities(p_agent text, p_limit integer DEFAULT 1, p_owner bigint DEFAULT NULL::bigint, p_classes text[] DEFAULT '{own,global,stale}'::text[], p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.activities
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3483,6 +3758,404 @@ $$;
 
 ALTER FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) OWNER TO gleaner_engine;
 
+CREATE TABLE gleaner.polls (
+    provider_id uuid NOT NULL,
+    status text DEFAULT 'ready'::text NOT NULL,
+    wanted_at timestamp with time zone DEFAULT now() NOT NULL,
+    history_id text,
+    mailbox text,
+    look_began_at timestamp with time zone,
+    last_look_at timestamp with time zone,
+    last_sync_at timestamp with time zone,
+    last_stored integer DEFAULT 0 NOT NULL,
+    watch_expires_at timestamp with time zone,
+    last_error text,
+    failures integer DEFAULT 0 NOT NULL,
+    refused_grant text,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT polls_status_known CHECK ((status = ANY (ARRAY['ready'::text, 'running'::text, 'done'::text, 'failed'::text])))
+);
+
+COMMENT ON TABLE gleaner.polls IS 'Mailboxes that are fetched from: how far each was read, and when it is read next.';
+
+COMMENT ON COLUMN gleaner.polls.wanted_at IS 'When somebody last asked for a look; a waiting row is due then, a running one is looked at again.';
+
+COMMENT ON COLUMN gleaner.polls.history_id IS 'Everything up to this point of the mailbox''s history is stored; null before the first look.';
+
+COMMENT ON COLUMN gleaner.polls.mailbox IS 'Address of the mailbox, as the provider names it.';
+
+COMMENT ON COLUMN gleaner.polls.look_began_at IS 'When the latest look began.';
+
+COMMENT ON COLUMN gleaner.polls.last_look_at IS 'When a look last ended, well or not.';
+
+COMMENT ON COLUMN gleaner.polls.last_sync_at IS 'When the mailbox was last read to its end.';
+
+COMMENT ON COLUMN gleaner.polls.last_stored IS 'How many messages that look brought.';
+
+COMMENT ON COLUMN gleaner.polls.watch_expires_at IS 'Until when the provider sends hints by push; null without.';
+
+COMMENT ON COLUMN gleaner.polls.last_error IS 'Why the last look failed; null when it did not.';
+
+COMMENT ON COLUMN gleaner.polls.failures IS 'Failed looks in a row; the wait grows with them.';
+
+COMMENT ON COLUMN gleaner.polls.refused_grant IS 'Hash of the grant that the provider has refused for good: no call is made with it again.';
+
+CREATE FUNCTION gleaner.claim_polls(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF gleaner.polls
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+    -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
+    v_now        timestamptz := clock_timestamp();
+    v_by         timestamptz := v_now + p_early;
+    v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
+    v_session    text        := gleaner.caller_session();
+    v_left       integer     := least(p_limit, 10000);
+    v_total      integer     := 0;
+    v_class      text;
+    v_keys       uuid[];
+    v_odd        boolean[];
+    v_at         timestamptz[];
+    v_lane       integer[];
+    v_fine       uuid[];
+    v_passed     uuid[];
+    v_taken      uuid[] := '{}';
+    v_buried     integer;
+    v_count      integer;
+    v_alone      boolean := false;
+    v_lane_kind  text[];
+    v_lane_class integer[];
+    v_take       integer[];
+    v_floor_at   timestamptz[];
+    v_floor_key  uuid[];
+    v_floors     jsonb := coalesce(nullif(current_setting('gleaner.floor_polls', true), '')::jsonb, '{}');
+    v_floor      jsonb;
+    v_floored    boolean;
+    v_place      text;
+    v_hidden     boolean := false;
+    v_begun      timestamptz;
+    v_slow       interval;
+    v_row        gleaner.polls;
+    v_reason     text;
+    v_refusals   integer := 0;
+    -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
+    v_plain      boolean := gleaner.is_plain('gleaner.polls', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status');
+    v_lost       integer;
+    v_classes    text[] := '{global}';
+begin
+    perform gleaner.require_read_committed();
+    if p_agent = '' then
+        raise exception 'the agent id is empty' using errcode = 'GL002',
+            hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+
+    if p_request is not null then
+        insert into gleaner.request (queue, id, at) values ('polls', p_request, v_now) on conflict do nothing;
+        if not found then
+            return query
+            select q.*
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join gleaner.polls as q on q.provider_id = k.id::uuid
+            where r.queue = 'polls' and r.id = p_request
+              and q.lease = k.lease and q.status in ('running')
+            order by k.n;
+            return;
+        end if;
+    end if;
+
+    -- Rows that refused a change a moment ago are stepped over for a while.
+    v_passed := array(select o.key::uuid from gleaner.offender as o where o.queue = 'polls' and o.until > v_now);
+
+    <<passes>>
+    for v_pass in 1 .. 2 loop
+        -- Second pass: nothing was found, but a floor hid part of the line. A floor never reports "empty".
+        if v_pass = 2 then
+            exit when v_total > 0 or not v_hidden;
+            v_floors := '{}';
+        end if;
+
+        <<classes>>
+        foreach v_class in array v_classes loop
+
+            <<fill>>
+            loop
+                exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_begun := clock_timestamp();
+                v_place := v_class;
+                v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
+                                then v_floors #> array[v_place, 'lanes'] end;
+                v_floored := v_floor is not null;
+                v_hidden := v_hidden or v_floored;
+            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            select coalesce(array_agg(''::text order by l.class), '{}'),
+                   coalesce(array_agg(l.class order by l.class), '{}')
+            into v_lane_kind, v_lane_class
+            from (select c.class
+                  from generate_series(0, 0) as c (class)) as l
+            -- Not `exists`: the planner would turn that into a join over every due row.
+            cross join lateral (
+                select from gleaner.polls as q
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                  and q.due_at <= v_by
+                  and (q.due_at, q.provider_id) > (
+                      coalesce((v_floor #>> array[l.class::text, '0'])::timestamptz, '-infinity'),
+                      coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
+                order by q.due_at, q.provider_id
+                limit 1
+            ) as due;
+            if cardinality(v_lane_class) > 0 then
+                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '0'])::timestamptz, '-infinity') order by i),
+                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
+                into v_floor_at, v_floor_key
+                from generate_subscripts(v_lane_class, 1) as i;
+                v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                if cardinality(v_lane_class) > 1 and v_left > 1 then
+                    -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
+                    with head as (
+                        select l.lane
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key) with ordinality as l (kind, class, floor_at, floor_key, lane)
+                        cross join lateral (
+                            select q.due_at as at, q.provider_id as id
+                            from gleaner.polls as q
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                              and q.due_at <= v_by and (q.due_at, q.provider_id) > (l.floor_at, l.floor_key)
+                              and q.provider_id <> all (v_passed)
+                            order by q.due_at, q.provider_id
+                            limit v_left
+                        ) as p
+                        order by p.at + l.class * interval '0', p.id
+                        limit v_left
+                    )
+                    select array(select (select count(*)::integer from head where head.lane = i)
+                                 from generate_subscripts(v_lane_class, 1) as i order by i)
+                    into v_take;
+                end if;
+                loop
+                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                    into v_keys, v_odd, v_at, v_lane
+                    from (
+                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                               p.at + l.class * interval '0' as rank
+                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                        cross join lateral (
+                            select q.provider_id as id, q.due_at as at,
+                                   (q.status in ('running') or q.lost > 0) as odd
+                            from gleaner.polls as q
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                              and q.due_at <= v_by and (q.due_at, q.provider_id) > (l.floor_at, l.floor_key)
+                              and q.provider_id <> all (v_passed)
+                            order by q.due_at, q.provider_id
+                            limit l.take
+                            for no key update skip locked
+                        ) as p
+                        order by rank, p.id
+                        limit v_left
+                    ) as p;
+                    -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
+                    exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
+                    v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
+                end loop;
+            else
+                v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
+            end if;
+
+                -- Dead index entries at the head of the line make a look from the start slow: a few after every large
+                -- batch, millions while a forgotten transaction pins them. The next claims of this session then begin
+                -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
+                -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
+                v_count := cardinality(v_at);
+                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
+                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                                    or v_slow > interval '3 milliseconds') then
+                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                        then jsonb_build_object(v_lane_class[1]::text, jsonb_build_array(v_at[v_count], v_keys[v_count]))
+                        else (select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
+                              from (select distinct on (u.lane) u.lane, u.at, u.id
+                                    from unnest(v_lane, v_at, v_keys) as u (lane, at, id)
+                                    order by u.lane, u.at desc, u.id desc) as f) end;
+                    v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
+                        'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                        'lanes', v_floor));
+                    perform set_config('gleaner.floor_polls', v_floors::text, false);
+                end if;
+                exit fill when cardinality(v_keys) = 0;
+
+                v_fine := v_keys;
+                v_buried := 0;
+                if true = any (v_odd) then
+                    v_fine := '{}';
+                    for v_i in 1 .. cardinality(v_keys) loop
+                        if not v_odd[v_i] then
+                            v_fine := v_fine || v_keys[v_i];
+                            continue;
+                        end if;
+                        select q.* into v_row from gleaner.polls as q where q.provider_id = v_keys[v_i];
+                        v_lost := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
+                        v_reason := case when v_lost >= 1000000 then format('lost %s leases', v_lost) end;
+                        if v_reason is not null then
+                            begin
+                                perform gleaner.rest_polls(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+                                v_reason := case when exists (select from gleaner.polls as q where q.provider_id = v_keys[v_i] and q.status in ('ready', 'running', 'failed') and q.due_at is not null)
+                                                 then 'a trigger swallowed the burial' end;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_reason is not null then
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('polls', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
+                            v_buried := v_buried + 1;
+                        elsif v_total = 0 and cardinality(v_fine) = 0 then
+                            -- A row that lost a lease travels alone: if it brings its agent down, no other row suffers.
+                            v_fine := array[v_keys[v_i]];
+                            v_alone := true;
+                            exit;
+                        else
+                            v_passed := v_passed || v_keys[v_i];
+                        end if;
+                    end loop;
+                end if;
+
+                if cardinality(v_fine) > 0 then
+                    v_count := -1;
+                    if v_plain then
+                        return query
+                update gleaner.polls as q
+                set status = 'running',
+                    due_at = v_now + least(coalesce(p_hold, interval '2 minutes'), interval '6 hours'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '6 hours',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session
+                from unnest(v_fine) as taken (id)
+                where q.provider_id = taken.id
+                        returning q.*;
+                        v_count := cardinality(v_fine);
+                    else
+                        begin
+                update gleaner.polls as q
+                set status = 'running',
+                    due_at = v_now + least(coalesce(p_hold, interval '2 minutes'), interval '6 hours'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '6 hours',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session
+                from unnest(v_fine) as taken (id)
+                where q.provider_id = taken.id;
+                            get diagnostics v_count = row_count;
+                        exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                        end;
+                    end if;
+                    if v_count < cardinality(v_fine) then
+                        -- Some row refused: a check that does not hold, a trigger that raised or swallowed the change.
+                        -- One by one, so that the others are worked, and the offender is noted.
+                        v_keys := v_fine;
+                        v_fine := '{}';
+                        v_buried := 1;
+                        for v_i in 1 .. cardinality(v_keys) loop
+                            if v_count > 0 and exists (select from gleaner.polls as q where q.provider_id = v_keys[v_i] and q.lease >= v_lease and q.agent is not distinct from p_agent) then
+                                v_fine := v_fine || v_keys[v_i];
+                                continue;
+                            end if;
+                            v_reason := 'a trigger swallowed the claim';
+                            begin
+                update gleaner.polls as q
+                set status = 'running',
+                    due_at = v_now + least(coalesce(p_hold, interval '2 minutes'), interval '6 hours'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '6 hours',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started or v_alone then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session
+                from unnest(v_keys[v_i : v_i]) as taken (id)
+                where q.provider_id = taken.id;
+                                if found then
+                                    v_reason := null;
+                                end if;
+                            exception when others then
+                            if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                                raise;
+                            end if;
+                                v_reason := sqlerrm;
+                            end;
+                            if v_reason is null then
+                                v_fine := v_fine || v_keys[v_i];
+                            else
+                            v_refusals := v_refusals + 1;
+                            v_passed := v_passed || v_keys[v_i];
+                            insert into gleaner.offender as o (queue, key, until, reason)
+                            values ('polls', v_keys[v_i]::text, v_now + interval '1 minute', v_reason)
+                            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+                            end if;
+                        end loop;
+                        v_alone := v_alone and cardinality(v_fine) > 0;
+                    end if;
+                    if not v_plain then
+                        -- Only now: what a statement has returned before it failed, in a trigger that runs after it, say,
+                        -- cannot be taken back, and its reader would work on a row that nobody holds.
+                        return query
+                        select q.*
+                        from unnest(v_fine) with ordinality as k (id, n)
+                        join gleaner.polls as q on q.provider_id = k.id
+                        order by k.n;
+                    end if;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
+                end if;
+                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0;
+            end loop;
+        end loop;
+    end loop;
+
+    if v_total = 0 and v_hidden then
+        perform set_config('gleaner.floor_polls', '', false);
+    end if;
+    if p_request is not null and v_total > 0 then
+        update gleaner.request as r
+        set keys = v_taken::text[],
+            leases = array(select q.lease
+                           from unnest(v_taken) with ordinality as k (id, n)
+                           join gleaner.polls as q on q.provider_id = k.id
+                           order by k.n)
+        where r.queue = 'polls' and r.id = p_request;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.claim_polls(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) OWNER TO gleaner_engine;
+
 CREATE TABLE public.execution_jobs (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     status text DEFAULT 'queued'::text NOT NULL,
@@ -4139,6 +4812,68 @@ $$;
 
 ALTER FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update gleaner.polls as q
+        set status = 'done',
+deadline_at = null,
+        started = 0
+        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
+        where q.provider_id = u.id and q.lease = u.lease
+          and q.status in ('running') and (v_trusted or q.session = v_session)
+        returning q.provider_id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('done')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+        insert into gleaner.late_result (queue, key, lease, caller, result)
+        select 'polls', u.id::text, u.lease, v_session, u.result
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+        left join gleaner.polls as q on q.provider_id = u.id
+        where u.id <> all (v_done) and u.lease is not null
+          and (q.lease = u.lease and q.status = 'done') is not true;
+return query
+    select u.id,
+           case
+               when q.provider_id is null then 'gone'
+               when q.lease = u.lease and q.status = 'done' then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join gleaner.polls as q on q.provider_id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+    return query select * from gleaner.complete_polls(array[p_id], array[p_lease], array[p_result]);
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -4206,6 +4941,83 @@ $$;
 
 ALTER FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.create_contacts(p_activity_ids uuid[]) RETURNS TABLE(id uuid, contact_id bigint, outcome text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_row     record;
+    v_found   record;
+    v_name    record;
+    v_contact bigint;
+    v_written text;
+begin
+    for v_row in
+        select a.id, a.sender_kind as kind, a.sender_address as address, a.provider_id, a.sales_id, a.metadata, a.created_at, k.lock
+        from public.activities as a
+        join public.ingestion_providers as p on p.id = a.provider_id
+        cross join lateral (
+            -- Spellings that would match each other share the lock.
+            select hashtextextended('gleaner contact ' || case a.sender_kind
+                when 'email' then gleaner.loose_email(a.sender_address)
+                else least(a.sender_address, (gleaner.phone_aliases(a.sender_address))[1]) end, 0)
+        ) as k (lock)
+        where a.id = any (p_activity_ids)
+          and a.contact_id is null
+          and a.sender_kind in ('email', 'phone') and a.sender_address is not null
+          and (p.auto_create_contacts or p.config ->> 'auto_create_contacts' = 'true')
+          -- Of several candidates one is meant, not a new one; and nobody wants to know a spammer.
+          and a.metadata -> 'match' is null
+          and a.metadata ->> 'spam' is distinct from 'true'
+        order by k.lock, a.id
+    loop
+        perform pg_advisory_xact_lock(v_row.lock);
+        select m.method, m.candidates into v_found from gleaner.match_contact(v_row.kind, v_row.address, v_row.provider_id) as m;
+        id := v_row.id;
+        contact_id := null;
+        if cardinality(v_found.candidates) > 1 then
+            update public.activities as a
+            set metadata = a.metadata || jsonb_build_object('match', jsonb_build_object('method', v_found.method, 'candidates', v_found.candidates))
+            where a.id = v_row.id and a.contact_id is null;
+            outcome := 'ambiguous';
+            return next;
+            continue;
+        elsif cardinality(v_found.candidates) = 1 then
+            v_contact := v_found.candidates[1];
+            outcome := 'linked';
+        else
+            -- What is no possible number is kept as it was said: read again without its plus it would be another one.
+            v_written := case when v_row.kind = 'email' or v_row.address like '+%' then v_row.address
+                              else coalesce(nullif(left(v_row.metadata ->> 'from', 100), ''), v_row.address) end;
+            select n.first_name, n.last_name into v_name
+            from gleaner.split_name(coalesce(v_row.metadata ->> 'sender_name', v_row.metadata ->> 'profile_name'), v_row.address) as n;
+            begin
+                v_contact := gleaner.insert_contact(
+                    v_name.first_name, v_name.last_name, v_row.kind, v_written, v_row.sales_id, v_row.created_at);
+                -- The sender was read properly when the message came: nothing to guess, and nothing to wait for.
+                delete from public.contact_addresses as a where a.contact_id = v_contact;
+                insert into public.contact_addresses (contact_id, kind, address, written, loose)
+                values (v_contact, v_row.kind, v_row.address, v_written,
+                        case v_row.kind when 'email' then gleaner.loose_email(v_row.address)
+                                        else substring(v_row.address from '^\+1([0-9]{10})$') end);
+                outcome := 'created';
+            exception when others then
+                raise warning 'no contact could be made of the sender of activity %: %', v_row.id, sqlerrm;
+                outcome := 'failed';
+                return next;
+                continue;
+            end;
+        end if;
+        update public.activities as a set contact_id = v_contact where a.id = v_row.id and a.contact_id is null;
+        contact_id := v_contact;
+        return next;
+    end loop;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.create_contacts(p_activity_ids uuid[]) IS 'Makes contacts of the unknown senders of these activities, where their channel wants it.';
+
 CREATE FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -4217,6 +5029,17 @@ end
 $$;
 
 ALTER FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.default_region() RETURNS text
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return coalesce(nullif(upper(btrim(current_setting('gleaner.default_region', true))), ''), 'US');
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.default_region() IS 'The country of numbers written without one.';
 
 CREATE FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4521,6 +5344,74 @@ end
 $_$;
 
 ALTER FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_item    jsonb;
+    v_names   text[];
+    v_columns text;
+    v_sql     text;
+    v_last    text[];
+    v_update  text;
+    v_since   timestamptz;
+    v_values  text;
+    v_run     jsonb[] := '{}';
+    v_run_sql text;
+begin
+    if p_on_duplicate not in ('skip', 'replace') then
+        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
+    for v_item in
+        select i.item
+        from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i (item)
+        union all
+        select null
+    loop
+        if v_item is null then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+            end if;
+            exit;
+        end if;
+        if jsonb_typeof(v_item) <> 'object' then
+            raise exception 'an item must be an object whose keys are columns of gleaner.polls, this one is %', v_item using errcode = 'GL002';
+        end if;
+        -- What the adapter does for plain inserts, done here for the engine's own: when the row is due, and open to all.
+        v_since := coalesce((v_item ->> 'wanted_at')::timestamp with time zone, (v_item ->> 'due_at')::timestamptz, clock_timestamp());
+        v_item := v_item || jsonb_build_object('due_at', v_since);
+        v_names := array(select k from jsonb_object_keys(v_item) as k order by k);
+        if v_names is distinct from v_last then
+            if cardinality(v_run) > 0 then
+                return query execute v_run_sql using v_run;
+                v_run := '{}';
+            end if;
+            select string_agg(n, ', ') into v_columns
+            from unnest(v_names) as n
+            where not exists (select from pg_attribute as a where a.attrelid = 'gleaner.polls'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped);
+            if v_columns is not null then
+                raise exception 'no such column in gleaner.polls: %', v_columns using errcode = '42703';
+            end if;
+            -- These are the engine's to set; an item that carries them was read from the table and is put in again.
+            select coalesce(string_agg(quote_ident(n), ', '), ''), string_agg(format('r.%I', n), ', '), coalesce(string_agg(format('%1$I = excluded.%1$I', n), ', ') filter (where n not in ('provider_id')), '')
+            into v_columns, v_values, v_update
+            from unnest(v_names) as n where n not in ('lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session');
+            v_sql := 'insert into gleaner.polls as q ' || case when v_columns = '' then 'default values'
+                else format('(%s) select %s from jsonb_populate_record(null::gleaner.polls, $1) as r', v_columns, v_values) end;
+            v_run_sql := format('insert into gleaner.polls as q (%s) select %s from unnest($1) with ordinality as i (item, n), '
+                'jsonb_populate_record(null::gleaner.polls, i.item) as r order by i.n returning q.provider_id, ''enqueued''', v_columns, v_values);
+            v_last := v_names;
+        end if;
+        v_run := v_run || v_item;
+    end loop;
+end
+$_$;
+
+ALTER FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4839,6 +5730,61 @@ $$;
 
 ALTER FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.explain_polls(p_id uuid) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_row    gleaner.polls;
+    v_state  text;
+    v_class  text := 'global';
+    v_at     timestamptz;
+    v_reason text;
+begin
+    select q.* into v_row from gleaner.polls as q where q.provider_id = p_id;
+    if not found then
+        return null;
+    end if;
+    v_state := case
+        when v_row.status in ('running') then 'running'
+        when v_row.status = 'done' then 'done'
+        when v_row.status = 'failed' and v_row.due_at is null then 'dead'
+        when v_row.status not in ('ready', 'running', 'failed') then 'other'
+        when v_row.due_at is null then 'unfilled'
+        when v_row.status = 'failed' then 'backing off'
+        when v_row.due_at > v_now then 'scheduled'
+        else 'ready'
+    end;
+    v_at := v_row.due_at;
+    v_reason := case
+        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
+        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
+        when v_at is null then 'it has no due time'
+        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
+        when v_at <= v_now then 'its time has come'
+        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
+        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
+        else format('it is due in %s', v_at - v_now)
+    end;
+    return jsonb_build_object(
+        'id', v_row.provider_id,
+        'state', v_state,
+        'status', v_row.status,
+        'class', v_class,
+        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now, false),
+        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
+        'reason', v_reason,
+        'due_at', v_row.due_at,
+        'attempts', v_row.attempts,
+        'lost', v_row.lost,
+        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
+        'deadline_at', v_row.deadline_at);
+end
+$$;
+
+ALTER FUNCTION gleaner.explain_polls(p_id uuid) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.explain_runs(p_id uuid) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -5039,6 +5985,42 @@ $$;
 
 ALTER FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_trusted  boolean := gleaner.is_trusted();
+    v_session  text := gleaner.caller_session();
+    v_attempts integer;
+    v_row      gleaner.polls;
+begin
+    select q.* into v_row from gleaner.polls as q where q.provider_id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
+        return query select p_id, 'already', v_row.status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text;
+    else
+        v_attempts := v_row.attempts + 1;
+        if p_retryable and (v_attempts < 3) then
+            return query select p_id, 'done', gleaner.put_back_polls(
+                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)),
+                true, v_attempts, v_row.lost, p_category, p_message);
+        else
+            perform gleaner.rest_polls(v_row, p_message, p_category, v_attempts, v_row.lost, true);
+            return query select p_id, 'done', ('failed')::text;
+        end if;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -5174,6 +6156,30 @@ $$;
 
 ALTER FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigint, OUT filled integer) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.fill_polls(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    select s.id into last
+    from (select q.provider_id as id from gleaner.polls as q
+          where p_after is null or q.provider_id > p_after
+          order by q.provider_id limit p_limit) as s
+    order by s.id desc limit 1;
+    update gleaner.polls as q
+    set due_at = case when q.status in ('running') then v_now + interval '2 minutes'
+                        else coalesce(q.wanted_at, v_now) end
+    where q.due_at is null
+      and q.status in ('ready', 'running')
+      and (p_after is null or q.provider_id > p_after) and q.provider_id <= last;
+    get diagnostics filled = row_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.fill_polls(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -5197,6 +6203,204 @@ end
 $$;
 
 ALTER FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.ingest_activities(p_requests jsonb, p_bodies bytea[] DEFAULT NULL::bytea[]) RETURNS TABLE(request integer, "position" integer, outcome text, id uuid)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+declare
+    v_now       timestamptz := clock_timestamp();
+    v_closed    integer[];
+    v_replayed  integer[] := '{}';
+    v_shut      integer[];
+    v_event     record;
+    v_requests  integer[] := '{}';
+    v_positions integer[] := '{}';
+    v_outcomes  text[] := '{}';
+    v_ids       uuid[] := '{}';
+begin
+    v_closed := array(
+        select r.n::integer
+        from jsonb_array_elements(p_requests) with ordinality as r (item, n)
+        left join public.ingestion_providers as p on p.id = (r.item ->> 'channel')::uuid and p.is_active
+        where p.id is null);
+
+    if p_requests @? '$[*].once[*]' then
+        with wanted as (
+            select r.n::integer as request, (r.item ->> 'channel')::uuid as channel, gleaner.short_key(t.item ->> 'token') as token,
+                   (t.item ->> 'seconds')::double precision as seconds
+            from jsonb_array_elements(p_requests) with ordinality as r (item, n)
+            cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'once') when 'array' then r.item -> 'once' end) as t (item)
+            where r.n <> all (v_closed)
+        ),
+        -- Of two requests in one group that carry the same token, the first is the one.
+        first as (
+            select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds
+            from wanted as w
+            order by w.channel, w.token, w.request
+        ),
+        taken as (
+            insert into gleaner.ingest_memory as m (provider_id, key, expires_at)
+            select f.channel, 'once:' || f.token, v_now + f.seconds * interval '1 second'
+            from first as f
+            order by f.channel, f.token
+            on conflict (provider_id, key) do update set expires_at = excluded.expires_at where m.expires_at <= v_now
+            returning m.provider_id, m.key
+        )
+        select coalesce(array_agg(distinct w.request), '{}') into v_replayed
+        from wanted as w
+        where not exists (
+            select
+            from first as f
+            join taken as t on t.provider_id = f.channel and t.key = 'once:' || f.token
+            where f.request = w.request and f.channel = w.channel and f.token = w.token);
+    end if;
+    v_shut := v_closed || v_replayed;
+
+    -- Before the events, which may recall what their own request says.
+    if p_requests @? '$[*].remember[*]' then
+        insert into gleaner.ingest_memory as m (provider_id, key, value, expires_at)
+        select said.channel, said.key, said.value, v_now + said.seconds * interval '1 second'
+        from (
+            select distinct on ((r.item ->> 'channel')::uuid, gleaner.short_key(t.item ->> 'key'))
+                   (r.item ->> 'channel')::uuid, gleaner.short_key(t.item ->> 'key'), coalesce(t.item -> 'value', '{}'),
+                   (t.item ->> 'seconds')::double precision
+            from jsonb_array_elements(p_requests) with ordinality as r (item, n)
+            cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'remember') when 'array' then r.item -> 'remember' end)
+                with ordinality as t (item, n)
+            where r.n <> all (v_shut)
+            -- The latest word on a key counts; one command cannot write a row twice.
+            order by (r.item ->> 'channel')::uuid, gleaner.short_key(t.item ->> 'key'), r.n desc, t.n desc
+        ) as said (channel, key, value, seconds)
+        order by said.channel, said.key
+        on conflict (provider_id, key) do update set
+            -- What an earlier request knew and this one does not say stays known.
+            value = case when jsonb_typeof(m.value) = 'object' and jsonb_typeof(excluded.value) = 'object'
+                         then m.value || jsonb_strip_nulls(excluded.value) else excluded.value end,
+            expires_at = greatest(m.expires_at, excluded.expires_at);
+    end if;
+
+    for v_event in
+        with event as materialized (
+            select r.n::integer as request, e.n::integer as "position", p.id as provider_id, p.sales_id,
+                   e.item, gleaner.short_key(e.item ->> 'external_id') as external_id, coalesce(m.value, '{}') as memory
+            from jsonb_array_elements(p_requests) with ordinality as r (item, n)
+            join public.ingestion_providers as p on p.id = (r.item ->> 'channel')::uuid
+            cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'events') when 'array' then r.item -> 'events' end)
+                with ordinality as e (item, n)
+            left join gleaner.ingest_memory as m
+                on m.provider_id = p.id and m.key = gleaner.short_key(e.item ->> 'recall') and m.expires_at > v_now
+            where r.n <> all (v_shut)
+        ),
+        inserted as (
+            insert into public.activities as a
+                (id, type, direction, sales_id, raw_data, metadata, provider_id, external_id, sender_kind, sender_address)
+            select coalesce((e.item ->> 'id')::uuid, gen_random_uuid()), e.item ->> 'type',
+                   coalesce(e.memory ->> 'direction', e.item ->> 'direction', 'inbound'), e.sales_id, e.item -> 'raw_data',
+                   jsonb_strip_nulls(jsonb_build_object(
+                       'from', e.memory -> 'from', 'to', e.memory -> 'to',
+                       'sender_name', coalesce(nullif(e.item -> 'sender_name', 'null'), e.memory -> 'sender_name')))
+                   || coalesce(nullif(e.item -> 'metadata', 'null'), '{}')
+                   || jsonb_build_object('external_id', e.external_id),
+                   e.provider_id, e.external_id, sender.value ->> 'kind', sender.value ->> 'address'
+            from event as e
+            cross join lateral (select coalesce(nullif(e.item -> 'sender', 'null'), e.memory -> 'sender')) as sender (value)
+            order by e.provider_id, e.external_id, e.request, e."position"
+            on conflict (provider_id, external_id) where provider_id is not null do nothing
+            returning a.id, a.provider_id, a.external_id
+        )
+        select e.request, e."position", e.provider_id, e.external_id, i.id,
+               row_number() over (partition by e.provider_id, e.external_id order by e.request, e."position") as turn
+        from event as e
+        left join inserted as i on i.provider_id = e.provider_id and i.external_id = e.external_id
+        order by e.request, e."position"
+    loop
+        if v_event.external_id is null then
+            raise exception 'event % of request % has no external_id', v_event."position", v_event.request
+                using errcode = 'GL002', hint = 'Without it a redelivery could not be told from a new event.';
+        end if;
+        if v_event.id is null then
+            -- A statement of its own sees what another transaction committed while the insert waited for it.
+            select a.id into v_event.id
+            from public.activities as a
+            where a.provider_id = v_event.provider_id and a.external_id = v_event.external_id;
+            if not found then
+                raise exception 'the first delivery of % was deleted at this moment', v_event.external_id using errcode = '40001';
+            end if;
+            v_event.turn := 2;
+        end if;
+        v_requests := v_requests || v_event.request;
+        v_positions := v_positions || v_event."position";
+        v_outcomes := v_outcomes || case v_event.turn when 1 then 'stored' else 'repeated' end;
+        v_ids := v_ids || v_event.id;
+    end loop;
+
+    insert into gleaner.raw_request (id, provider_id, received_at, method, target, headers, body, body_file, outcome, activity_ids)
+    select (r.item #>> '{raw,id}')::uuid, (r.item ->> 'channel')::uuid, v_now, r.item #>> '{raw,method}', r.item #>> '{raw,target}',
+           coalesce(nullif(r.item #> '{raw,headers}', 'null'), '{}'), p_bodies[r.n], r.item #>> '{raw,body_file}',
+           case when brought.ids is null then 'nothing' else 'stored' end, coalesce(brought.ids, '{}')
+    from jsonb_array_elements(p_requests) with ordinality as r (item, n)
+    cross join lateral (
+        select array_agg(o.id order by o."position"), coalesce(bool_or(o.outcome = 'stored'), true)
+        from unnest(v_requests, v_positions, v_outcomes, v_ids) as o (request, "position", outcome, id)
+        where o.request = r.n
+    ) as brought (ids, fresh)
+    where jsonb_typeof(r.item -> 'raw') = 'object'
+      and brought.fresh
+      and r.n <> all (v_shut);
+
+    return query
+    select answer.request, answer."position", answer.outcome, answer.id
+    from (
+        select o.request, o."position", o.outcome, o.id
+        from unnest(v_requests, v_positions, v_outcomes, v_ids) as o (request, "position", outcome, id)
+        union all
+        select r.n::integer, 0,
+               case when r.n = any (v_closed) then 'closed' when r.n = any (v_replayed) then 'replayed' else 'nothing' end, null
+        from jsonb_array_elements(p_requests) with ordinality as r (item, n)
+        where r.n = any (v_shut) or r.n <> all (v_requests)
+    ) as answer (request, "position", outcome, id)
+    order by answer.request, answer."position";
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.ingest_activities(p_requests jsonb, p_bodies bytea[]) IS 'Stores what many requests brought, together, each event once.';
+
+CREATE FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $_$
+declare
+    v_columns text := '';
+    v_values  text := '';
+    v_more    record;
+    v_id      bigint;
+begin
+    for v_more in
+        select a.attname as name,
+               case a.attname when 'tags' then '''{auto-created,unqualified}''' else '$7' end as value
+        from pg_attribute as a
+        where a.attrelid = 'public.contacts'::regclass and not a.attisdropped
+          and (a.attname = 'tags' and a.atttypid = 'text[]'::regtype
+               or a.attname in ('first_seen', 'last_seen') and a.atttypid in ('timestamptz'::regtype, 'timestamp'::regtype))
+    loop
+        v_columns := v_columns || format(', %I', v_more.name);
+        v_values := v_values || ', ' || v_more.value;
+    end loop;
+    execute format(
+        'insert into public.contacts (first_name, last_name, email, phone_number, email_jsonb, phone_jsonb, sales_id%s)
+         values ($1, $2, case $3 when ''email'' then $4 end, case $3 when ''phone'' then $4 end,
+                 case $3 when ''email'' then $5 else ''[]'' end, case $3 when ''phone'' then $5 else ''[]'' end, $6%s) returning id',
+        v_columns, v_values)
+    into v_id
+    using p_first, p_last, p_kind, p_address,
+          gleaner.with_address('[]', case p_kind when 'email' then 'email' else 'number' end, p_address), p_sales_id, p_seen;
+    return v_id;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) IS 'One new contact with one address, in either shape of the table.';
 
 CREATE FUNCTION gleaner.is_administrator() RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -5230,9 +6434,36 @@ begin
                select from pg_index as i
                join pg_class as c on c.oid = i.indexrelid
                where i.indrelid = p_table and (i.indisunique or i.indisexclusion) and not i.indisprimary
-                 and c.relname not like 'gleaner\_%\_unique');
+                 and c.relname not like 'gleaner\_%\_unique'
+                 and exists (
+                     select from pg_attribute as a
+                     where a.attrelid = p_table and a.attname = any (p_columns)
+                       and (a.attnum = any (i.indkey)
+                            -- Columns inside an expression or a condition are what the index depends on; a whole row is not noted.
+                            or (i.indexprs is not null or i.indpred is not null)
+                               and (concat(pg_get_expr(i.indexprs, p_table), pg_get_expr(i.indpred, p_table)) like '%.*%'
+                                    or exists (
+                                        select from pg_depend as d
+                                        where d.classid = 'pg_class'::regclass and d.objid = i.indexrelid
+                                          and d.refclassid = 'pg_class'::regclass and d.refobjid = p_table
+                                          and d.refobjsubid = a.attnum)))));
 end
 $$;
+
+CREATE FUNCTION gleaner.is_region_of_one(p_provider uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    return coalesce(
+        (select nullif(upper(btrim(p.config ->> 'default_region')), '') from public.ingestion_providers as p where p.id = p_provider),
+        gleaner.default_region())
+        in ('US', 'CA', 'AG', 'AI', 'AS', 'BB', 'BM', 'BS', 'DM', 'DO', 'GD', 'GU', 'JM', 'KN', 'KY', 'LC', 'MP', 'MS', 'PR',
+            'SX', 'TC', 'TT', 'VC', 'VG', 'VI');
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.is_region_of_one(p_provider uuid) IS 'Whether a channel''s default region is in country code 1.';
 
 CREATE FUNCTION gleaner.is_trusted() RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -5245,6 +6476,175 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.is_trusted() IS 'True for the service key and direct logins: they may act for any owner.';
+
+CREATE FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean DEFAULT false, p_remember boolean DEFAULT false) RETURNS TABLE(id uuid, outcome text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_sender record;
+    v_others uuid[] := '{}';
+    v_written text;
+begin
+    perform from public.contacts as c where c.id = p_contact;
+    if not found then
+        raise exception 'there is no contact %', p_contact using errcode = 'GL003', hint = 'Look for it with: select id, first_name, last_name from contacts';
+    end if;
+    select a.contact_id, a.sender_kind, a.sender_address, a.metadata ->> 'from' as said into v_sender
+    from public.activities as a
+    where a.id = p_activity
+    for no key update;
+    if not found then
+        return query select p_activity, 'gone';
+        return;
+    end if;
+
+    if p_backfill and v_sender.sender_address is not null then
+        v_others := array(
+            select a.id
+            from public.activities as a
+            where a.contact_id is null and a.sender_kind = v_sender.sender_kind and a.sender_address = v_sender.sender_address
+              and a.id <> p_activity
+            order by a.id
+            for no key update);
+    end if;
+    if v_sender.contact_id is distinct from p_contact then
+        update public.activities as a set contact_id = p_contact where a.id = p_activity;
+        perform gleaner.audit_link(array[p_activity], 'link', v_sender.contact_id, p_contact);
+    end if;
+    if v_others <> '{}' then
+        update public.activities as a set contact_id = p_contact where a.id = any (v_others);
+        perform gleaner.audit_link(v_others, 'link', null, p_contact);
+    end if;
+
+    if p_remember and v_sender.sender_kind in ('email', 'phone') then
+        -- What is no possible number is kept as it was said: read again without its plus it would be another one.
+        v_written := case when v_sender.sender_kind = 'email' or v_sender.sender_address like '+%' then v_sender.sender_address
+                          else coalesce(nullif(v_sender.said, ''), v_sender.sender_address) end;
+        if v_sender.sender_kind = 'email' then
+            update public.contacts as c
+            set email = coalesce(nullif(c.email, ''), v_written),
+                email_jsonb = gleaner.with_address(c.email_jsonb, 'email', v_written)
+            where c.id = p_contact;
+        else
+            update public.contacts as c
+            set phone_number = coalesce(nullif(c.phone_number, ''), v_written),
+                phone_jsonb = gleaner.with_address(c.phone_jsonb, 'number', v_written)
+            where c.id = p_contact;
+        end if;
+        if not found then
+            raise exception 'contact % is not yours to change', p_contact using errcode = '42501', hint = 'Link without adding the address.';
+        end if;
+    end if;
+
+    return query
+    select p_activity, case when v_sender.contact_id is distinct from p_contact then 'done' else 'already' end
+    union all
+    select o, 'done' from unnest(v_others) as o;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) IS 'Links an activity to a contact, on request with everything unmatched from the same sender, and with the address.';
+
+CREATE FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_row    record;
+    v_found  record;
+    v_linked integer := 0;
+begin
+    for v_row in
+        select a.id, a.sender_kind, a.sender_address, a.provider_id
+        from public.activities as a
+        where a.contact_id is null and a.sender_address is not null
+          and a.sender_kind = p_kind and a.sender_address = any (p_addresses) and a.created_at >= p_since
+          and a.metadata #>> '{match,method}' is distinct from 'unlinked'
+        order by a.created_at desc
+        limit 200
+        for no key update skip locked
+    loop
+        select m.candidates into v_found from gleaner.match_contact(v_row.sender_kind, v_row.sender_address, v_row.provider_id) as m;
+        if cardinality(v_found.candidates) = 1 then
+            update public.activities as a set contact_id = v_found.candidates[1] where a.id = v_row.id;
+            v_linked := v_linked + 1;
+        end if;
+    end loop;
+    return v_linked;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) IS 'Looks again for the contact of unmatched activities of these senders.';
+
+CREATE FUNCTION gleaner.loose_email(p_address text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    v_mailbox text := substring(p_address from '^(.*)@');
+    v_domain  text := substring(p_address from '@([^@]*)$');
+begin
+    -- A tag needs a name before it: '+tag@example.com' stays as it is.
+    v_mailbox := regexp_replace(v_mailbox, '^([^+]+)\+.*$', '\1');
+    if v_domain in ('gmail.com', 'googlemail.com') then
+        v_mailbox := replace(v_mailbox, '.', '');
+        v_domain := 'gmail.com';
+    end if;
+    return v_mailbox || '@' || v_domain;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.loose_email(p_address text) IS 'The mailbox behind an address: without tag, and without dots at Google.';
+
+CREATE FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $_$
+begin
+    method := p_kind;
+    candidates := array(
+        select distinct a.contact_id
+        from public.contact_addresses as a
+        where a.kind = p_kind and a.address = p_address
+        order by a.contact_id limit 20);
+    if candidates <> '{}' then
+        return;
+    end if;
+
+    if p_kind = 'email' then
+        method := 'email_loose';
+        candidates := array(
+            select distinct a.contact_id
+            from public.contact_addresses as a
+            where a.kind = 'email' and a.loose = gleaner.loose_email(p_address)
+            order by a.contact_id limit 20);
+        return;
+    end if;
+
+    if p_kind = 'phone' then
+        method := 'phone_alias';
+        candidates := array(
+            select distinct a.contact_id
+            from public.contact_addresses as a
+            where a.kind = 'phone' and a.address = any (gleaner.phone_aliases(p_address))
+            order by a.contact_id limit 20);
+        if candidates <> '{}' or p_address !~ '^\+1[0-9]{10}$' then
+            return;
+        end if;
+        method := 'phone_loose';
+        candidates := array(
+            select distinct a.contact_id
+            from public.contact_addresses as a
+            where a.kind = 'phone' and a.loose = substr(p_address, 3)
+              and (a.address like '+1%' or gleaner.is_region_of_one(p_provider))
+            order by a.contact_id limit 20);
+    end if;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) IS 'The contacts an address belongs to, and by which rule.';
 
 CREATE FUNCTION gleaner.next_due_activities(p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
@@ -5437,6 +6837,36 @@ $$;
 
 ALTER FUNCTION gleaner.next_due_jobs(p_kinds text[]) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.next_due_polls() RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+declare
+    v_at     timestamptz;
+    v_until  timestamptz;
+    v_passed uuid[];
+begin
+    -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
+    select coalesce(array_agg(o.key::uuid), '{}'), min(o.until)
+    into v_passed, v_until
+    from gleaner.offender as o where o.queue = 'polls' and o.until > clock_timestamp();
+    select min(p.at)
+            from generate_series(0, 0) as c (class)
+            cross join lateral (
+                select q.due_at as at from gleaner.polls as q
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.provider_id <> all (v_passed)
+                order by q.due_at, q.provider_id limit 1
+            ) as p
+    into v_at;
+    v_at := least(v_at, v_until);
+    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
+    return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
+end
+$$;
+
+ALTER FUNCTION gleaner.next_due_polls() OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.next_due_runs() RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -5501,6 +6931,100 @@ end
 $$;
 
 ALTER FUNCTION gleaner.own_activities(p_owner bigint) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.parse_addresses(p_parsed jsonb) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $_$
+declare
+    v_read integer;
+    v_new  record;
+begin
+    for v_new in
+        with item as materialized (
+            select a.contact_id, a.kind, a.address as guess, a.written, a.written_at, p.address, p.loose,
+                   p.address is not null and (a.address = p.address
+                       or a.kind = 'email'
+                       or ltrim(a.address, '+') = ltrim(p.address, '+')
+                       or a.address ~ '^[0-9]{7,}$') as stays
+            from jsonb_to_recordset(p_parsed) as p (contact_id bigint, kind text, guess text, written text, address text, loose text)
+            join public.contact_addresses as a
+                on a.kind = p.kind and a.address = p.guess and a.contact_id = p.contact_id and a.written = p.written
+            join public.contacts as c on c.id = a.contact_id
+            where not a.parsed
+            for update of a skip locked
+            for key share of c skip locked
+        ),
+        kept as (
+            update public.contact_addresses as a
+            set parsed = true, loose = case when i.guess = i.address then i.loose when a.kind = 'email' then a.loose end
+            from item as i
+            where i.stays and a.kind = i.kind and a.address = i.guess and a.contact_id = i.contact_id and a.written = i.written
+        ),
+        dropped as (
+            delete from public.contact_addresses as a
+            using item as i
+            where not i.stays and a.kind = i.kind and a.address = i.guess and a.contact_id = i.contact_id and a.written = i.written
+        ),
+        added as (
+            insert into public.contact_addresses (contact_id, kind, address, written, loose, parsed, written_at)
+            select i.contact_id, i.kind, i.address, i.written, i.loose, true, i.written_at
+            from item as i
+            where i.address is distinct from i.guess and i.address is not null
+            on conflict do nothing
+        )
+        select i.kind, i.address, i.loose, i.written_at, i.address is distinct from i.guess as is_new, count(*) over ()::integer as total
+        from item as i
+    loop
+        v_read := v_new.total;
+        if v_new.is_new and v_new.address is not null then
+            perform gleaner.look_again(
+                v_new.kind,
+                array[v_new.address] || case v_new.kind
+                    when 'phone' then gleaner.phone_aliases(v_new.address) || array_remove(array['+1' || v_new.loose], null) else '{}' end,
+                v_new.written_at);
+        end if;
+    end loop;
+    return coalesce(v_read, 0);
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.parse_addresses(p_parsed jsonb) IS 'Puts what a server read of contacts'' addresses in the place of what SQL had guessed.';
+
+CREATE FUNCTION gleaner.pending_addresses(p_limit integer DEFAULT 200) RETURNS TABLE(contact_id bigint, kind text, guess text, written text, region text)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    return query
+    select a.contact_id, a.kind, a.address, a.written, gleaner.default_region()
+    from public.contact_addresses as a
+    where not a.parsed
+    order by a.contact_id desc
+    limit p_limit;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.pending_addresses(p_limit integer) IS 'Addresses of contacts that a server has not read yet.';
+
+CREATE FUNCTION gleaner.phone_aliases(p_address text) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+begin
+    return case
+        when p_address ~ '^\+521[0-9]{10}$' then array['+52' || substr(p_address, 5)]
+        when p_address ~ '^\+52[0-9]{10}$' then array['+521' || substr(p_address, 4)]
+        when p_address ~ '^\+55[1-9][0-9]9[6-9][0-9]{7}$' then array[left(p_address, 5) || substr(p_address, 7)]
+        when p_address ~ '^\+55[1-9][0-9][6-9][0-9]{7}$' then array[left(p_address, 5) || '9' || substr(p_address, 6)]
+        when p_address ~ '^\+549[0-9]{10}$' then array['+54' || substr(p_address, 5)]
+        when p_address ~ '^\+54[0-9]{10}$' then array['+549' || substr(p_address, 4)]
+        else '{}'
+    end;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.phone_aliases(p_address text) IS 'Other spellings of a mobile number in Mexico, Brazil and Argentina.';
 
 CREATE FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -5698,6 +7222,48 @@ $$;
 
 ALTER FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_due     timestamptz;
+    -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
+    -- leases, the sending has begun.
+    v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
+    v_row     gleaner.polls;
+begin
+    select q.* into v_row from gleaner.polls as q where q.provider_id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text, null::timestamptz;
+        return;
+    end if;
+    if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text, null::timestamptz;
+        return;
+    end if;
+    v_due := v_row.due_at;
+    if v_due - v_now < (interval '2 minutes') / 2 then
+        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+        v_due := greatest(v_due, least(v_now + interval '2 minutes', v_row.deadline_at));
+    end if;
+    if false or v_due is distinct from v_row.due_at or v_row.started < v_started  then
+        update gleaner.polls as q
+        set started = greatest(q.started, v_started),
+            due_at = v_due
+        where q.provider_id = p_id;
+    end if;
+    return query select p_id, 'done', ('running')::text, v_due;
+end
+$$;
+
+ALTER FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -5811,6 +7377,58 @@ end
 $$;
 
 ALTER FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.prune_ingestion(p_raw_age interval DEFAULT '7 days'::interval, p_raw_rows bigint DEFAULT 200000, p_refusal_age interval DEFAULT '30 days'::interval, p_limit integer DEFAULT 1000) RETURNS TABLE(what text, removed bigint, files text[])
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_before timestamptz := v_now - p_raw_age;
+begin
+    v_before := greatest(v_before, (
+        select r.received_at from gleaner.raw_request as r order by r.received_at desc offset greatest(p_raw_rows, 0) limit 1));
+
+    return query
+    with gone as (
+        delete from gleaner.raw_request as r
+        where r.id = any (array(
+            select o.id from gleaner.raw_request as o
+            where o.received_at <= v_before
+            order by o.received_at limit p_limit
+            for update skip locked))
+        returning r.body_file
+    )
+    select 'raw_request'::text, count(*), coalesce(array_agg(g.body_file order by g.body_file) filter (where g.body_file is not null), '{}') from gone as g;
+
+    return query
+    with gone as (
+        delete from gleaner.ingest_memory as m
+        using (
+            select o.provider_id, o.key from gleaner.ingest_memory as o
+            where o.expires_at <= v_now
+            order by o.expires_at limit p_limit
+            for update skip locked) as old
+        where m.provider_id = old.provider_id and m.key = old.key
+        returning 1
+    )
+    select 'ingest_memory'::text, count(*), '{}'::text[] from gone;
+
+    return query
+    with gone as (
+        delete from gleaner.ingest_refusal as f
+        where f.ctid = any (array(
+            select o.ctid from gleaner.ingest_refusal as o
+            where o.at_minute < v_now - p_refusal_age
+            order by o.at_minute limit p_limit
+            for update skip locked))
+        returning 1
+    )
+    select 'ingest_refusal'::text, count(*), '{}'::text[] from gone;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.prune_ingestion(p_raw_age interval, p_raw_rows bigint, p_refusal_age interval, p_limit integer) IS 'Removes old raw requests, expired memories and old counts of refusals, a bounded step at a time.';
 
 CREATE FUNCTION gleaner.prune_jobs(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6007,6 +7625,28 @@ $$;
 
 ALTER FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.put_back_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update gleaner.polls as q
+    set status = p_status,
+        due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts,
+        lost = p_lost,
+deadline_at = null,
+        started = 0
+    where q.provider_id = p_row.provider_id;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -6030,6 +7670,36 @@ end
 $$;
 
 ALTER FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.record_refusals(p_refusals jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    insert into gleaner.ingest_refusal as r (provider_id, at_minute, reason, status, count, last_at, last_client, detail)
+    -- One command cannot write a row twice: what falls into the same minute is added up first.
+    select g.provider, date_trunc('minute', g.at), g.reason, max(g.status), sum(g.count), max(g.at),
+           (array_agg(g.client order by g.at desc) filter (where g.client is not null))[1],
+           (array_agg(g.detail order by g.at desc) filter (where g.detail is not null))[1]
+    from (
+        select f.provider, coalesce(f.at, v_now) as at, f.reason, f.status, coalesce(f.count, 1) as count, f.client, left(f.detail, 500) as detail
+        from jsonb_to_recordset(p_refusals)
+            as f (provider uuid, reason text, status integer, count bigint, at timestamptz, client inet, detail text)
+    ) as g
+    group by g.provider, date_trunc('minute', g.at), g.reason
+    order by g.provider, date_trunc('minute', g.at), g.reason
+    on conflict on constraint ingest_refusal_key do update set
+        count       = r.count + excluded.count,
+        status      = excluded.status,
+        last_at     = greatest(r.last_at, excluded.last_at),
+        last_client = coalesce(excluded.last_client, r.last_client),
+        detail      = coalesce(excluded.detail, r.detail);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.record_refusals(p_refusals jsonb) IS 'Adds to the count of requests turned away, per channel, minute and reason.';
 
 CREATE FUNCTION gleaner.recover_activities(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6166,6 +7836,40 @@ end
 $$;
 
 ALTER FUNCTION gleaner.recover_jobs(p_older_than interval) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.recover_polls(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_count  integer := 0;
+    v_lost   integer;
+    v_reason text;
+    v_row    gleaner.polls;
+begin
+    for v_row in
+        select q.*
+        from gleaner.polls as q
+        where q.status in ('running') and q.due_at <= v_now - p_older_than
+        order by q.provider_id
+        limit 1000
+        for no key update skip locked
+    loop
+        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
+        v_reason := case when v_lost >= 1000000 then format('lost %s leases', v_lost) end;
+        if v_reason is not null then
+            perform gleaner.rest_polls(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
+        else
+            perform gleaner.put_back_polls(v_row, 'ready', v_now, false, v_row.attempts, v_lost);
+        end if;
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.recover_polls(p_older_than interval) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.recover_runs(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6381,6 +8085,51 @@ $$;
 
 ALTER FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[] := '{}';
+    v_row     gleaner.polls;
+begin
+    for v_row in
+        select q.*
+        from gleaner.polls as q
+        where q.provider_id = any (p_ids)
+        order by q.provider_id
+        for no key update
+    loop
+        continue when v_row.status not in ('running') or not (v_trusted or v_row.session = v_session);
+        continue when not exists (select from unnest(p_ids, p_leases) as u (id, lease)
+                                  where u.id = v_row.provider_id and u.lease = v_row.lease);
+        v_done := v_done || v_row.provider_id;
+        return query select v_row.provider_id, 'done', gleaner.put_back_polls(
+            v_row, 'ready', v_now, true, v_row.attempts, v_row.lost);
+    end loop;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.provider_id is null then 'gone'
+               when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join gleaner.polls as q on q.provider_id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -6425,6 +8174,19 @@ end
 $$;
 
 ALTER FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.request_poll(p_provider_id uuid) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    insert into gleaner.polls (provider_id, wanted_at)
+    values (p_provider_id, clock_timestamp())
+    on conflict (provider_id) do update set wanted_at = clock_timestamp();
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.request_poll(p_provider_id uuid) IS 'Asks for a look into the mailbox of a channel, now.';
 
 CREATE FUNCTION gleaner.requeue_activities(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6557,6 +8319,39 @@ end
 $$;
 
 ALTER FUNCTION gleaner.requeue_jobs(p_ids bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.requeue_polls(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now timestamptz := clock_timestamp();
+    v_row gleaner.polls;
+begin
+    for v_row in
+        select q.*
+        from gleaner.polls as q
+        where q.provider_id = any (p_ids)
+        order by q.provider_id
+        for no key update
+    loop
+        if v_row.status = 'ready' and v_row.due_at <= v_now then
+            return query select v_row.provider_id, 'already', v_row.status::text;
+            continue;
+        end if;
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values ('polls', v_row.provider_id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.status));
+        return query select v_row.provider_id, 'done', gleaner.put_back_polls(v_row, 'ready', v_now, false, 0, 0);
+    end loop;
+    return query
+    select u.id, 'gone', null::text
+    from unnest(p_ids) as u (id)
+    where not exists (select from gleaner.polls as q where q.provider_id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.requeue_polls(p_ids uuid[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.requeue_runs(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6702,6 +8497,27 @@ $$;
 
 ALTER FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.rest_polls(p_row gleaner.polls, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update gleaner.polls as q
+    set status = 'failed',
+        due_at = null,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts,
+        lost = p_lost,
+deadline_at = null,
+        started = 0
+    where q.provider_id = p_row.provider_id;
+end
+$$;
+
+ALTER FUNCTION gleaner.rest_polls(p_row gleaner.polls, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -6724,6 +8540,29 @@ end
 $$;
 
 ALTER FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.schedule_poll() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    perform gleaner.request_poll(new.id);
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.schedule_poll() IS 'Puts the mailbox of a new or resumed channel in the line.';
+
+CREATE FUNCTION gleaner.short_key(p_key text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return case when octet_length(p_key) <= 512 then p_key else 'sha256:' || encode(sha256(convert_to(p_key, 'UTF8')), 'hex') end;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.short_key(p_key text) IS 'A name in a form that fits an index: itself, or its hash when it is long.';
 
 CREATE FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6845,6 +8684,36 @@ $$;
 
 ALTER FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_row     gleaner.polls;
+begin
+    if p_until is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    select q.* into v_row from gleaner.polls as q where q.provider_id = p_id for no key update;
+    if not found then
+        return query select p_id, 'gone', null::text;
+    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
+        return query select p_id, 'already', v_row.status::text;
+    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
+        return query select p_id, 'lost', v_row.status::text;
+    else
+        return query select p_id, 'done', gleaner.put_back_polls(
+            v_row, 'ready', p_until, true, v_row.attempts, v_row.lost);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -6874,6 +8743,28 @@ end
 $$;
 
 ALTER FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.split_name(p_name text, p_address text, OUT first_name text, OUT last_name text) RETURNS record
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    v_name text := nullif(btrim(regexp_replace(left(p_name, 200), '[\s"]+', ' ', 'g')), '');
+begin
+    if v_name is null or position('@' in v_name) > 0 or lower(v_name) = p_address then
+        first_name := split_part(p_address, '@', 1);
+        last_name := '';
+    elsif v_name ~ '^[^,]+,[^,]+$' then
+        first_name := btrim(split_part(v_name, ',', 2));
+        last_name := btrim(split_part(v_name, ',', 1));
+    else
+        first_name := split_part(v_name, ' ', 1);
+        last_name := btrim(substr(v_name, length(first_name) + 1));
+    end if;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.split_name(p_name text, p_address text, OUT first_name text, OUT last_name text) IS 'First and last name of a sender, from what they call themselves or from their address.';
 
 CREATE FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7039,6 +8930,47 @@ end
 $$;
 
 ALTER FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[];
+begin
+    with changed as (
+        update gleaner.polls as q
+        set started = greatest(q.started, 1)
+        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
+        where q.provider_id = u.id and q.lease = u.lease
+          and q.status in ('running') and (v_trusted or q.session = v_session)
+        returning q.provider_id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    return query select d, 'done', ('running')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+return query
+    select u.id,
+           case
+               when q.provider_id is null then 'gone'
+               when false then 'already'
+               else 'lost'
+           end,
+           q.status::text
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join gleaner.polls as q on q.provider_id = u.id
+    where u.id <> all (v_done);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7297,6 +9229,60 @@ $$;
 
 ALTER FUNCTION gleaner.stats_jobs() OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.stats_polls() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_known bigint := 0;
+    v_part  record;
+begin
+    for v_part in
+        select s.state, count(*) as n, min(s.at) as oldest
+        from (
+            select case when q.status in ('running') then case when q.due_at < v_now then 'expired' else 'running' end
+                        when q.status = 'failed' then 'backing off'
+                        when q.due_at > v_now then 'scheduled'
+                        else 'ready' end as state,
+                   q.due_at as at
+            from gleaner.polls as q
+            where q.status in ('ready', 'running', 'failed') and q.due_at is not null
+            limit 10001
+        ) as s
+        group by s.state
+    loop
+        v_known := v_known + v_part.n;
+        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
+        return next;
+    end loop;
+    if v_known > 10000 then
+        state := 'waiting'; capped := true; oldest := null;
+        count := v_known;
+        return next;
+    end if;
+    select 'dead', count(*), count(*) > 10000, null::timestamptz
+    into state, count, capped, oldest
+    from (select from gleaner.polls as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
+    v_known := v_known + count;
+    return next;
+    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('gleaner.polls')) from pg_partition_tree('gleaner.polls') as t), pg_relation_size('gleaner.polls')) < 16 * 1024 * 1024 then
+        -- A new table has no statistics yet, and reading this much takes milliseconds.
+        select 'finished', count(*), false, null::timestamptz
+        into state, count, capped, oldest
+        from gleaner.polls as q where q.status in ('done');
+    else
+        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
+        into state, count, capped, oldest
+        from pg_class as c where c.oid = 'gleaner.polls'::regclass;
+    end if;
+    return next;
+end
+$$;
+
+ALTER FUNCTION gleaner.stats_polls() OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.stats_runs() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -7351,46 +9337,87 @@ $$;
 
 ALTER FUNCTION gleaner.stats_runs() OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.unlink_activity(p_activity uuid) RETURNS TABLE(id uuid, outcome text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_contact bigint;
+begin
+    select a.contact_id into v_contact from public.activities as a where a.id = p_activity for no key update;
+    if not found then
+        return query select p_activity, 'gone';
+        return;
+    end if;
+    if v_contact is null then
+        return query select p_activity, 'already';
+        return;
+    end if;
+    update public.activities as a
+    set contact_id = null,
+        metadata = case when jsonb_typeof(coalesce(a.metadata, '{}')) = 'object'
+            then coalesce(a.metadata, '{}') || jsonb_build_object('match', jsonb_build_object('method', 'unlinked', 'candidates', array[v_contact]))
+            else a.metadata end
+    where a.id = p_activity;
+    perform gleaner.audit_link(array[p_activity], 'unlink', v_contact, null);
+    return query select p_activity, 'done';
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.unlink_activity(p_activity uuid) IS 'Takes an activity from the contact it is linked to.';
+
+CREATE FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_list jsonb := case jsonb_typeof(p_list) when 'array' then p_list else '[]' end;
+begin
+    return case
+        when v_list @> jsonb_build_array(jsonb_build_object(p_key, p_address)) then v_list
+        else v_list || jsonb_build_object(p_key, p_address, 'type', 'Other')
+    end;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) IS 'A list of addresses with one more, unless it is there.';
+
 CREATE FUNCTION public.auto_link_contact() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_email      text;
-    v_phone      text;
-    v_look       record;
-    v_candidates bigint[];
+    v_phone text;
+    v_found record;
 begin
-    if new.contact_id is not null then
+    if new.sender_address is null then
+        new.sender_address := coalesce(public.normalize_email(new.metadata ->> 'from'), public.normalize_email(new.raw_data ->> 'sender'));
+        v_phone := coalesce(public.normalize_phone(new.metadata ->> 'from'), public.normalize_phone(new.raw_data ->> 'sender'));
+        new.sender_kind := case when new.sender_address is not null then 'email' when v_phone is not null then 'phone' end;
+        new.sender_address := coalesce(new.sender_address, v_phone);
+    end if;
+    -- Nobody's address is that long, and it would not fit the index.
+    if octet_length(new.sender_address) > 512 then
+        new.sender_address := null;
+    end if;
+    if new.sender_address is null then
+        new.sender_kind := null;
         return new;
     end if;
-    v_email := coalesce(public.normalize_email(new.metadata ->> 'from'), public.normalize_email(new.raw_data ->> 'sender'));
-    v_phone := coalesce(public.normalize_phone(new.metadata ->> 'from'), public.normalize_phone(new.raw_data ->> 'sender'));
 
-    for v_look in
-        select l.kind, l.address
-        from (values
-            (1, 'email', v_email),
-            (2, 'phone', v_phone)
-        ) as l (rank, kind, address)
-        where l.address is not null
-        order by l.rank
-    loop
-        v_candidates := array(
-            select a.contact_id
-            from public.contact_addresses as a
-            where a.kind = v_look.kind and a.address = v_look.address
-            order by a.contact_id
-            limit 20);
-        continue when v_candidates = '{}';
-        if cardinality(v_candidates) = 1 then
-            new.contact_id := v_candidates[1];
-        elsif jsonb_typeof(coalesce(new.metadata, '{}')) = 'object' then
-            new.metadata := coalesce(new.metadata, '{}')
-                || jsonb_build_object('match', jsonb_build_object('method', v_look.kind, 'candidates', v_candidates));
-        end if;
-        return new;
-    end loop;
+    select m.method, m.candidates into v_found
+    from gleaner.match_contact(new.sender_kind, new.sender_address, new.provider_id) as m;
+    if v_found.candidates = '{}' and new.sender_kind = 'email' and v_phone is not null then
+        select m.method, m.candidates into v_found from gleaner.match_contact('phone', v_phone, new.provider_id) as m;
+    end if;
+
+    if cardinality(v_found.candidates) = 1 then
+        new.contact_id := v_found.candidates[1];
+    elsif v_found.candidates <> '{}' and jsonb_typeof(coalesce(new.metadata, '{}')) = 'object' then
+        new.metadata := coalesce(new.metadata, '{}')
+            || jsonb_build_object('match', jsonb_build_object('method', v_found.method, 'candidates', v_found.candidates));
+    end if;
     return new;
 end
 $$;
@@ -7552,29 +9579,78 @@ $$;
 
 COMMENT ON FUNCTION public.get_pending_actions(p_prospect_id text) IS 'Actions that wait, of one prospect or of all, earliest first.';
 
-CREATE FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) RETURNS TABLE(kind text, address text)
-    LANGUAGE plpgsql IMMUTABLE
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+CREATE FUNCTION public.keep_channel_secrets() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-    return query
-    select distinct written.kind, written.address
-    from (
-        select 'email', public.normalize_email(p_email)
-        union all
-        select 'email', public.normalize_email(item ->> 'email')
-        from jsonb_array_elements(case jsonb_typeof(p_emails) when 'array' then p_emails end) as item
-        union all
-        select 'phone', public.normalize_phone(p_phone)
-        union all
-        select 'phone', public.normalize_phone(item ->> 'number')
-        from jsonb_array_elements(case jsonb_typeof(p_phones) when 'array' then p_phones end) as item
-    ) as written (kind, address)
-    where written.address is not null;
+    if tg_op = 'INSERT' then
+        if new.sealed_key is null then
+            new.key_hash := case when new.ingestion_key not like 'ik\_…%' then sha256(convert_to(new.ingestion_key, 'UTF8')) end;
+            new.previous_key_hash := null;
+            new.previous_key_expires := null;
+            new.sealed_config := null;
+            new.secrets_expire := '{}';
+            new.sealed := false;
+        end if;
+        return new;
+    end if;
+
+    new.changed_at := now();
+    if new.version = old.version + 1 then
+        return new;
+    end if;
+    new.version := old.version + 1;
+    new.previous_key_hash := old.previous_key_hash;
+    new.previous_key_expires := old.previous_key_expires;
+    new.sealed_config := old.sealed_config;
+    new.secrets_expire := old.secrets_expire;
+    new.sealed := old.sealed and new.config = old.config and new.provider_code = old.provider_code;
+    if new.ingestion_key = old.ingestion_key or new.ingestion_key like 'ik\_…%' then
+        new.ingestion_key := old.ingestion_key;
+        new.key_hash := old.key_hash;
+        new.sealed_key := old.sealed_key;
+    else
+        new.key_hash := sha256(convert_to(new.ingestion_key, 'UTF8'));
+        new.sealed_key := null;
+        new.sealed := false;
+    end if;
+    return new;
 end
 $$;
 
-COMMENT ON FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) IS 'Normalised addresses of one contact.';
+COMMENT ON FUNCTION public.keep_channel_secrets() IS 'Keeps key_hash for keys written in clear, and sealed secrets through plain writes.';
+
+CREATE FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) RETURNS TABLE(kind text, address text, written text, loose text, parsed boolean)
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $_$
+begin
+    return query
+    select distinct 'email', n.address, typed.written, gleaner.loose_email(n.address), typed.written ~ '^[[:ascii:]]*$'
+    from (
+        select left(p_email, 254)
+        union all
+        select left(item ->> 'email', 254)
+        from jsonb_array_elements(case jsonb_typeof(p_emails) when 'array' then p_emails end) as item
+    ) as typed (written)
+    cross join lateral (select public.normalize_email(typed.written) offset 0) as n (address)
+    where n.address is not null;
+
+    return query
+    select distinct 'phone', coalesce(n.address, '?'), typed.written, substring(n.address from '^\+1([0-9]{10})$'), false
+    from (
+        select left(p_phone, 100)
+        union all
+        select left(item ->> 'number', 100)
+        from jsonb_array_elements(case jsonb_typeof(p_phones) when 'array' then p_phones end) as item
+    ) as typed (written)
+    cross join lateral (select public.normalize_phone(typed.written) offset 0) as n (address)
+    where n.address is not null or typed.written !~ '^[[:ascii:]]*$';
+end
+$_$;
+
+COMMENT ON FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) IS 'Normalised addresses of one contact, each with what was written.';
 
 CREATE FUNCTION public.mark_processing(p_action_id uuid) RETURNS boolean
     LANGUAGE plpgsql
@@ -7591,43 +9667,48 @@ $$;
 COMMENT ON FUNCTION public.mark_processing(p_action_id uuid) IS 'Takes one waiting action by its id; true when the caller got it.';
 
 CREATE FUNCTION public.normalize_email(p_text text) RETURNS text
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
-    select substring(
+begin
+    return substring(
         lower(btrim(coalesce(
             substring(p_text from '<([^<>]*)>'),
             split_part(regexp_replace(p_text, '\([^()]*\)', '', 'g'), ',', 1)), E' \t\r\n'))
-        from '^[^\s@<>"]+@[^\s@<>"]+$')
+        from '^[^\s@<>"]+@[^\s@<>"]+$');
+end
 $_$;
 
 COMMENT ON FUNCTION public.normalize_email(p_text text) IS 'The bare address of a sender in lower case; null for what is none.';
 
 CREATE FUNCTION public.normalize_phone(p_text text) RETURNS text
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
-    select case
-        when bare ~ '[[:alpha:]@]' or digits = '' then null
+declare
+    v_bare          text := lower(btrim(p_text));
+    v_digits        text;
+    v_international boolean;
+begin
+    v_bare := regexp_replace(v_bare, '^(whatsapp|tel|sms):\s*', '');
+    v_bare := regexp_replace(v_bare, '\s*(;\s*ext=|extension|ext\.?|x|#)\s*[0-9]+$', '');
+    if v_bare ~ '[[:alpha:]@]' then
+        return null;
+    end if;
+    v_international := v_bare ~ '^\(?\+';
+    -- '+44 (0)20' names the trunk prefix that is dialled within the country only.
+    v_digits := regexp_replace(case when v_international then replace(v_bare, '(0)', '') else v_bare end, '[^0-9]', '', 'g');
+    return case
+        when v_digits = '' then null
         -- Withheld callers: words spelt on a keypad. An explicit list, because some look like real numbers.
-        when international and digits in ('266696687', '7378742833', '2562533', '8656696', '86282452253') then null
-        when international then '+' || digits
-        when digits ~ '^011[1-9]\d{6,}$' then '+' || substr(digits, 4)
-        when digits ~ '^00[1-9]\d{6,}$' then '+' || substr(digits, 3)
-        when digits ~ '^[1-9]\d{9}$' then '+1' || digits
-        when digits ~ '^1\d{10}$' then '+' || digits
-        else digits
-    end
-    from (
-        -- '+44 (0)20' names the trunk prefix that is dialled within the country only.
-        select bare, bare ~ '^\(?\+' as international,
-               regexp_replace(case when bare ~ '^\(?\+' then replace(bare, '(0)', '') else bare end, '[^0-9]', '', 'g') as digits
-        from (
-            select regexp_replace(
-                regexp_replace(lower(btrim(p_text)), '^(whatsapp|tel|sms):\s*', ''),
-                '\s*(;\s*ext=|extension|ext\.?|x|#)\s*[0-9]+$', '') as bare
-        ) as without_channel
-    ) as number
+        when v_international and v_digits in ('266696687', '7378742833', '2562533', '8656696', '86282452253') then null
+        when v_international then '+' || v_digits
+        when v_digits ~ '^011[1-9]\d{6,}$' then '+' || substr(v_digits, 4)
+        when v_digits ~ '^[1-9]\d{9}$' then '+1' || v_digits
+        when v_digits ~ '^1\d{10}$' then '+' || v_digits
+        else v_digits
+    end;
+end
 $_$;
 
 COMMENT ON FUNCTION public.normalize_phone(p_text text) IS 'A telephone number in comparable form, E.164 where the country is known; null for none.';
@@ -7655,8 +9736,8 @@ begin
     if tg_op = 'UPDATE' then
         delete from public.contact_addresses as a where a.contact_id = new.id;
     end if;
-    insert into public.contact_addresses (contact_id, kind, address)
-    select new.id, l.kind, l.address
+    insert into public.contact_addresses (contact_id, kind, address, written, loose, parsed)
+    select new.id, l.kind, l.address, l.written, l.loose, l.parsed
     from public.list_contact_addresses(new.email, new.phone_number, new.email_jsonb, new.phone_jsonb) as l;
     return null;
 end
@@ -7740,6 +9821,32 @@ ALTER TABLE gleaner.audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE gleaner.ingest_memory (
+    provider_id uuid NOT NULL,
+    key text NOT NULL,
+    value jsonb DEFAULT '{}'::jsonb NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+COMMENT ON TABLE gleaner.ingest_memory IS 'What one request of a channel leaves for the next; forgotten when it expires.';
+
+COMMENT ON COLUMN gleaner.ingest_memory.key IS 'A provider''s own, or once:TOKEN for a token that may be used once.';
+
+CREATE TABLE gleaner.ingest_refusal (
+    provider_id uuid,
+    at_minute timestamp with time zone NOT NULL,
+    reason text NOT NULL,
+    status integer NOT NULL,
+    count bigint NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    last_client inet,
+    detail text
+);
+
+COMMENT ON TABLE gleaner.ingest_refusal IS 'Requests turned away, counted per channel, minute and reason.';
+
+COMMENT ON COLUMN gleaner.ingest_refusal.provider_id IS 'The channel; null for a key that belongs to none.';
+
 ALTER TABLE gleaner.jobs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME gleaner.jobs_id_seq
     START WITH 1
@@ -7810,6 +9917,30 @@ COMMENT ON COLUMN gleaner.queue.added IS 'What attach put on the table, and so w
 
 COMMENT ON COLUMN gleaner.queue.rendered IS 'The SQL that `gleaner sql` prints, exactly as it was run.';
 
+CREATE TABLE gleaner.raw_request (
+    id uuid NOT NULL,
+    provider_id uuid NOT NULL,
+    received_at timestamp with time zone NOT NULL,
+    method text NOT NULL,
+    target text NOT NULL,
+    headers jsonb DEFAULT '{}'::jsonb NOT NULL,
+    body bytea,
+    body_file text,
+    outcome text NOT NULL,
+    activity_ids uuid[] DEFAULT '{}'::uuid[] NOT NULL
+);
+ALTER TABLE gleaner.raw_request ALTER COLUMN body SET STORAGE EXTERNAL;
+
+COMMENT ON TABLE gleaner.raw_request IS 'Authentic requests as they came, for replay; pruned by age and number.';
+
+COMMENT ON COLUMN gleaner.raw_request.target IS 'Path and query, the ingestion key replaced.';
+
+COMMENT ON COLUMN gleaner.raw_request.headers IS 'Without credentials and signatures: a replay reads again, it does not verify again.';
+
+COMMENT ON COLUMN gleaner.raw_request.body_file IS 'Where a body too large for a row was put; body is null then.';
+
+COMMENT ON COLUMN gleaner.raw_request.outcome IS 'stored or nothing; a request that only repeated an event is not kept.';
+
 CREATE TABLE gleaner.request (
     queue text NOT NULL,
     id uuid NOT NULL,
@@ -7854,12 +9985,24 @@ CREATE TABLE public.contact_addresses (
     contact_id bigint NOT NULL,
     kind text NOT NULL,
     address text NOT NULL,
+    written text DEFAULT ''::text NOT NULL,
+    loose text,
+    parsed boolean DEFAULT true NOT NULL,
+    written_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT contact_addresses_kind_check CHECK ((kind = ANY (ARRAY['email'::text, 'phone'::text])))
 );
 
 COMMENT ON TABLE public.contact_addresses IS 'Normalised e-mail addresses and telephone numbers of contacts, for matching.';
 
 COMMENT ON COLUMN public.contact_addresses.address IS 'As normalize_email or normalize_phone give it.';
+
+COMMENT ON COLUMN public.contact_addresses.written IS 'What the contact has, as somebody typed it.';
+
+COMMENT ON COLUMN public.contact_addresses.loose IS 'The form of the second look: an e-mail address without tag, the last ten digits of a number in country code 1 or without country.';
+
+COMMENT ON COLUMN public.contact_addresses.parsed IS 'False while address is only what SQL could make of it.';
+
+COMMENT ON COLUMN public.contact_addresses.written_at IS 'Since when: messages that came later deserve a second look once it is parsed.';
 
 CREATE TABLE public.contacts (
     id bigint NOT NULL,
@@ -7944,20 +10087,50 @@ CREATE TABLE public.ingestion_providers (
     sales_id bigint,
     ingestion_key text DEFAULT encode(sha256(((((gen_random_uuid())::text || (gen_random_uuid())::text) || (gen_random_uuid())::text))::bytea), 'hex'::text) NOT NULL,
     auto_create_contacts boolean DEFAULT false NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    key_hash bytea,
+    previous_key_hash bytea,
+    previous_key_expires timestamp with time zone,
+    sealed_key text,
+    sealed_config text,
+    sealed boolean DEFAULT false NOT NULL,
+    secrets_expire jsonb DEFAULT '{}'::jsonb NOT NULL,
+    state text DEFAULT 'ready'::text NOT NULL,
+    state_detail text,
+    version bigint DEFAULT 1 NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT ingestion_providers_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'needs_reauth'::text])))
 );
 
 COMMENT ON TABLE public.ingestion_providers IS 'Inbound channels: provider, secrets, and who owns what arrives.';
 
 COMMENT ON COLUMN public.ingestion_providers.provider_code IS 'twilio, postmark, gmail, generic.';
 
-COMMENT ON COLUMN public.ingestion_providers.config IS 'Secrets and settings of the provider; administrators only.';
+COMMENT ON COLUMN public.ingestion_providers.config IS 'Settings of the provider. Secret values read ********: writing that back keeps them, writing anything else replaces them.';
 
 COMMENT ON COLUMN public.ingestion_providers.sales_id IS 'Owner of what arrives here; null for work that belongs to nobody.';
 
-COMMENT ON COLUMN public.ingestion_providers.ingestion_key IS 'Secret part of the webhook''s URL.';
+COMMENT ON COLUMN public.ingestion_providers.ingestion_key IS 'Secret part of the webhook''s URL, masked once sealed (ik_…): writing the mask back keeps the key, another text replaces it.';
 
 COMMENT ON COLUMN public.ingestion_providers.auto_create_contacts IS 'Whether an unknown sender becomes a contact.';
+
+COMMENT ON COLUMN public.ingestion_providers.key_hash IS 'SHA-256 of the ingestion key, by which the door finds the channel; kept by trigger.';
+
+COMMENT ON COLUMN public.ingestion_providers.previous_key_hash IS 'Hash of the key before the last rotation, valid until previous_key_expires.';
+
+COMMENT ON COLUMN public.ingestion_providers.sealed_key IS 'The ingestion key, sealed with the master key for this row alone.';
+
+COMMENT ON COLUMN public.ingestion_providers.sealed_config IS 'The secret values of config, sealed with the master key for this row alone.';
+
+COMMENT ON COLUMN public.ingestion_providers.sealed IS 'False after somebody wrote a key or settings in clear, until the server has sealed them.';
+
+COMMENT ON COLUMN public.ingestion_providers.secrets_expire IS 'When previous secrets end: {"auth_token_previous": "2026-11-17T10:00:00Z"}.';
+
+COMMENT ON COLUMN public.ingestion_providers.state IS 'ready, or needs_reauth when the provider has withdrawn its consent.';
+
+COMMENT ON COLUMN public.ingestion_providers.state_detail IS 'Why the channel is not ready, for people.';
+
+COMMENT ON COLUMN public.ingestion_providers.version IS 'Counts changes; whoever writes sealed columns must name the next one.';
 
 CREATE VIEW public.processing_performance WITH (security_invoker='true') AS
  SELECT date_trunc('hour'::text, completed_at) AS hour,
@@ -8098,7 +10271,10 @@ CREATE VIEW public.unmatched_activities WITH (security_invoker='true') AS
     processed_data,
     metadata,
     provider_id,
-    created_at
+    created_at,
+    sender_kind,
+    sender_address,
+    (metadata #> '{match,candidates}'::text[]) AS candidates
    FROM public.activities a
   WHERE (contact_id IS NULL);
 
@@ -8106,6 +10282,12 @@ COMMENT ON VIEW public.unmatched_activities IS 'Activities without a contact, fo
 
 ALTER TABLE gleaner.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.ingest_memory
+    ADD CONSTRAINT ingest_memory_pkey PRIMARY KEY (provider_id, key);
+
+ALTER TABLE gleaner.ingest_refusal
+    ADD CONSTRAINT ingest_refusal_key UNIQUE NULLS NOT DISTINCT (provider_id, at_minute, reason);
 
 ALTER TABLE gleaner.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (id);
@@ -8122,11 +10304,17 @@ ALTER TABLE gleaner.migration
 ALTER TABLE gleaner.offender
     ADD CONSTRAINT offender_pkey PRIMARY KEY (queue, key);
 
+ALTER TABLE gleaner.polls
+    ADD CONSTRAINT polls_pkey PRIMARY KEY (provider_id);
+
 ALTER TABLE gleaner.queue
     ADD CONSTRAINT queue_pkey PRIMARY KEY (name);
 
 ALTER TABLE gleaner.queue
     ADD CONSTRAINT queue_table_name_key UNIQUE (table_name);
+
+ALTER TABLE gleaner.raw_request
+    ADD CONSTRAINT raw_request_pkey PRIMARY KEY (id);
 
 ALTER TABLE gleaner.request
     ADD CONSTRAINT request_pkey PRIMARY KEY (queue, id);
@@ -8147,7 +10335,7 @@ ALTER TABLE public.blocks
     ADD CONSTRAINT blocks_pkey PRIMARY KEY (id);
 
 ALTER TABLE public.contact_addresses
-    ADD CONSTRAINT contact_addresses_pkey PRIMARY KEY (kind, address, contact_id);
+    ADD CONSTRAINT contact_addresses_pkey PRIMARY KEY (kind, address, contact_id, written);
 
 ALTER TABLE public.contacts
     ADD CONSTRAINT contacts_pkey PRIMARY KEY (id);
@@ -8207,7 +10395,17 @@ END), due_at, id) WHERE ((status = ANY (ARRAY['ready'::text, 'running'::text, 'f
 
 CREATE UNIQUE INDEX gleaner_jobs_unique ON gleaner.jobs USING btree (unique_key) WHERE ((unique_key IS NOT NULL) AND (due_at IS NOT NULL) AND (status = ANY (ARRAY['ready'::text, 'failed'::text])));
 
+CREATE INDEX gleaner_polls_dead ON gleaner.polls USING btree (provider_id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
+
+CREATE INDEX gleaner_polls_global ON gleaner.polls USING btree (due_at, provider_id) WHERE ((status = ANY (ARRAY['ready'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
+
+CREATE INDEX ingest_memory_expires_at_idx ON gleaner.ingest_memory USING btree (expires_at);
+
+CREATE INDEX ingest_refusal_at_minute_idx ON gleaner.ingest_refusal USING btree (at_minute);
+
 CREATE INDEX late_result_key_idx ON gleaner.late_result USING btree (queue, key);
+
+CREATE INDEX raw_request_received_at_idx ON gleaner.raw_request USING btree (received_at);
 
 CREATE INDEX request_at_idx ON gleaner.request USING btree (at);
 
@@ -8215,9 +10413,11 @@ CREATE INDEX activities_contact_id_idx ON public.activities USING btree (contact
 
 CREATE INDEX activities_created_at_idx ON public.activities USING btree (created_at);
 
-CREATE INDEX activities_provider_id_idx ON public.activities USING btree (provider_id) WHERE (provider_id IS NOT NULL);
+CREATE UNIQUE INDEX activities_provider_id_external_id_key ON public.activities USING btree (provider_id, external_id) WHERE (provider_id IS NOT NULL);
 
 CREATE INDEX activities_sales_id_idx ON public.activities USING btree (sales_id, created_at);
+
+CREATE INDEX activities_unmatched_sender_idx ON public.activities USING btree (sender_kind, sender_address, created_at) WHERE ((contact_id IS NULL) AND (sender_address IS NOT NULL));
 
 CREATE INDEX activity_failures_created_at_idx ON public.activity_failures USING btree (created_at);
 
@@ -8228,6 +10428,10 @@ CREATE INDEX baskets_workspace_id_idx ON public.baskets USING btree (workspace_i
 CREATE UNIQUE INDEX blocks_same_insight_key ON public.blocks USING btree (basket_id, semantic_type, md5(title), md5(content));
 
 CREATE INDEX contact_addresses_contact_id_idx ON public.contact_addresses USING btree (contact_id);
+
+CREATE INDEX contact_addresses_loose_idx ON public.contact_addresses USING btree (kind, loose) WHERE (loose IS NOT NULL);
+
+CREATE INDEX contact_addresses_unparsed_idx ON public.contact_addresses USING btree (contact_id) WHERE (NOT parsed);
 
 CREATE INDEX crm_processing_nodes_current_activity_id_idx ON public.crm_processing_nodes USING btree (current_activity_id) WHERE (current_activity_id IS NOT NULL);
 
@@ -8269,6 +10473,10 @@ CREATE INDEX idx_scheduled_actions_polling ON public.scheduled_actions USING btr
 
 CREATE INDEX idx_scheduled_actions_prospect ON public.scheduled_actions USING btree (prospect_id, scheduled_for);
 
+CREATE UNIQUE INDEX ingestion_providers_key_hash_key ON public.ingestion_providers USING btree (key_hash);
+
+CREATE UNIQUE INDEX ingestion_providers_previous_key_hash_key ON public.ingestion_providers USING btree (previous_key_hash) WHERE (previous_key_hash IS NOT NULL);
+
 CREATE INDEX ingestion_providers_sales_id_idx ON public.ingestion_providers USING btree (sales_id);
 
 CREATE INDEX raw_dumps_basket_id_idx ON public.raw_dumps USING btree (basket_id);
@@ -8279,13 +10487,23 @@ CREATE INDEX substrate_relationships_to_id_idx ON public.substrate_relationships
 
 CREATE TRIGGER zz_gleaner_again_jobs BEFORE UPDATE OF status ON gleaner.jobs FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND (old.status = 'done'::text) AND (new.status = 'done'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_jobs('again');
 
+CREATE TRIGGER zz_gleaner_insert_polls BEFORE INSERT ON gleaner.polls FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_polls();
+
 CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE ON gleaner.jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_jobs();
+
+CREATE TRIGGER zz_gleaner_update_polls BEFORE UPDATE ON gleaner.polls FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_polls();
 
 CREATE TRIGGER after_dump_insert AFTER INSERT ON public.raw_dumps FOR EACH ROW EXECUTE FUNCTION public.queue_agent_processing();
 
-CREATE TRIGGER before_insert_activity_link_contact BEFORE INSERT ON public.activities FOR EACH ROW WHEN (((new.contact_id IS NULL) AND ((new.metadata ? 'from'::text) OR (new.raw_data ? 'sender'::text)))) EXECUTE FUNCTION public.auto_link_contact();
+CREATE TRIGGER before_insert_activity_link_contact BEFORE INSERT ON public.activities FOR EACH ROW WHEN (((new.contact_id IS NULL) AND ((new.sender_address IS NOT NULL) OR (new.metadata ? 'from'::text) OR (new.raw_data ? 'sender'::text)))) EXECUTE FUNCTION public.auto_link_contact();
+
+CREATE TRIGGER keep_channel_secrets BEFORE INSERT OR UPDATE ON public.ingestion_providers FOR EACH ROW EXECUTE FUNCTION public.keep_channel_secrets();
 
 CREATE TRIGGER refresh_contact_addresses AFTER INSERT OR UPDATE OF email, phone_number, email_jsonb, phone_jsonb ON public.contacts FOR EACH ROW EXECUTE FUNCTION public.refresh_contact_addresses();
+
+CREATE TRIGGER schedule_first_poll AFTER INSERT ON public.ingestion_providers FOR EACH ROW WHEN (((new.provider_code = 'gmail'::text) AND new.is_active)) EXECUTE FUNCTION gleaner.schedule_poll();
+
+CREATE TRIGGER schedule_poll AFTER UPDATE OF provider_code, is_active ON public.ingestion_providers FOR EACH ROW WHEN (((new.provider_code = 'gmail'::text) AND new.is_active AND ((old.provider_code IS DISTINCT FROM new.provider_code) OR (old.is_active IS DISTINCT FROM new.is_active)))) EXECUTE FUNCTION gleaner.schedule_poll();
 
 CREATE TRIGGER touch_execution_jobs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW EXECUTE FUNCTION public.touch_execution_jobs();
 
@@ -8312,6 +10530,9 @@ CREATE TRIGGER zz_gleaner_update_dumps BEFORE UPDATE ON public.agent_processing_
 CREATE TRIGGER zz_gleaner_update_followups BEFORE UPDATE ON public.scheduled_actions FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_followups();
 
 CREATE TRIGGER zz_gleaner_update_runs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_runs();
+
+ALTER TABLE gleaner.polls
+    ADD CONSTRAINT polls_provider_id_fkey FOREIGN KEY (provider_id) REFERENCES public.ingestion_providers(id) ON DELETE CASCADE;
 
 ALTER TABLE public.activities
     ADD CONSTRAINT activities_contact_id_fkey FOREIGN KEY (contact_id) REFERENCES public.contacts(id) ON DELETE SET NULL;
@@ -8363,6 +10584,26 @@ ALTER TABLE public.raw_dumps
 
 ALTER TABLE public.substrate_relationships
     ADD CONSTRAINT substrate_relationships_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
+
+ALTER TABLE gleaner.ingest_memory ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE gleaner.ingest_refusal ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY ingest_refusal_administrators ON gleaner.ingest_refusal FOR SELECT TO authenticated USING (( SELECT gleaner.is_administrator() AS is_administrator));
+
+CREATE POLICY ingest_refusal_service ON gleaner.ingest_refusal FOR SELECT TO service_role USING (true);
+
+ALTER TABLE gleaner.polls ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY polls_engine ON gleaner.polls TO gleaner_engine USING (true) WITH CHECK (true);
+
+CREATE POLICY polls_service ON gleaner.polls TO service_role USING (true) WITH CHECK (true);
+
+ALTER TABLE gleaner.raw_request ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY raw_request_administrators ON gleaner.raw_request FOR SELECT TO authenticated USING (( SELECT gleaner.is_administrator() AS is_administrator));
+
+CREATE POLICY raw_request_service ON gleaner.raw_request FOR SELECT TO service_role USING (true);
 
 ALTER TABLE public.activities ENABLE ROW LEVEL SECURITY;
 
@@ -8519,10 +10760,16 @@ REVOKE ALL ON FUNCTION gleaner.adapt_followups() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.adapt_jobs() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.adapt_polls() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.adapt_runs() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) TO gleaner_engine;
@@ -8539,6 +10786,9 @@ GRANT ALL ON FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) TO ser
 
 REVOKE ALL ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) TO service_role;
@@ -8578,6 +10828,12 @@ GRANT ALL ON FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) TO serv
 
 REVOKE ALL ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) TO service_role;
@@ -8627,6 +10883,12 @@ GRANT INSERT(payload) ON TABLE gleaner.jobs TO service_role;
 REVOKE ALL ON FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.polls TO gleaner_engine;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.polls TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.claim_polls(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.claim_polls(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.execution_jobs TO gleaner_engine;
 GRANT SELECT,INSERT ON TABLE public.execution_jobs TO authenticated;
 GRANT ALL ON TABLE public.execution_jobs TO service_role;
@@ -8660,13 +10922,24 @@ GRANT ALL ON FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p
 REVOKE ALL ON FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.create_contacts(p_activity_ids uuid[]) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.default_region() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.default_region() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) TO service_role;
@@ -8679,6 +10952,9 @@ GRANT ALL ON FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate te
 
 REVOKE ALL ON FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) TO service_role;
@@ -8696,6 +10972,9 @@ GRANT ALL ON FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) TO se
 REVOKE ALL ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.explain_polls(p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_polls(p_id uuid) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.explain_runs(p_id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.explain_runs(p_id uuid) TO service_role;
 
@@ -8712,6 +10991,9 @@ GRANT ALL ON FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_messag
 REVOKE ALL ON FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
 
@@ -8723,7 +11005,13 @@ REVOKE ALL ON FUNCTION gleaner.fill_followups(p_after uuid, p_limit integer, OUT
 
 REVOKE ALL ON FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigint, OUT filled integer) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.fill_polls(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.ingest_activities(p_requests jsonb, p_bodies bytea[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.is_administrator() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_administrator() TO authenticated;
@@ -8732,9 +11020,21 @@ GRANT ALL ON FUNCTION gleaner.is_administrator() TO service_role;
 REVOKE ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) TO gleaner_engine;
 
+REVOKE ALL ON FUNCTION gleaner.is_region_of_one(p_provider uuid) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.is_trusted() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_trusted() TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.is_trusted() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.loose_email(p_address text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) TO authenticated;
@@ -8749,12 +11049,21 @@ GRANT ALL ON FUNCTION gleaner.next_due_followups(p_kinds text[]) TO service_role
 REVOKE ALL ON FUNCTION gleaner.next_due_jobs(p_kinds text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_jobs(p_kinds text[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.next_due_polls() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.next_due_polls() TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.next_due_runs() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_runs() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.own_activities(p_owner bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.parse_addresses(p_parsed jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.pending_addresses(p_limit integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.phone_aliases(p_address text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO authenticated;
@@ -8769,6 +11078,9 @@ GRANT ALL ON FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_st
 REVOKE ALL ON FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
 
@@ -8777,6 +11089,8 @@ GRANT ALL ON FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval
 
 REVOKE ALL ON FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.prune_ingestion(p_raw_age interval, p_raw_rows bigint, p_refusal_age interval, p_limit integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) TO service_role;
@@ -8792,7 +11106,11 @@ REVOKE ALL ON FUNCTION gleaner.put_back_followups(p_row public.scheduled_actions
 
 REVOKE ALL ON FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.put_back_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.record_refusals(p_refusals jsonb) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.recover_activities(p_older_than interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.recover_activities(p_older_than interval) TO service_role;
@@ -8805,6 +11123,9 @@ GRANT ALL ON FUNCTION gleaner.recover_followups(p_older_than interval) TO servic
 
 REVOKE ALL ON FUNCTION gleaner.recover_jobs(p_older_than interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.recover_jobs(p_older_than interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.recover_polls(p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.recover_polls(p_older_than interval) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) TO service_role;
@@ -8822,8 +11143,14 @@ GRANT ALL ON FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[])
 REVOKE ALL ON FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.request_poll(p_provider_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.request_poll(p_provider_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) TO service_role;
@@ -8836,6 +11163,9 @@ GRANT ALL ON FUNCTION gleaner.requeue_followups(p_ids uuid[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.requeue_polls(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_polls(p_ids uuid[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) TO service_role;
@@ -8852,7 +11182,13 @@ REVOKE ALL ON FUNCTION gleaner.rest_followups(p_row public.scheduled_actions, p_
 
 REVOKE ALL ON FUNCTION gleaner.rest_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.rest_polls(p_row gleaner.polls, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.schedule_poll() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.short_key(p_key text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO authenticated;
@@ -8867,8 +11203,13 @@ GRANT ALL ON FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_unti
 REVOKE ALL ON FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.split_name(p_name text, p_address text, OUT first_name text, OUT last_name text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) TO authenticated;
@@ -8882,6 +11223,9 @@ GRANT ALL ON FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) T
 
 REVOKE ALL ON FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) TO service_role;
@@ -8898,8 +11242,19 @@ GRANT ALL ON FUNCTION gleaner.stats_followups() TO service_role;
 REVOKE ALL ON FUNCTION gleaner.stats_jobs() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.stats_jobs() TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.stats_polls() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_polls() TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.stats_runs() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.stats_runs() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) TO service_role;
 
 REVOKE ALL ON FUNCTION public.auto_link_contact() FROM PUBLIC;
 
@@ -8932,6 +11287,8 @@ GRANT ALL ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_ite
 REVOKE ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) TO authenticated;
 GRANT ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.keep_channel_secrets() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.list_contact_addresses(p_email text, p_phone text, p_emails jsonb, p_phones jsonb) TO service_role;
@@ -8969,6 +11326,9 @@ GRANT ALL ON FUNCTION public.unlock_stale_locks() TO service_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.audit TO gleaner_engine;
 GRANT SELECT ON TABLE gleaner.audit TO service_role;
 
+GRANT SELECT ON TABLE gleaner.ingest_refusal TO authenticated;
+GRANT SELECT ON TABLE gleaner.ingest_refusal TO service_role;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.late_result TO gleaner_engine;
 GRANT SELECT ON TABLE gleaner.late_result TO service_role;
 
@@ -8978,6 +11338,9 @@ GRANT SELECT ON TABLE gleaner.offender TO service_role;
 GRANT SELECT ON TABLE gleaner.queue TO gleaner_engine;
 GRANT SELECT ON TABLE gleaner.queue TO authenticated;
 GRANT SELECT ON TABLE gleaner.queue TO service_role;
+
+GRANT SELECT ON TABLE gleaner.raw_request TO authenticated;
+GRANT SELECT ON TABLE gleaner.raw_request TO service_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.request TO gleaner_engine;
 
