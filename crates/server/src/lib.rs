@@ -2,3 +2,6 @@
 
 pub mod access;
 pub mod channels;
+pub mod cors;
+pub mod rest;
+pub mod wire_error;
