@@ -17,6 +17,7 @@ mod list;
 mod masks;
 mod owner;
 mod pause;
+mod refusals;
 mod reseal;
 mod reveal;
 mod rotate;
@@ -24,6 +25,8 @@ mod row;
 mod save;
 mod seal;
 mod set;
+mod test;
+mod url;
 
 use std::sync::Arc;
 
@@ -35,10 +38,13 @@ use gleaner_ingest::{Provider, providers};
 pub use add::{NewChannel, nest};
 pub use error::{Error, Result};
 pub use list::Summary;
-pub use masks::MASK;
+pub use masks::{MASK, flatten};
+pub use refusals::Refusals;
 pub use reseal::Resealed;
 pub use row::Opened;
 pub use set::Changes;
+pub use test::{Addresses, MARK as TEST_MARK, Tested};
+pub use url::{DOOR, WebhookUrl};
 
 use crate::access::Caller;
 use cache::Cache;

@@ -1,6 +1,7 @@
 //! The server: HTTP in front of the engine.
 
 pub mod access;
+pub mod api;
 pub mod channels;
 pub mod cors;
 pub mod rest;

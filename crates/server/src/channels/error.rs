@@ -41,7 +41,15 @@ pub enum Error {
 
 impl From<gleaner::Error> for Error {
     fn from(error: gleaner::Error) -> Self {
-        if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) { Self::Forbidden } else { Self::Database(error) }
+        let mistake = |told: &str| Self::Mistakes(vec![told.to_owned()]);
+        match error.code() {
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Self::Forbidden,
+            Some(&SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER) => {
+                mistake("a text holds a NUL or another character that PostgreSQL cannot store")
+            }
+            Some(&SqlState::FOREIGN_KEY_VIOLATION) => mistake("the owner has just been deleted"),
+            _ => Self::Database(error),
+        }
     }
 }
 

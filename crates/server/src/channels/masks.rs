@@ -119,6 +119,26 @@ pub fn as_settings(config: &Value) -> Settings {
     }
 }
 
+/// Nested settings by their dotted names, so that a change of `{"basic_auth": {"password": …}}` leaves the user name alone.
+/// What is one value to its provider stays one.
+pub fn flatten(provider: Option<&dyn Provider>, settings: &Settings) -> Vec<(String, Value)> {
+    flatten_at(provider, settings, "")
+}
+
+fn flatten_at(provider: Option<&dyn Provider>, settings: &Settings, above: &str) -> Vec<(String, Value)> {
+    let mut flat = Vec::new();
+    for (name, value) in settings {
+        let path = format!("{above}{name}");
+        match value {
+            Value::Object(members) if nature(provider, &path) == Nature::Branch => {
+                flat.extend(flatten_at(provider, members, &format!("{path}.")))
+            }
+            _ => flat.push((path, value.clone())),
+        }
+    }
+    flat
+}
+
 /// The setting at a dotted path.
 pub fn get<'a>(settings: &'a Settings, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {

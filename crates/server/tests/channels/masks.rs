@@ -58,7 +58,7 @@ async fn an_outdated_row_sent_back_whole_keeps_what_there_is_now() -> Result<()>
               from yesterday as y where y.id = now.id")
         .await?;
     assert!(world.channels.by_key(&old).await?.is_none());
-    assert_eq!(settings(&*world.channels.by_key(&new).await?.expect("the channel")), json!({"token": "fresh"}));
+    assert_eq!(settings(&world.channels.by_key(&new).await?.expect("the channel")), json!({"token": "fresh"}));
     Ok(())
 }
 

@@ -105,7 +105,7 @@ async fn the_master_key_changes_while_everything_works() -> Result<()> {
 
     let new = world.elsewhere(KEY_TWO);
     for key in &added {
-        assert_eq!(settings(&*new.by_key(key).await?.expect("the channel")), json!({"token": "polly"}));
+        assert_eq!(settings(&new.by_key(key).await?.expect("the channel")), json!({"token": "polly"}));
     }
     assert!(world.elsewhere(KEY_ONE).by_key(&added[0]).await.is_err(), "the old key opens nothing any more");
     Ok(())

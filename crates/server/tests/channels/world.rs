@@ -93,7 +93,7 @@ pub fn settings_of(settings: &[(&str, &str)]) -> Settings {
 
 pub const PROVIDERS: &[&dyn Provider] = &[&Parrot];
 
-/// Believes whoever says its token.
+/// Believes whoever says its token and the URL it was told to call.
 #[derive(Debug)]
 pub struct Parrot;
 
@@ -122,7 +122,9 @@ impl Provider for Parrot {
 
     fn verify(&self, channel: &Channel, request: &Request<'_>) -> Result<Verified, Refusal> {
         let said = request.header("x-token").ok_or(Why::Unsigned)?;
-        if channel.settings.both("token").contains(&said) { Ok(Verified::default()) } else { Err(Why::Mismatch.into()) }
+        let called = request.header("x-url").ok_or(Why::Unsigned)?;
+        let believed = channel.settings.both("token").contains(&said) && called == request.public_url();
+        if believed { Ok(Verified::default()) } else { Err(Why::Mismatch.into()) }
     }
 
     fn normalise(&self, _: &Channel, _: &Request<'_>) -> Result<Inbound, Refusal> {
@@ -133,6 +135,7 @@ impl Provider for Parrot {
         let token = channel.settings.text("token").ok_or("it has no token")?;
         let mut headers = http::HeaderMap::new();
         headers.insert("x-token", token.parse().map_err(|_| "the token is no header value")?);
+        headers.insert("x-url", url.parse().map_err(|_| "the URL is no header value")?);
         Ok(Sample { method: http::Method::POST, url: url.into(), headers, body: json!({"content": "hello"}).to_string().into_bytes() })
     }
 }
