@@ -1,14 +1,61 @@
-//! Who is calling, asked of whoever keeps the keys.
+//! Who is calling: the project key says which project, and the bearer token who in it.
 
-use futures_util::future::BoxFuture;
-use http::HeaderMap;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
 
-use crate::access::Caller;
+use super::query::decode;
+use crate::access::{Access, Caller, Refused};
 use crate::wire_error::WireError;
 
 /// Tells a caller by what a request carries: the project key in `apikey` (header or query string) and the bearer token.
 /// Refusals are 401 in the shape of [`WireError`]: no or an unknown key, `PGRST301` for a token that is none of ours,
-/// `PGRST303` for one whose time is over.
+/// `PGRST303` for one whose time is over. A trait, because keys may also be kept where it takes a while to look.
 pub trait Identify: Send + Sync + 'static {
     fn identify<'a>(&'a self, headers: &'a HeaderMap, query: Option<&'a str>) -> BoxFuture<'a, Result<Caller, WireError>>;
+}
+
+/// Keys that are tokens signed with the project's secret.
+impl Identify for Access {
+    fn identify<'a>(&'a self, headers: &'a HeaderMap, query: Option<&'a str>) -> BoxFuture<'a, Result<Caller, WireError>> {
+        std::future::ready(tell(self, headers, query)).boxed()
+    }
+}
+
+fn tell(access: &Access, headers: &HeaderMap, query: Option<&str>) -> Result<Caller, WireError> {
+    let key = project_key(headers, query)?;
+    let holder =
+        access.verify(&key).map_err(|_| unknown("Invalid API key", "Double check your Supabase `anon` or `service_role` API key."))?;
+    match bearer(headers) {
+        // The client sends the key as bearer while nobody is signed in; an opaque one is no token at all.
+        Some(token) if token != key && !token.starts_with("sb_") => Ok(access.verify(&token)?),
+        _ => Ok(holder),
+    }
+}
+
+/// The project key of a request.
+pub fn project_key(headers: &HeaderMap, query: Option<&str>) -> Result<String, WireError> {
+    let header = headers.get("apikey").map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
+    let from_query = || decode(query).ok()?.into_iter().find_map(|(name, value)| (name == "apikey").then_some(value));
+    header
+        .or_else(from_query)
+        .filter(|key| !key.is_empty())
+        .ok_or_else(|| unknown("No API key found in request", "No `apikey` request header or url param was found."))
+}
+
+/// The token of `Authorization: Bearer …`. Another scheme is for somebody before us.
+pub fn bearer(headers: &HeaderMap) -> Option<String> {
+    let value = String::from_utf8_lossy(headers.get(AUTHORIZATION)?.as_bytes()).into_owned();
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned()).filter(|token| !token.is_empty())
+}
+
+fn unknown(message: &str, hint: &str) -> WireError {
+    WireError::new(StatusCode::UNAUTHORIZED, "PGRST302", message).hint(hint)
+}
+
+impl From<Refused> for WireError {
+    fn from(refused: Refused) -> Self {
+        Self { status: refused.status, code: refused.code.into(), message: refused.message, details: refused.details, hint: refused.hint }
+    }
 }
