@@ -22,7 +22,7 @@ create table public.things (
     odd       text generated always as (upper(name)) stored
 );
 create table public.labels (
-    thing_id bigint primary key references public.things (id),
+    thing_id bigint primary key references public.things (id) on delete cascade,
     text     text
 );
 create view public.big_things as select * from public.things where size >= 10;

@@ -66,7 +66,7 @@ pub async fn world_with(settings: Settings) -> Result<World> {
 
 impl World {
     pub async fn run(&self, sql: &str) -> Result<()> {
-        self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
+        self.client.batch_execute(sql).await.with_context(|| sql.chars().take(200).collect::<String>())
     }
 
     /// The single value of a query, as text.
