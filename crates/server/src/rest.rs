@@ -27,11 +27,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Response};
 use gleaner::Pool;
+use http::Method;
 
-pub use identify::Identify;
+pub use identify::{Identify, bearer, identify_with, project_key};
 pub use settings::{Limits, Settings};
 
 use crate::wire_error::WireError;
@@ -106,5 +108,11 @@ pub fn routes(rest: Rest) -> Router {
 }
 
 async fn answer(State(rest): State<Rest>, request: HttpRequest) -> Response {
-    rest.answer(request).await.unwrap_or_else(WireError::into_response)
+    let head_only = request.method() == Method::HEAD;
+    let mut response = rest.answer(request).await.unwrap_or_else(WireError::into_response);
+    if head_only {
+        // With one, its length would be announced.
+        *response.body_mut() = Body::empty();
+    }
+    response
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use http::header::CONTENT_TYPE;
@@ -39,9 +40,12 @@ impl Rows {
     }
 }
 
-/// Reads a body of at most `most` bytes.
-pub async fn read(body: Body, most: usize) -> Result<Bytes, WireError> {
-    match Limited::new(body, most).collect().await {
+/// Reads a body of at most `most` bytes, for as long as `within`.
+pub async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes, WireError> {
+    let Ok(read) = tokio::time::timeout(within, Limited::new(body, most).collect()).await else {
+        return Err(WireError::new(StatusCode::REQUEST_TIMEOUT, "PGRST102", "The body took too long to arrive"));
+    };
+    match read {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
             Err(WireError::new(StatusCode::PAYLOAD_TOO_LARGE, "PGRST102", format!("The body is larger than {most} bytes")))

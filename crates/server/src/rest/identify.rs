@@ -8,6 +8,9 @@ use super::query::decode;
 use crate::access::{Access, Caller, Refused};
 use crate::wire_error::WireError;
 
+/// What keys begin with that are looked up.
+const OPAQUE: &str = "sb_";
+
 /// Tells a caller by what a request carries: the project key in `apikey` (header or query string) and the bearer token.
 /// Refusals are 401 in the shape of [`WireError`]: no or an unknown key, `PGRST301` for a token that is none of ours,
 /// `PGRST303` for one whose time is over. A trait, because keys may also be kept where it takes a while to look.
@@ -15,22 +18,33 @@ pub trait Identify: Send + Sync + 'static {
     fn identify<'a>(&'a self, headers: &'a HeaderMap, query: Option<&'a str>) -> BoxFuture<'a, Result<Caller, WireError>>;
 }
 
-/// Keys that are tokens signed with the project's secret.
+/// Keys that are tokens signed with the project's secret, and no others.
 impl Identify for Access {
     fn identify<'a>(&'a self, headers: &'a HeaderMap, query: Option<&'a str>) -> BoxFuture<'a, Result<Caller, WireError>> {
-        std::future::ready(tell(self, headers, query)).boxed()
+        identify_with(self, headers, query, async |_| Ok(None)).boxed()
     }
 }
 
-fn tell(access: &Access, headers: &HeaderMap, query: Option<&str>) -> Result<Caller, WireError> {
+/// Tells the caller. `look_up` knows whom an opaque key (`sb_…`) stands for.
+pub async fn identify_with(
+    access: &Access,
+    headers: &HeaderMap,
+    query: Option<&str>,
+    look_up: impl AsyncFnOnce(&str) -> Result<Option<Caller>, WireError>,
+) -> Result<Caller, WireError> {
     let key = project_key(headers, query)?;
-    let holder =
-        access.verify(&key).map_err(|_| unknown("Invalid API key", "Double check your Supabase `anon` or `service_role` API key."))?;
+    let holder = if key.starts_with(OPAQUE) { look_up(&key).await? } else { access.verify(&key).ok().filter(is_no_person) };
+    let holder = holder.ok_or_else(|| unknown("Invalid API key", "Double check your Supabase `anon` or `service_role` API key."))?;
     match bearer(headers) {
         // The client sends the key as bearer while nobody is signed in; an opaque one is no token at all.
-        Some(token) if token != key && !token.starts_with("sb_") => Ok(access.verify(&token)?),
+        Some(token) if token != key && !token.starts_with(OPAQUE) => Ok(access.verify(&token)?),
         _ => Ok(holder),
     }
+}
+
+/// A person's token opens what is theirs; it is no key of the project.
+fn is_no_person(caller: &Caller) -> bool {
+    matches!(caller, Caller::Token { claims, .. } if !claims.contains_key("sub"))
 }
 
 /// The project key of a request.

@@ -62,7 +62,7 @@ impl Request {
         };
         let body = if matches!(parts.method, Method::POST | Method::PATCH) {
             body::check_type(&parts.headers)?;
-            body::read(body, rest.settings.max_body).await?
+            body::read(body, rest.settings.max_body, rest.settings.body_within).await?
         } else {
             Bytes::new()
         };

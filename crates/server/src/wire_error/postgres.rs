@@ -40,7 +40,7 @@ fn status(said: &DbError, anonymous: bool) -> StatusCode {
         "57P01" | "57P02" | "57P03" => StatusCode::SERVICE_UNAVAILABLE,
         // A token that names a role the database does not have.
         "22023" if said.message().starts_with("role ") => StatusCode::UNAUTHORIZED,
-        _ => match &code[..2] {
+        _ => match code.get(..2).unwrap_or_default() {
             "08" | "53" => StatusCode::SERVICE_UNAVAILABLE,
             // Functions choose their own status: raise sqlstate 'PT402'.
             "PT" => code[2..]

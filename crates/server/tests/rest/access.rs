@@ -15,6 +15,12 @@ async fn a_request_without_a_known_key_is_refused() -> Result<()> {
     assert_eq!(answer.error()["hint"], "No `apikey` request header or url param was found.");
     let (_, message) = world.get("/things").key("nonsense").refused(401).await?;
     assert_eq!(message, "Invalid API key");
+    let (_, message) = world.get("/things").key(&world.token("00000000-0000-0000-0000-000000000001")).refused(401).await?;
+    assert_eq!(message, "Invalid API key", "a person's token is no key");
+    assert_eq!(world.get("/things").key("sb_secret_unknown").refused(401).await?.1, "Invalid API key");
+    // The client of an opaque key sends that as bearer too; it must not be taken for a token.
+    let bearer = world.get("/things?id=eq.1&select=id").header("authorization", "Bearer sb_publishable_x").bare_bearer();
+    assert_eq!(bearer.expect(200).await?, json!([{"id": 1}]));
     // The key may come in the address.
     let key = world.access.project_key(Role::Service);
     world.get(&format!("/things?id=eq.1&apikey={key}")).key("").expect(200).await?;

@@ -71,6 +71,8 @@ async fn a_function_that_only_reads_can_be_got() -> Result<()> {
     assert_eq!(world.get("/rpc/add?a=1&b=2").expect(200).await?, json!(3));
     assert_eq!(world.get("/rpc/said?what=eq.x").expect(200).await?, json!("eq.x"), "an argument is no filter");
     assert_eq!(world.get("/rpc/total?numbers={1,2}").expect(200).await?, json!(3));
+    assert_eq!(world.get("/rpc/total?numbers=1&numbers=4").expect(200).await?, json!(5));
+    assert_eq!(world.get("/rpc/add?a=1&a=2&b=0").expect(200).await?, json!(2));
     assert_eq!(world.get("/rpc/pairs?n=3&k=gte.2&select=k&order=k.desc").expect(200).await?, json!([{"k": 3}, {"k": 2}]));
     assert_eq!(world.get("/rpc/add?a=one").refused(400).await?.0, "22P02");
     let answer = world.call(Method::HEAD, "/rpc/pairs?n=3").prefer("count=exact").send().await?;

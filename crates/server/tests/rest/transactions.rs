@@ -73,3 +73,29 @@ async fn reading_cannot_write() -> Result<()> {
     assert_eq!(world.text("select count(*)::text from seen").await?.as_deref(), Some("0"));
     Ok(())
 }
+
+/// A pooler in transaction mode hands each transaction another session: nothing may stay behind in one.
+#[tokio::test]
+async fn nothing_is_left_in_a_session() -> Result<()> {
+    let world = world().await?.with_things().await?;
+    for path in ["/things?id=in.(1,2)&select=*,a:name,boxes!box_id(name)", "/things?data->>word=eq.x", "/nope"] {
+        world.get(path).prefer("count=exact").send().await?;
+    }
+    world.patch("/things?id=eq.1", json!({"size": 3})).returning().single().expect(200).await?;
+    world.post("/rpc/claim_stale_activity", json!({})).expect(200).await?;
+    let mut sessions = Vec::new();
+    for _ in 0..world.pool.status().size {
+        sessions.push(world.pool.get().await?);
+    }
+    for session in &sessions {
+        let left = "select (select count(*) from pg_prepared_statements) + (select count(*) from pg_locks where pid = pg_backend_pid() and
+            locktype = 'advisory') || current_setting('role') || coalesce(current_setting('request.headers', true), '')";
+        let answers = session.simple_query(left).await?;
+        let left = answers.iter().find_map(|answer| match answer {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        assert_eq!(left, Some("0none"));
+    }
+    Ok(())
+}

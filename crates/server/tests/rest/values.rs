@@ -8,6 +8,8 @@ use crate::world::world;
 #[tokio::test]
 async fn values_have_the_forms_of_the_contract() -> Result<()> {
     let world = world().await?.with_things().await?;
+    // Whatever the database's own zone.
+    world.run(&format!("alter database {} set timezone = 'Asia/Tokyo'", world.database.name)).await?;
     let answer = world.get("/things?id=eq.1&select=id,size,weight,fragile,mood,tags,data,made_at,local_at").send().await?;
     let expected = concat!(
         r#"[{"id":1,"size":100,"weight":12345678901234567890.123,"fragile":false,"mood":"calm","tags":["heavy","iron"],"#,

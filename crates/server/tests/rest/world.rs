@@ -172,6 +172,12 @@ impl Call<'_> {
         self.anon()
     }
 
+    /// No bearer but that of a header.
+    pub fn bare_bearer(mut self) -> Self {
+        self.bearer = Some(String::new());
+        self
+    }
+
     pub async fn send(self) -> Result<Answer> {
         let url = format!("http://{}/rest/v1{}", self.world.address, self.path);
         let mut request = self.world.http.request(self.method, url);

@@ -71,12 +71,18 @@ impl<'a> Compiler<'a> {
                 (Some(from), passed.join(", "))
             }
             Arguments::Literals(pairs) => {
-                let pairs = pairs.into_iter().filter_map(|(name, value)| Some((function.argument(&name)?, value)));
-                let passed: Vec<_> =
-                    pairs.map(|(argument, value)| pass(argument, &format!("{}::{}", self.values.text(value), argument.kind.sql))).collect();
+                let passed: Vec<_> = function.arguments.iter().filter_map(|argument| self.literal(argument, &pairs)).collect();
                 (None, passed.join(", "))
             }
         }
+    }
+
+    /// One argument from the query string. Repeated, it is a list for a variadic one, and otherwise the last one counts.
+    fn literal(&mut self, argument: &Argument, pairs: &[(String, String)]) -> Option<String> {
+        let mut given: Vec<_> =
+            pairs.iter().filter(|(name, _)| !name.is_empty() && *name == argument.name).map(|(_, value)| value.clone()).collect();
+        let place = if argument.variadic && given.len() > 1 { self.values.list(given) } else { self.values.text(given.pop()?) };
+        Some(pass(argument, &format!("{place}::{}", argument.kind.sql)))
     }
 }
 
