@@ -49,17 +49,26 @@ pub struct Column {
     /// Quoted.
     pub sql: String,
     #[serde(rename = "type")]
+    pub(super) oid: u32,
+    #[serde(skip)]
     pub kind: Type,
     /// What a missing value becomes, as an expression; none means null.
     pub default: Option<String>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Type {
     /// Quoted and with its schema: never a keyword, so that `char` and `bit` mean what the catalogue means.
     pub sql: String,
     /// The type of arrays of it, if there is one.
     pub array: Option<String>,
+}
+
+impl Default for Type {
+    /// What PostgreSQL takes a value for that it knows nothing about.
+    fn default() -> Self {
+        Self::text()
+    }
 }
 
 impl Type {
@@ -101,6 +110,8 @@ pub struct Argument {
     /// Quoted.
     pub sql: String,
     #[serde(rename = "type")]
+    pub(super) oid: u32,
+    #[serde(skip)]
     pub kind: Type,
     pub required: bool,
     pub variadic: bool,

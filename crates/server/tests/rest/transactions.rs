@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use crate::world::world;
@@ -38,9 +38,13 @@ async fn a_client_that_hangs_up_leaves_nothing_open() -> Result<()> {
         world.run("select pg_advisory_unlock(7)").await?;
         // Sessions of the server's are idle or gone; none sits in a transaction.
         let open = "select count(*)::text from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'";
-        while world.text(open).await?.as_deref() != Some("0") {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let ended = async {
+            while world.text(open).await?.as_deref() != Some("0") {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.context("a transaction was left open")??;
         for _ in 0..8 {
             world.get("/things?select=id").expect(200).await?;
         }

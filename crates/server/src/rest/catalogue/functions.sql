@@ -9,12 +9,7 @@ select json_build_object(
         select coalesce(json_agg(json_build_object(
             'name', coalesce(input.name, ''),
             'sql', quote_ident(coalesce(input.name, '')),
-            'type', json_build_object(
-                'sql', format('%I.%I', tn.nspname, t.typname),
-                'array', (
-                    select format('%I.%I', an.nspname, at.typname)
-                    from pg_type as at join pg_namespace as an on an.oid = at.typnamespace
-                    where at.oid = t.typarray)),
+            'type', input.type::int8,
             -- Defaults belong to the last arguments.
             'required', input.nth <= p.pronargs - p.pronargdefaults,
             'variadic', input.mode = 'v'
@@ -24,28 +19,17 @@ select json_build_object(
             from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargnames, p.proargmodes)
                 with ordinality as a (type, name, mode, position)
             where a.type is not null and coalesce(a.mode, 'i') in ('i', 'b', 'v')
-        ) as input
-        join pg_type as own on own.oid = input.type
-        join pg_type as t on t.oid = coalesce(nullif(own.typbasetype, 0), own.oid)
-        join pg_namespace as tn on tn.oid = t.typnamespace),
+        ) as input),
     'returns', case
         when p.prorettype = 'pg_catalog.void'::regtype then json_build_object('kind', 'nothing')
         when p.proargmodes && '{t,o,b}'::"char"[] then json_build_object('kind', 'rows', 'relation', null, 'columns', (
             select coalesce(json_agg(json_build_object(
                 'name', coalesce(output.name, ''),
                 'sql', quote_ident(coalesce(output.name, '')),
-                'type', json_build_object(
-                    'sql', format('%I.%I', tn.nspname, t.typname),
-                    'array', (
-                        select format('%I.%I', an.nspname, at.typname)
-                        from pg_type as at join pg_namespace as an on an.oid = at.typnamespace
-                        where at.oid = t.typarray)),
+                'type', output.type::int8,
                 'default', null
             ) order by output.position), '[]')
             from unnest(p.proallargtypes, p.proargnames, p.proargmodes) with ordinality as output (type, name, mode, position)
-            join pg_type as own on own.oid = output.type
-            join pg_type as t on t.oid = coalesce(nullif(own.typbasetype, 0), own.oid)
-            join pg_namespace as tn on tn.oid = t.typnamespace
             where output.mode in ('t', 'o', 'b')))
         when rt.typtype = 'c' then json_build_object(
             'kind', 'rows',
@@ -57,18 +41,10 @@ select json_build_object(
                 select coalesce(json_agg(json_build_object(
                     'name', a.attname,
                     'sql', quote_ident(a.attname),
-                    'type', json_build_object(
-                        'sql', format('%I.%I', tn.nspname, t.typname),
-                        'array', (
-                            select format('%I.%I', an.nspname, at.typname)
-                            from pg_type as at join pg_namespace as an on an.oid = at.typnamespace
-                            where at.oid = t.typarray)),
+                    'type', a.atttypid::int8,
                     'default', null
                 ) order by a.attnum), '[]')
                 from pg_attribute as a
-                join pg_type as own on own.oid = a.atttypid
-                join pg_type as t on t.oid = coalesce(nullif(own.typbasetype, 0), own.oid)
-                join pg_namespace as tn on tn.oid = t.typnamespace
                 where a.attrelid = rt.typrelid and a.attnum > 0 and not a.attisdropped))
         else json_build_object('kind', 'value')
     end

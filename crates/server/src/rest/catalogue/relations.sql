@@ -7,13 +7,7 @@ select json_build_object(
         select coalesce(json_agg(json_build_object(
             'name', a.attname,
             'sql', quote_ident(a.attname),
-            -- A domain by what it is made of: a value that breaks its rule is then found by nobody instead of refused.
-            'type', json_build_object(
-                'sql', format('%I.%I', tn.nspname, t.typname),
-                'array', (
-                    select format('%I.%I', an.nspname, at.typname)
-                    from pg_type as at join pg_namespace as an on an.oid = at.typnamespace
-                    where at.oid = t.typarray)),
+            'type', a.atttypid::int8,
             'default', case
                 when a.attgenerated <> '' then null
                 when a.attidentity <> '' then format('pg_catalog.nextval(%L::pg_catalog.regclass)',
@@ -22,9 +16,6 @@ select json_build_object(
             end
         ) order by a.attnum), '[]')
         from pg_attribute as a
-        join pg_type as own on own.oid = a.atttypid
-        join pg_type as t on t.oid = coalesce(nullif(own.typbasetype, 0), own.oid)
-        join pg_namespace as tn on tn.oid = t.typnamespace
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped),
     'primary_key', (
         select coalesce(json_agg(a.attname order by k.position), '[]')

@@ -20,7 +20,13 @@ const MARK: &str = "zq7";
 fn column(name: &str, kind: &str) -> Column {
     let array = format!("pg_catalog.\"_{kind}\"");
     let kind = Type { sql: format!("pg_catalog.{kind}"), array: (kind != "_text").then_some(array) };
-    Column { name: name.to_owned(), sql: super::quote(name), kind, default: (name == "name").then(|| "'nameless'::text".to_owned()) }
+    Column {
+        name: name.to_owned(),
+        sql: super::quote(name),
+        oid: 25,
+        kind,
+        default: (name == "name").then(|| "'nameless'::text".to_owned()),
+    }
 }
 
 /// A table whose own names are as odd as names can be: quoting must hold for the catalogue's part too.
@@ -51,7 +57,14 @@ fn catalogue() -> Catalogue {
         sql: "public.f".to_owned(),
         volatile: true,
         many: true,
-        arguments: vec![Argument { name: "a".to_owned(), sql: "\"a\"".to_owned(), kind: Type::text(), required: false, variadic: false }],
+        arguments: vec![Argument {
+            name: "a".to_owned(),
+            sql: "\"a\"".to_owned(),
+            oid: 25,
+            kind: Type::text(),
+            required: false,
+            variadic: false,
+        }],
         returns: Returns::Rows {
             columns: columns(),
             relation: Some(RelationName { schema: "public".to_owned(), name: "things".to_owned() }),
