@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides what somebody may do. The acts run as the caller, and row security decides.
 
-mod body;
+pub(crate) mod body;
 mod channels;
 mod failure;
 mod providers;
@@ -37,7 +37,7 @@ impl FromRef<Api> for Access {
 }
 
 /// The routes, to be merged into the server's.
-pub fn router(api: Api) -> Router {
+pub fn router<S: Clone + Send + Sync + 'static>(api: Api) -> Router<S> {
     Router::new()
         .route("/v1/providers", get(providers::list))
         .route("/v1/channels", get(channels::list).post(channels::add))

@@ -111,6 +111,18 @@ async fn the_master_key_changes_while_everything_works() -> Result<()> {
     Ok(())
 }
 
+/// As after an update that calls a setting secret which the version before did not.
+#[tokio::test]
+async fn a_secret_left_in_a_sealed_row_is_sealed_on_sight() -> Result<()> {
+    let world = world().await?;
+    world.channels.add(parrot("Support", &[("token", "polly")])).await?;
+    world.run("update ingestion_providers set config = config || '{\"token_previous\": \"left-in-clear\"}', version = version + 1").await?;
+    assert_eq!(world.text("select sealed::text from ingestion_providers").await?.as_deref(), Some("true"));
+    assert_eq!(world.channels.get("Support").await?.channel.settings.both("token"), ["polly", "left-in-clear"]);
+    assert!(!world.dump().await?.contains("left-in-clear"));
+    Ok(())
+}
+
 /// A server seals while a plain writer writes: whoever is later wins, and the writer's value is never lost.
 #[tokio::test]
 async fn sealing_never_undoes_a_plain_write() -> Result<()> {

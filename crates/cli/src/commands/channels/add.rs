@@ -7,7 +7,7 @@ use gleaner_server::channels::{NewChannel, nest};
 use zeroize::Zeroizing;
 
 use super::settings::{self, Settings};
-use super::tools::{Form, channels, tell_url, with_key};
+use super::tools::{Form, addresses, channels, tell_url, with_key};
 use crate::Desk;
 use crate::output::{BOLD, DIM, paint};
 use crate::words::shell_word;
@@ -18,7 +18,7 @@ use crate::words::shell_word;
 Examples:
   gleaner channels add 'US support' --provider twilio --set auth_token=@token.txt --set account_sid=AC… --owner ada@example.com
   gleaner channels add Mail --provider postmark --set basic_auth.username=gleaner --set-env basic_auth.password=MAIL_PASSWORD
-  pass show github/hook | gleaner channels add GitHub --provider generic --set scheme=github --set secret=-
+  pass show github/hook | gleaner channels add GitHub --provider generic --set scheme=hub-sha256 --set secret=-
   gleaner channels add Forms --provider generic --set scheme=none -o json | jq -r .webhook_url")]
 pub struct Args {
     /// What people call it
@@ -53,9 +53,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     };
     let channels = channels(desk).await?;
     let opened = channels.add(new).await?;
-    out.json(&with_key(&channels, &opened)?);
+    out.json(&with_key(&channels, &opened, &addresses())?);
     out.line(format!("Added {}, which takes what {} sends.", paint(BOLD, &opened.channel.name), opened.channel.provider_code));
-    tell_url(out, &opened)?;
+    tell_url(out, &opened, &addresses())?;
     let name = shell_word(&opened.channel.name);
     out.note(paint(DIM, format!("`gleaner channels show {name} --reveal` shows it again, `gleaner channels test {name}` tries it.")));
     Ok(ExitCode::SUCCESS)

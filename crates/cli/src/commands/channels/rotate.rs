@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use super::settings;
-use super::tools::{Form, channels, tell_url, with_key};
+use super::tools::{Form, addresses, channels, tell_url, with_key};
 use crate::Desk;
 use crate::output::{BOLD, DIM, paint};
 use crate::place::seconds;
@@ -56,9 +56,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         }
     } else {
         let opened = channels.rotate_key(&args.channel, keep_for.unwrap_or_default()).await?;
-        out.json(&with_key(&channels, &opened)?);
+        out.json(&with_key(&channels, &opened, &addresses())?);
         out.line(format!("{} has a new key. Give its sender the new URL.", paint(BOLD, &opened.channel.name)));
-        tell_url(out, &opened)?;
+        tell_url(out, &opened, &addresses())?;
     }
     Ok(ExitCode::SUCCESS)
 }

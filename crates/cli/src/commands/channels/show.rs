@@ -7,7 +7,7 @@ use gleaner_server::channels::Opened;
 use serde_json::{Map, Value, json};
 
 use super::list::state;
-use super::tools::{Form, channels, tell_url, with_key};
+use super::tools::{Form, addresses, channels, tell_url, with_key};
 use crate::Desk;
 use crate::output::{BAD, Output, paint};
 use crate::table::Table;
@@ -37,7 +37,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let summary = channels.summary(&opened);
     let settings = if args.reveal { opened.channel.settings.as_map().clone() } else { summary.settings.clone() };
     if args.reveal {
-        let mut shown = with_key(&channels, &opened)?;
+        let mut shown = with_key(&channels, &opened, &addresses())?;
         shown["settings"] = json!(settings);
         out.json(&shown);
     } else {
@@ -55,10 +55,11 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         table.row(vec![name.clone().into(), with_end(&opened, &name, &value).into()]);
     }
     table.row(vec!["changed".into(), summary.changed_at.clone().into()]);
-    out.listing(table.text().trim_start_matches('\n'));
+    // Names and values need no titles.
+    out.listing(table.text().lines().skip(1).collect::<Vec<_>>().join("\n"));
     problems(out, &summary.problems);
     if args.reveal {
-        tell_url(out, &opened)?;
+        tell_url(out, &opened, &addresses())?;
     } else {
         out.note(format!("`gleaner channels show {} --reveal` shows the URL and the secrets.", shell_word(&args.channel)));
     }

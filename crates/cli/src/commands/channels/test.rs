@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use gleaner_server::channels::Addresses;
 
-use super::tools::{Form, channels, local_base, public_base};
+use super::tools::{Form, addresses, channels};
 use crate::Desk;
 use crate::output::{BAD, DIM, GOOD, paint};
 
@@ -37,7 +36,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let own = channels.get(&args.channel).await?.channel.settings.text("public_url").map(ToOwned::to_owned);
-    let addresses = Addresses { public: args.url.or(own).or_else(public_base), local: Some(args.server.unwrap_or_else(local_base)) };
+    let mut addresses = addresses();
+    addresses.public = args.url.or(own).or(addresses.public);
+    addresses.local = args.server.or(addresses.local);
     let tested = channels.test(&args.channel, &addresses).await?;
     out.json(&tested);
     let verdict = if tested.passed { paint(GOOD, "passed") } else { paint(BAD, "refused") };

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_server::channels::{Channels, Opened, WebhookUrl};
+use gleaner_server::channels::{Addresses, Channels, Opened, WebhookUrl};
 use serde_json::{Value, json};
 
 use crate::Desk;
@@ -23,7 +23,7 @@ pub enum Format {
 #[derive(Debug, clap::Args)]
 pub struct Form {
     /// In which form; `json` is the same as --json
-    #[arg(short, long = "output", value_enum, default_value_t = Format::Text)]
+    #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Text)]
     form: Format,
 }
 
@@ -41,27 +41,23 @@ pub async fn channels(desk: &Desk) -> Result<Channels> {
 }
 
 /// A variable that is set to something.
-pub fn variable(name: &str) -> Option<String> {
+fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// What senders are given as the server's address.
-pub fn public_base() -> Option<String> {
-    variable("PUBLIC_BASE_URL")
+/// Where the server is: what senders are given as its address, and where it answers on this machine.
+pub fn addresses() -> Addresses {
+    Addresses { public: variable("PUBLIC_BASE_URL"), local: Some(variable("API_URL").unwrap_or_else(|| USUAL_ADDRESS.to_owned())) }
 }
 
-/// Where the server answers on this machine.
-pub fn local_base() -> String {
-    variable("API_URL").unwrap_or_else(|| USUAL_ADDRESS.to_owned())
-}
-
-pub fn webhook_url(opened: &Opened) -> Result<WebhookUrl> {
-    Ok(opened.webhook_url(&public_base().unwrap_or_else(local_base))?)
+fn webhook_url(opened: &Opened, at: &Addresses) -> Result<WebhookUrl> {
+    let base = at.public.as_deref().or(at.local.as_deref()).unwrap_or(USUAL_ADDRESS);
+    Ok(opened.webhook_url(base)?)
 }
 
 /// Id, key and URL of a channel, as after making one.
-pub fn with_key(channels: &Channels, opened: &Opened) -> Result<Value> {
-    let url = webhook_url(opened)?;
+pub fn with_key(channels: &Channels, opened: &Opened, at: &Addresses) -> Result<Value> {
+    let url = webhook_url(opened, at)?;
     let mut shown = json!(channels.summary(opened));
     shown["ingestion_key"] = json!(opened.key()?);
     shown["webhook_url"] = json!(url.webhook_url);
@@ -70,15 +66,15 @@ pub fn with_key(channels: &Channels, opened: &Opened) -> Result<Value> {
 }
 
 /// Tells where to send, and what stands in the way of it.
-pub fn tell_url(out: Output, opened: &Opened) -> Result<()> {
-    let url = webhook_url(opened)?;
+pub fn tell_url(out: Output, opened: &Opened, at: &Addresses) -> Result<()> {
+    let url = webhook_url(opened, at)?;
     out.listing(format!("  id    {}", opened.channel.id));
     out.listing(format!("  key   {}", opened.key()?));
     out.listing(format!("  url   {}", url.url_with_overrides));
     if url.url_with_overrides != url.webhook_url {
         out.note(paint(DIM, "Paste it whole: what follows # makes Twilio repeat a request it could not deliver."));
     }
-    if public_base().is_none() && opened.channel.settings.text("public_url").is_none() {
+    if at.public.is_none() && opened.channel.settings.text("public_url").is_none() {
         out.note(paint(WARN, "PUBLIC_BASE_URL is not set, so this URL works on this machine only."));
     }
     Ok(())
