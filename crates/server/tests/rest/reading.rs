@@ -117,6 +117,7 @@ async fn select_renames_casts_and_reaches_into_json() -> Result<()> {
     let world = world().await?.with_things().await?;
     for (select, row) in [
         ("name", json!({"name": "anvil"})),
+        (" title : name ,\n\tid ", json!({"title": "anvil", "id": 1})),
         ("title:name,id", json!({"title": "anvil", "id": 1})),
         ("data->a", json!({"a": {"b": 1}})),
         ("data->a->>b", json!({"b": "1"})),

@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn skip_spaces(&mut self) {
-        self.take_while(|c| c == ' ');
+        self.take_while(char::is_whitespace);
     }
 
     pub fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
