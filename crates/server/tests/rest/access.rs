@@ -134,3 +134,27 @@ async fn browsers_may_ask_first_without_a_key_and_read_every_answer() -> Result<
     }
     Ok(())
 }
+
+/// Many callers share few connections; each is themselves.
+#[tokio::test]
+async fn callers_at_the_same_time_are_not_mixed_up() -> Result<()> {
+    let world = world().await?;
+    world.run("create function me() returns text language sql as 'select concat(current_user, auth.uid())'").await?;
+    let calls = (0..120).map(|n| {
+        let world = &world;
+        async move {
+            let user = format!("00000000-0000-0000-0000-{n:012}");
+            let (call, expected) = match n % 3 {
+                0 => (world.post("/rpc/me", json!({})), "service_role".to_owned()),
+                1 => (world.post("/rpc/me", json!({})).anon(), "anon".to_owned()),
+                _ => (world.post("/rpc/me", json!({})).signed_in(&world.token(&user)), format!("authenticated{user}")),
+            };
+            anyhow::Ok((call.expect(200).await?, json!(expected)))
+        }
+    });
+    for answer in futures_util::future::join_all(calls).await {
+        let (found, expected) = answer?;
+        assert_eq!(found, expected);
+    }
+    Ok(())
+}

@@ -41,7 +41,7 @@ pub struct Call<'a> {
     key: String,
     bearer: Option<String>,
     headers: Vec<(&'static str, String)>,
-    body: Option<Vec<u8>>,
+    body: Option<reqwest::Body>,
 }
 
 pub async fn world() -> Result<World> {
@@ -133,7 +133,14 @@ impl Call<'_> {
     }
 
     pub fn raw(mut self, body: impl Into<Vec<u8>>) -> Self {
-        self.body = Some(body.into());
+        self.body = Some(body.into().into());
+        self
+    }
+
+    /// A body that begins and does not go on.
+    pub fn endless(mut self) -> Self {
+        let begun = futures_util::stream::once(std::future::ready(std::io::Result::Ok("{")));
+        self.body = Some(reqwest::Body::wrap_stream(futures_util::StreamExt::chain(begun, futures_util::stream::pending())));
         self
     }
 

@@ -76,6 +76,16 @@ async fn a_body_has_a_limit() -> Result<()> {
     Ok(())
 }
 
+/// A sender that never finishes does not hold us forever.
+#[tokio::test]
+async fn a_body_has_a_time() -> Result<()> {
+    let settings = gleaner_server::rest::Settings { body_within: std::time::Duration::from_millis(100), ..Default::default() };
+    let world = crate::world::world_with(settings).await?.with_things().await?;
+    let (code, message) = world.call(Method::POST, "/things").endless().refused(408).await?;
+    assert_eq!((code.as_str(), message.as_str()), ("PGRST102", "The body took too long to arrive"));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_change_answers_with_nothing_unless_asked() -> Result<()> {
     let world = world().await?.with_things().await?;
