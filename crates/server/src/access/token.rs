@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{Algorithm, Header, Validation, decode, encode};
+use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, encode};
 use serde_json::{Map, Value, json};
 
 use super::{Access, Caller, Refused, Role};
@@ -34,6 +34,8 @@ impl Access {
         rules.validate_nbf = true;
         rules.validate_aud = false;
         rules.required_spec_claims.clear();
+        // Read first and by itself: an algorithm without a name among ours is no matter of the claims.
+        decode_header(token).map_err(|_| Refused::token("JWT could not be decoded"))?;
         let claims = decode::<Map<String, Value>>(token, &self.keys.verifying, &rules).map_err(|error| match error.kind() {
             ErrorKind::ExpiredSignature => Refused::claims("JWT expired"),
             ErrorKind::ImmatureSignature => Refused::claims("JWT not yet valid"),
