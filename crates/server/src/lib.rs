@@ -1,1 +1,3 @@
 //! The server: HTTP in front of the engine.
+
+pub mod auth;
