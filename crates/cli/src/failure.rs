@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Error;
+use gleaner_server::channels;
 
 use crate::output::{BAD, paint};
 use crate::words::harmless;
@@ -21,7 +22,7 @@ fn text(error: &Error) -> String {
         }
         text.push_str(&cause.to_string());
         // These tell their own causes.
-        if cause.is::<gleaner::Error>() || cause.is::<gleaner_postgres::Error>() {
+        if cause.is::<gleaner::Error>() || cause.is::<gleaner_postgres::Error>() || cause.is::<channels::Error>() {
             break;
         }
     }
@@ -35,13 +36,20 @@ fn text(error: &Error) -> String {
 }
 
 fn hint(error: &Error) -> Option<&'static str> {
-    let known = error.chain().find_map(|cause| cause.downcast_ref::<gleaner::Error>())?;
+    let known = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(channels::Error::Database(error)) => Some(error),
+        _ => cause.downcast_ref::<gleaner::Error>(),
+    })?;
     match known {
         // Our own tables or functions are not there.
         gleaner::Error::Database { .. }
             if known.code().is_some_and(|c| matches!(c.code(), "42P01" | "3F000" | "42883")) && known.to_string().contains("gleaner.") =>
         {
             Some("This database may not be migrated, or by an older version: run `gleaner migrate`.")
+        }
+        // The table of an older version.
+        gleaner::Error::Database { .. } if known.code().is_some_and(|c| c.code() == "42703") && known.to_string().contains("column c.") => {
+            Some("This database was migrated by an older version: run `gleaner migrate`.")
         }
         gleaner::Error::Connect(_) => Some("Check DATABASE_URL; or unset it and run `gleaner up` for a private PostgreSQL."),
         _ => None,

@@ -14,7 +14,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{attach, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up, work};
+use commands::{
+    attach, channels, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up, work,
+};
 use output::Output;
 use place::Place;
 
@@ -83,6 +85,9 @@ enum Command {
     Work(work::Args),
     Prune(prune::Args),
     Recover(recover::Args),
+    /// Manage the channels through which activities arrive
+    #[command(subcommand)]
+    Channels(channels::Command),
     Completions(completions::Args),
 }
 
@@ -114,6 +119,7 @@ async fn main() -> ExitCode {
         Command::Work(args) => work::run(&desk, args).await,
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
+        Command::Channels(command) => channels::run(&desk, command).await,
         Command::Completions(args) => completions::run(&desk, args).await,
     };
     done.unwrap_or_else(|error| failure::tell(&error))

@@ -5,6 +5,7 @@
 //! # Layout
 //!
 //! - [`provider`] is the contract of a sender; each sender is one file under [`providers`].
+//! - [`sealing`] keeps the secrets of channels at rest.
 //! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: what goes in and what comes out.
 
 pub mod answer;
@@ -14,6 +15,7 @@ pub mod provider;
 pub mod providers;
 pub mod refusal;
 pub mod request;
+pub mod sealing;
 
 pub use answer::Answer;
 pub use channel::{Channel, Settings};

@@ -1,3 +1,6 @@
 //! The server: HTTP in front of the engine.
 
+pub mod access;
+pub mod api;
 pub mod auth;
+pub mod channels;

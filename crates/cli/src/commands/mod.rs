@@ -1,6 +1,7 @@
 //! One file per subcommand. Each has its arguments, with examples, and one function `run`.
 
 pub mod attach;
+pub mod channels;
 pub mod completions;
 pub mod detach;
 pub mod down;

@@ -1,5 +1,7 @@
 //! `gleaner status`.
 
+mod keys;
+
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -30,7 +32,7 @@ enum Format {
 Examples:
   gleaner status
   psql \"$(gleaner status -o url)\"           a prompt on the database
-  eval \"$(gleaner status -o env)\"           sets DB_URL
+  eval \"$(gleaner status -o env)\"           sets DB_URL, ANON_KEY, SERVICE_ROLE_KEY
   gleaner status -o json | jq -r .DB_URL
   gleaner status -q || gleaner up --detach  only when it does not run yet")]
 pub struct Args {
@@ -49,11 +51,17 @@ struct Found {
 }
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let found = match desk.place.given() {
+    let mut found = match desk.place.given() {
         Some(url) => given(url).await?,
         None => private(gleaner_postgres::status(&desk.place.home()?).await?),
     };
     let format = if desk.out.json { Format::Json } else { args.output };
+    // Keys are for those who ask in a form for programs; people do not need them on their screen.
+    let wants_keys = found.url.is_some() && matches!(format, Format::Json | Format::Env);
+    let keys = if wants_keys { keys::project_keys(desk) } else { None };
+    for (name, key) in keys.iter().flatten() {
+        found.whole[*name] = json!(key);
+    }
     match (format, &found.url) {
         (Format::Json, _) => desk.out.data(serde_json::to_string_pretty(&found.whole)?),
         (Format::Text, _) => found.lines.iter().for_each(|line| desk.out.line(line)),
@@ -63,6 +71,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             desk.out.data(format!("DB_URL={}", double_quoted(url)));
             if let Some(url) = &found.tcp_url {
                 desk.out.data(format!("DB_TCP_URL={}", double_quoted(url)));
+            }
+            for (name, key) in keys.iter().flatten() {
+                desk.out.data(format!("{name}={}", double_quoted(key)));
             }
         }
     }

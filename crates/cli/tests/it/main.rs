@@ -1,8 +1,10 @@
 //! The `gleaner` command as people and scripts meet it: the real binary, on a real PostgreSQL.
 
 mod attaching;
+mod channels;
 mod enqueueing;
 mod help;
+mod keys;
 mod lifecycle;
 mod listing;
 mod migrating;

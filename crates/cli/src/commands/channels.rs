@@ -1,0 +1,61 @@
+//! `gleaner channels …`: the doors through which activities arrive.
+
+mod add;
+mod delete;
+mod list;
+mod pause;
+mod providers;
+mod refusals;
+mod reseal;
+mod rotate;
+mod set;
+mod settings;
+mod show;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::Desk;
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  gleaner channels providers                what can be connected, and what each needs
+  gleaner channels add 'US support' --provider twilio --set auth_token=@token.txt --owner ada@example.com
+  gleaner channels test 'US support'        a signed sample through the real door
+  gleaner channels refusals 'US support'    who was turned away, and why")]
+pub enum Command {
+    Add(add::Args),
+    List(list::Args),
+    Show(show::Args),
+    Set(set::Args),
+    Rotate(rotate::Args),
+    Pause(pause::Pause),
+    Resume(pause::Resume),
+    Delete(delete::Args),
+    Test(test::Args),
+    Refusals(refusals::Args),
+    Providers(providers::Args),
+    Reseal(reseal::Args),
+}
+
+pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Add(args) => add::run(desk, args).await,
+        Command::List(args) => list::run(desk, args).await,
+        Command::Show(args) => show::run(desk, args).await,
+        Command::Set(args) => set::run(desk, args).await,
+        Command::Rotate(args) => rotate::run(desk, args).await,
+        Command::Pause(args) => pause::pause(desk, args).await,
+        Command::Resume(args) => pause::resume(desk, args).await,
+        Command::Delete(args) => delete::run(desk, args).await,
+        Command::Test(args) => test::run(desk, args).await,
+        Command::Refusals(args) => refusals::run(desk, args).await,
+        Command::Providers(args) => providers::run(desk, args).await,
+        Command::Reseal(args) => reseal::run(desk, args).await,
+    }
+}

@@ -1,0 +1,61 @@
+//! `gleaner channels list`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use gleaner_server::channels::Summary;
+
+use super::tools::{Form, channels};
+use crate::Desk;
+use crate::output::{BAD, DIM, GOOD, WARN};
+use crate::table::{Cell, Table};
+
+/// List the channels.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner channels list
+  gleaner channels list -o json | jq -r '.[] | select(.problems != []) | .name'")]
+pub struct Args {
+    #[command(flatten)]
+    form: Form,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(desk);
+    let list = channels(desk).await?.list().await?;
+    out.json(&list);
+    if list.is_empty() {
+        out.line(
+            "There are no channels yet. `gleaner channels providers` lists what can be connected, `gleaner channels add` connects it.",
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["NAME", "PROVIDER", "STATE", "OWNER", "KEY", "ID", "DETAIL"]);
+    for channel in &list {
+        table.row(vec![
+            channel.name.clone().into(),
+            channel.provider.clone().into(),
+            state(channel),
+            channel.owner.clone().unwrap_or_default().into(),
+            Cell::styled(channel.ingestion_key.clone(), DIM),
+            channel.id.to_string().into(),
+            channel.problems.first().cloned().or_else(|| channel.state_detail.clone()).unwrap_or_default().into(),
+        ]);
+    }
+    out.listing(table.text());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The most important thing to know about it.
+pub fn state(channel: &Summary) -> Cell {
+    if !channel.is_active {
+        Cell::styled("paused", DIM)
+    } else if !channel.problems.is_empty() {
+        Cell::styled("broken", BAD)
+    } else if channel.state != "ready" {
+        Cell::styled(channel.state.clone(), WARN)
+    } else {
+        Cell::styled("ready", GOOD)
+    }
+}

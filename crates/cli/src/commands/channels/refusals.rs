@@ -1,0 +1,61 @@
+//! `gleaner channels refusals`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use super::tools::{Form, channels};
+use crate::Desk;
+use crate::output::{DIM, WARN, paint};
+use crate::table::{Cell, Table};
+
+/// Tell who was turned away at the door, and why, by minute and reason.
+///
+/// Without a channel all are listed, those with a key that belongs to no channel included.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner channels refusals
+  gleaner channels refusals 'US support' -n 10
+  gleaner channels refusals -o json | jq 'map(.count) | add'")]
+pub struct Args {
+    /// Name or id
+    channel: Option<String>,
+    /// At most this many
+    #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..))]
+    limit: i64,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(desk);
+    let channels = channels(desk).await?;
+    let refusals = match &args.channel {
+        Some(channel) => channels.refusals(channel, args.limit).await?,
+        None => channels.all_refusals(args.limit).await?,
+    };
+    out.json(&refusals);
+    if refusals.is_empty() {
+        out.line("Nobody was turned away. When a sender says it cannot deliver, `gleaner channels test` tries the way it takes.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["MINUTE", "CHANNEL", "REASON", ">STATUS", ">COUNT", "LAST FROM", "DETAIL"]);
+    for refusal in &refusals {
+        let unknown = || if refusal.channel.is_some() { "(deleted)".to_owned() } else { "(no such key)".to_owned() };
+        table.row(vec![
+            refusal.at.clone().into(),
+            refusal.name.clone().unwrap_or_else(unknown).into(),
+            Cell::styled(refusal.reason.clone(), WARN),
+            refusal.status.to_string().into(),
+            refusal.count.to_string().into(),
+            refusal.last_client.clone().unwrap_or_default().into(),
+            Cell::styled(refusal.detail.clone().unwrap_or_default(), DIM),
+        ]);
+    }
+    out.listing(table.text());
+    if refusals.len() as i64 == args.limit {
+        out.note(paint(DIM, format!("The first {} are shown; --limit shows more.", args.limit)));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,61 @@
+//! `gleaner channels set`.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use gleaner_server::channels::Changes;
+use serde_json::Value;
+
+use super::settings::Settings;
+use super::tools::{Form, channels};
+use crate::Desk;
+use crate::output::{BOLD, paint};
+
+/// Change a channel; what is not named stays.
+///
+/// A secret that the sender cannot change at the same moment is better rotated: `gleaner channels rotate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner channels set 'US support' --owner bob@example.com --set default_region=GB
+  gleaner channels set 'US support' --unset account_sid --name 'UK support'
+  gleaner channels set Mail --set-env basic_auth.password=MAIL_PASSWORD")]
+pub struct Args {
+    /// Name or id
+    channel: String,
+    #[command(flatten)]
+    settings: Settings,
+    /// Take a setting away
+    #[arg(long, value_name = "KEY")]
+    unset: Vec<String>,
+    /// Call it otherwise
+    #[arg(long)]
+    name: Option<String>,
+    /// Owner of what arrives, by e-mail address or id
+    #[arg(long, value_name = "EMAIL", conflicts_with = "no_owner")]
+    owner: Option<String>,
+    /// What arrives belongs to nobody
+    #[arg(long)]
+    no_owner: bool,
+    /// Whether a contact is made of every unknown sender
+    #[arg(long, value_name = "true|false")]
+    auto_create_contacts: Option<bool>,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(desk);
+    let mut settings = args.settings.read()?;
+    settings.extend(args.unset.into_iter().map(|name| (name, Value::Null)));
+    let owner = if args.no_owner { Some(None) } else { args.owner.map(Some) };
+    let changes = Changes { name: args.name, owner, is_active: None, auto_create_contacts: args.auto_create_contacts, settings };
+    if changes.name.is_none() && changes.owner.is_none() && changes.auto_create_contacts.is_none() && changes.settings.is_empty() {
+        bail!("nothing to change: name a setting with --set, or see `gleaner channels set --help`");
+    }
+    let channels = channels(desk).await?;
+    let opened = channels.set(&args.channel, changes).await?;
+    out.json(&channels.summary(&opened));
+    out.line(format!("Changed {}. Servers know within five seconds.", paint(BOLD, &opened.channel.name)));
+    Ok(ExitCode::SUCCESS)
+}

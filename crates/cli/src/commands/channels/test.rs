@@ -1,0 +1,52 @@
+//! `gleaner channels test`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use gleaner_server::channels::Addresses;
+
+use super::tools::{Form, channels, local_base, public_base};
+use crate::Desk;
+use crate::output::{BAD, DIM, GOOD, paint};
+
+/// Send a correctly signed sample through the real door, and tell what happened.
+///
+/// It goes to the channel's public_url, else to PUBLIC_BASE_URL, else to this machine. When it is refused it is sent by other ways
+/// too, to tell a wrong public URL from a server that is not there. The sample becomes an activity marked as a test, which
+/// is cancelled at once. The exit code is 1 when it did not pass.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner channels test 'US support'
+  gleaner channels test 'US support' --url https://hooks.example.com     as if senders were given this address
+  gleaner channels test 'US support' -o json | jq -r .activity_id")]
+pub struct Args {
+    /// Name or id
+    channel: String,
+    /// The base of the public address to test
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Where the server itself answers, to compare
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(desk);
+    let channels = channels(desk).await?;
+    let own = channels.get(&args.channel).await?.channel.settings.text("public_url").map(ToOwned::to_owned);
+    let addresses = Addresses { public: args.url.or(own).or_else(public_base), local: Some(args.server.unwrap_or_else(local_base)) };
+    let tested = channels.test(&args.channel, &addresses).await?;
+    out.json(&tested);
+    let verdict = if tested.passed { paint(GOOD, "passed") } else { paint(BAD, "refused") };
+    out.listing(format!("{verdict}  {}", tested.verdict));
+    if let Some(id) = tested.activity_id {
+        out.listing(format!("  activity  {id} {}", paint(DIM, "(marked as a test and cancelled)")));
+    }
+    for advice in &tested.advice {
+        out.listing(format!("  {advice}"));
+    }
+    Ok(if tested.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

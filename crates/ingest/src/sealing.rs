@@ -1,0 +1,241 @@
+//! Secrets at rest: sealed with a master key, each for one place alone.
+//!
+//! A sealed text names the key that sealed it, so that keys can be changed one row at a time, and is bound to its table,
+//! row and purpose, so that it opens nowhere else: moving a secret to a row one may read gains nothing.
+
+use std::fmt;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead as _, Payload};
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
+use rand::RngCore as _;
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+pub mod keyfile;
+
+/// Where the keys are looked for before the file.
+pub const VARIABLE: &str = "GLEANER_MASTER_KEY";
+/// The file in the home directory, made at first use.
+pub const FILE: &str = "master.key";
+
+/// Marks our format; another way of sealing would be another mark.
+const MARK: &str = "gs1";
+const NONCE: usize = 24;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{place}: {detail}")]
+    Keys { place: String, detail: String },
+    #[error("sealed with master key {missing}, which is not here (here: {}); add it to {VARIABLE} or {FILE}, after the current one", here.join(", "))]
+    MissingKey { missing: String, here: Vec<String> },
+    #[error("a sealed value does not open: it was changed, or moved here from another row")]
+    Broken,
+    #[error("not a sealed value")]
+    Unsealed,
+}
+
+/// The place a sealed value belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    pub table: &'a str,
+    pub row: &'a str,
+    /// Which of the row's secrets: `key`, `config`.
+    pub purpose: &'a str,
+}
+
+impl Place<'_> {
+    /// Length before content: no two places share a form.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for part in [MARK, self.table, self.row, self.purpose] {
+            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        bytes
+    }
+}
+
+/// One or more keys. The first seals; all open. Never printed, wiped from memory at the end.
+pub struct MasterKeys {
+    keys: Vec<MasterKey>,
+}
+
+struct MasterKey {
+    id: String,
+    bytes: Zeroizing<[u8; 32]>,
+}
+
+impl fmt::Debug for MasterKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MasterKeys")
+    }
+}
+
+impl MasterKeys {
+    /// The keys of this installation: the variable `GLEANER_MASTER_KEY`, else the file `master.key` in its home, made
+    /// with a random key when it is not there yet.
+    pub fn load(home: &Path) -> Result<Self, Error> {
+        match std::env::var(VARIABLE) {
+            Ok(text) if !text.trim().is_empty() => Self::parse(&Zeroizing::new(text), VARIABLE),
+            Err(std::env::VarError::NotUnicode(_)) => Err(Error::Keys { place: VARIABLE.into(), detail: "not text".into() }),
+            _ => {
+                let path = home.join(FILE);
+                let text = keyfile::read_or_make(&path, || Zeroizing::new(Self::generate_text()))?;
+                Self::parse(&text, &path.display().to_string())
+            }
+        }
+    }
+
+    /// Keys as written: each 32 bytes in base64, several separated by commas or white space, the sealing one first.
+    pub fn parse(text: &str, place: &str) -> Result<Self, Error> {
+        let wrong = |detail: String| Error::Keys { place: place.to_owned(), detail };
+        let mut keys = Vec::new();
+        for (n, part) in text.split([',', '\n', ' ', '\r', '\t']).filter(|part| !part.is_empty()).enumerate() {
+            // Both alphabets, with and without padding: people paste what their tool gave them.
+            let plain = Zeroizing::new(part.trim_end_matches('=').replace('+', "-").replace('/', "_"));
+            let bytes = URL_SAFE_NO_PAD.decode(plain.as_bytes()).map(Zeroizing::new).ok();
+            let bytes: Option<[u8; 32]> = bytes.and_then(|bytes| bytes.as_slice().try_into().ok());
+            let Some(bytes) = bytes else {
+                return Err(wrong(format!("key {} is not 32 bytes in base64; `openssl rand -base64 32` makes one", n + 1)));
+            };
+            keys.push(MasterKey::new(bytes));
+        }
+        if keys.is_empty() {
+            return Err(wrong("there is no key in it; `openssl rand -base64 32` makes one".into()));
+        }
+        Ok(Self { keys })
+    }
+
+    /// A random key, for tests and for those who hold no secret longer than they live.
+    pub fn generate() -> Self {
+        let mut bytes = [0; 32];
+        rand::rng().fill_bytes(&mut bytes);
+        Self { keys: vec![MasterKey::new(bytes)] }
+    }
+
+    fn generate_text() -> String {
+        let mut bytes = Zeroizing::new([0; 32]);
+        rand::rng().fill_bytes(bytes.as_mut_slice());
+        base64::engine::general_purpose::STANDARD.encode(bytes.as_slice()) + "\n"
+    }
+
+    /// Name of the key that seals.
+    pub fn current(&self) -> &str {
+        &self.keys[0].id
+    }
+
+    /// What every value sealed by the current key begins with.
+    pub fn current_prefix(&self) -> String {
+        format!("{MARK}.{}.", self.current())
+    }
+
+    pub fn seal(&self, plain: &[u8], place: &Place<'_>) -> String {
+        let key = &self.keys[0];
+        let mut sealed = vec![0; NONCE];
+        rand::rng().fill_bytes(&mut sealed);
+        let aad = place.bytes();
+        let payload = Payload { msg: plain, aad: &aad };
+        let text = key.cipher().encrypt(XNonce::from_slice(&sealed), payload).expect("a secret is far shorter than the cipher's limit");
+        sealed.extend_from_slice(&text);
+        format!("{MARK}.{}.{}", key.id, URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    pub fn open(&self, sealed: &str, place: &Place<'_>) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let mut parts = sealed.splitn(3, '.');
+        let (Some(MARK), Some(id), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(Error::Unsealed);
+        };
+        let Some(key) = self.keys.iter().find(|key| key.id == id) else {
+            let here = self.keys.iter().map(|key| key.id.clone()).collect();
+            // The name comes from the database: only as much of it as a name has.
+            return Err(Error::MissingKey { missing: id.chars().take(16).collect(), here });
+        };
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Error::Broken)?;
+        let (nonce, text) = bytes.split_at_checked(NONCE).ok_or(Error::Broken)?;
+        let payload = Payload { msg: text, aad: &place.bytes() };
+        key.cipher().decrypt(XNonce::from_slice(nonce), payload).map(Zeroizing::new).map_err(|_| Error::Broken)
+    }
+}
+
+impl MasterKey {
+    fn new(bytes: [u8; 32]) -> Self {
+        // The name is made from the key, so that the same key has one name wherever it is written down.
+        let digest = Sha256::new().chain_update(b"gleaner master key\0").chain_update(bytes).finalize();
+        Self { id: hex::encode(&digest[..4]), bytes: Zeroizing::new(bytes) }
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(self.bytes.as_slice().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: Place<'static> = Place { table: "ingestion_providers", row: "1", purpose: "config" };
+
+    fn text(n: u8) -> String {
+        URL_SAFE_NO_PAD.encode([n; 32])
+    }
+
+    #[test]
+    fn what_was_sealed_opens_in_its_place_and_nowhere_else() {
+        let keys = MasterKeys::generate();
+        let sealed = keys.seal(b"secret", &HERE);
+        assert_eq!(keys.open(&sealed, &HERE).unwrap().as_slice(), b"secret");
+        assert!(!sealed.contains("secret") && sealed != keys.seal(b"secret", &HERE), "a nonce is used once");
+        for elsewhere in [Place { row: "2", ..HERE }, Place { purpose: "key", ..HERE }, Place { table: "other", ..HERE }] {
+            assert!(matches!(keys.open(&sealed, &elsewhere), Err(Error::Broken)), "{elsewhere:?}");
+        }
+        let shifted = Place { row: "1c", purpose: "onfig", ..HERE };
+        assert!(matches!(keys.open(&sealed, &shifted), Err(Error::Broken)));
+    }
+
+    #[test]
+    fn the_first_key_seals_and_all_open() {
+        let (one, two) = (text(1), text(2));
+        let old = MasterKeys::parse(&one, "test").unwrap();
+        let sealed = old.seal(b"secret", &HERE);
+        let both = MasterKeys::parse(&format!("{two},{one}"), "test").unwrap();
+        assert_eq!(both.open(&sealed, &HERE).unwrap().as_slice(), b"secret");
+        assert!(both.seal(b"x", &HERE).starts_with(&both.current_prefix()));
+        let new = MasterKeys::parse(&two, "test").unwrap();
+        assert_eq!(new.current(), both.current());
+        let told = new.open(&sealed, &HERE).unwrap_err().to_string();
+        assert!(told.contains(old.current()) && told.contains(new.current()), "{told}");
+    }
+
+    #[test]
+    fn a_changed_or_foreign_text_does_not_open() {
+        let keys = MasterKeys::parse(&text(1), "test").unwrap();
+        let sealed = keys.seal(b"secret", &HERE);
+        for at in sealed.len() - 30..sealed.len() - 1 {
+            let mut changed = sealed.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(keys.open(&changed, &HERE).is_err(), "{at}");
+        }
+        let prefix = keys.current_prefix();
+        for foreign in ["", "gs1", "gs1.x", "plain text", &prefix, &format!("{prefix}AAAA"), "gs2.a.b"] {
+            assert!(keys.open(foreign, &HERE).is_err(), "{foreign:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_read_in_every_spelling_and_mistakes_are_told_without_them() {
+        let standard = base64::engine::general_purpose::STANDARD.encode([0xfb; 32]);
+        let plain = URL_SAFE_NO_PAD.encode([0xfb; 32]);
+        let read = |text: &str| MasterKeys::parse(text, "test").map(|keys| keys.current().to_owned());
+        assert_eq!(read(&standard).unwrap(), read(&format!(" {plain}\n")).unwrap());
+        for wrong in ["", "  \n", "c2hvcnQ=", "not base64 !!"] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+        let told = read("c2VjcmV0").unwrap_err().to_string();
+        assert!(told.contains("32 bytes") && !told.contains("c2VjcmV0"), "{told}");
+        assert_eq!(format!("{:?}", MasterKeys::generate()), "MasterKeys");
+    }
+}

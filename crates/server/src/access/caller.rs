@@ -1,0 +1,82 @@
+//! A caller, and a transaction in which the database knows them.
+
+use std::fmt;
+
+use deadpool_postgres::{Client, Transaction};
+use futures_util::future::BoxFuture;
+use gleaner::{Error, Pool, Result};
+use serde_json::{Map, Value};
+use tokio_postgres::types::Type;
+
+/// The roles of the wire contract. A token naming another one is not ours to honour: the server's own login may well be
+/// a superuser, and every role would be open to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Anon,
+    Authenticated,
+    Service,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anon => "anon",
+            Self::Authenticated => "authenticated",
+            Self::Service => "service_role",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Anon, Self::Authenticated, Self::Service].into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// On whose behalf statements run.
+#[derive(Clone, Default)]
+pub enum Caller {
+    /// The program itself, with the rights of its own login: the door, the sweeps, the command line.
+    #[default]
+    Ourselves,
+    /// Somebody with a token.
+    Token { role: Role, claims: Map<String, Value> },
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ourselves => f.write_str("Ourselves"),
+            // Claims hold addresses of people.
+            Self::Token { role, .. } => f.debug_tuple("Token").field(role).finish(),
+        }
+    }
+}
+
+/// A transaction on behalf of the caller: row security decides what it sees and may change.
+pub async fn begin<'a>(client: &'a mut Client, caller: &Caller) -> Result<Transaction<'a>> {
+    let transaction = client.transaction().await.map_err(Error::doing("begin"))?;
+    if let Caller::Token { role, claims } = caller {
+        let claims = Value::Object(claims.clone()).to_string();
+        // Both end with the transaction, so that the connection goes back to the pool as it came.
+        transaction
+            .query_typed(
+                "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)",
+                &[(&role.name(), Type::TEXT), (&claims, Type::TEXT)],
+            )
+            .await
+            .map_err(Error::doing("take on the caller's role"))?;
+    }
+    Ok(transaction)
+}
+
+/// Runs `act` on behalf of the caller, and commits when it succeeds.
+pub async fn with_caller<T, E: From<Error>>(
+    pool: &Pool,
+    caller: &Caller,
+    act: impl for<'t> FnOnce(&'t Transaction<'_>) -> BoxFuture<'t, Result<T, E>>,
+) -> Result<T, E> {
+    let mut client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+    let transaction = begin(&mut client, caller).await?;
+    let value = act(&transaction).await?;
+    transaction.commit().await.map_err(Error::doing("commit"))?;
+    Ok(value)
+}

@@ -1,0 +1,54 @@
+//! A JSON body, or what is wrong with it in the words of the wire contract.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use serde::de::DeserializeOwned;
+
+use crate::access::Refused;
+
+/// The body, read as `T`. An empty one counts as `{}`.
+#[derive(Debug)]
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|error| Refused::new(error.status(), "PGRST102", "the body could not be read, or is too large"))?;
+        let text: &[u8] = if bytes.iter().all(u8::is_ascii_whitespace) { b"{}" } else { &bytes };
+        // The message names a place and a field and never quotes a value of ours, but may quote a wrong one of theirs:
+        // a number where a secret was expected. Only the place is told.
+        serde_json::from_slice(text).map(Body).map_err(|error| {
+            let told = match error.classify() {
+                serde_json::error::Category::Data => format!("the JSON does not fit: {}", shape(&error.to_string())),
+                _ => format!("Empty or invalid json (line {}, column {})", error.line(), error.column()),
+            };
+            Refused::new(StatusCode::BAD_REQUEST, "PGRST102", told)
+        })
+    }
+}
+
+/// The error without the value it complains of: `invalid type: string "…", expected a boolean`.
+fn shape(error: &str) -> String {
+    match (error.find('"'), error.rfind('"')) {
+        (Some(first), Some(last)) if first < last => format!("{}…{}", &error[..first], &error[last + 1..]),
+        _ => error.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shape;
+
+    #[test]
+    fn an_error_does_not_quote_what_was_sent() {
+        assert_eq!(
+            shape("invalid type: string \"s3\\\"cret\", expected a boolean at line 1"),
+            "invalid type: string …, expected a boolean at line 1"
+        );
+        assert_eq!(shape("unknown field `colour`, expected `name`"), "unknown field `colour`, expected `name`");
+    }
+}
