@@ -43,6 +43,8 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use gleaner::{Error, Pool, Result};
 
+use crate::access::Access;
+
 pub use api_keys::ApiKeys;
 pub use client::ClientAddress;
 pub use password::{Hasher, Password};
@@ -65,14 +67,14 @@ struct Inner {
 
 impl Auth {
     /// None where the users are not ours to keep: on a Supabase project, whose own service answers.
-    pub async fn open(pool: Pool, secret: &[u8], settings: Settings) -> Result<Option<Self>> {
+    pub async fn open(pool: Pool, access: Access, settings: Settings) -> Result<Option<Self>> {
         let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
         let rows = client.query_typed("select gleaner.serves_auth()", &[]).await.map_err(Error::doing("ask whose the users are"))?;
         drop(client);
         if !rows[0].get::<_, bool>(0) {
             return Ok(None);
         }
-        let signer = token::Signer::new(secret, &settings);
+        let signer = token::Signer::new(access, &settings);
         let keys = ApiKeys::new(pool.clone());
         Ok(Some(Self(Arc::new(Inner { pool, signer, hasher: Hasher::new(), limits: limits::Limits::default(), keys, settings }))))
     }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::Auth;
 use super::error::{Failure, Result};
 use super::gate::Key;
+use crate::access::Role;
 
 /// A user whose token verified, whose session has not ended and who is not banned.
 #[derive(Debug)]
@@ -71,11 +72,11 @@ impl FromRequestParts<Auth> for Administrator {
             (None, Some(key)) => Some(key.role),
             (Some(token), Some(key)) if token == key.text => Some(key.role),
             (Some(token), _) if token.starts_with(super::api_keys::PREFIX) => auth.role_of_key(token).await?,
-            (Some(token), _) => auth.0.signer.verify(token).map_err(Failure::bad_jwt)?.role,
+            (Some(token), _) => auth.0.signer.verify(token).map_err(Failure::bad_jwt).map(|claims| Some(claims.role))?,
             (None, None) => None,
         };
-        match role.as_deref() {
-            Some("service_role") => Ok(Self),
+        match role {
+            Some(Role::Service) => Ok(Self),
             _ => Err(Failure::new(403, "not_admin", "User not allowed")),
         }
     }

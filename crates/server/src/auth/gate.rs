@@ -10,12 +10,13 @@ use serde_json::json;
 use super::Auth;
 use super::api_keys;
 use super::error::Result;
+use crate::access::Role;
 
 /// What the caller's project key is good for.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     pub text: String,
-    pub role: String,
+    pub role: Role,
 }
 
 /// Lets through what carries a key of this project, in the header or as a query parameter.
@@ -47,12 +48,12 @@ fn refused(message: &str, hint: &str) -> Response {
 
 impl Auth {
     /// The role of a project key: one we signed, or an opaque one we remember. A person's token is no key.
-    pub(super) async fn role_of_key(&self, key: &str) -> Result<Option<String>> {
+    pub(super) async fn role_of_key(&self, key: &str) -> Result<Option<Role>> {
         if key.starts_with(api_keys::PREFIX) {
             let claims = self.0.keys.verify(key).await?;
-            return Ok(claims.and_then(|claims| claims.get("role").and_then(|role| role.as_str().map(str::to_owned))));
+            return Ok(claims.and_then(|claims| Role::named(claims.get("role")?.as_str()?)));
         }
-        let role = self.0.signer.verify(key).ok().filter(|claims| claims.sub.is_none()).and_then(|claims| claims.role);
-        Ok(role.filter(|role| role == "anon" || role == "service_role"))
+        let role = self.0.signer.verify(key).ok().filter(|claims| claims.sub.is_none()).map(|claims| claims.role);
+        Ok(role.filter(|role| matches!(role, Role::Anon | Role::Service)))
     }
 }

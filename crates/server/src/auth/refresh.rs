@@ -34,7 +34,7 @@ pub(super) async fn grant(auth: &Auth, device: &Device, request: Request) -> Res
         .await?;
     let refreshed: Value = row.get(0);
     match refreshed["outcome"].as_str() {
-        Some("refreshed") => auth.session(&refreshed, refreshed["token"].as_str().unwrap_or_default()),
+        Some("refreshed") => Ok(auth.session(&refreshed, refreshed["token"].as_str().unwrap_or_default())),
         Some("already_used") => Err(Failure::new(400, "refresh_token_already_used", "Invalid Refresh Token: Already Used")),
         Some("expired") => Err(Failure::new(400, "session_expired", "Invalid Refresh Token: Session Expired")),
         Some("user_banned") => Err(Failure::banned()),

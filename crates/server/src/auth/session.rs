@@ -7,7 +7,6 @@ use axum::extract::{Request, State};
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
-use gleaner::Error;
 use serde_json::{Value, json};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -77,7 +76,7 @@ impl Auth {
             .await?;
         let opened: Value = row.get(0);
         match opened["outcome"].as_str() {
-            Some("opened") => self.session(&opened, &public),
+            Some("opened") => Ok(self.session(&opened, &public)),
             Some("user_banned") => Err(Failure::banned()),
             Some("email_not_confirmed") => Err(Failure::new(400, "email_not_confirmed", "Email not confirmed")),
             _ => Err(Failure::credentials()),
@@ -85,15 +84,15 @@ impl Auth {
     }
 
     /// The answer of both grants.
-    pub(super) fn session(&self, opened: &Value, public: &str) -> Result<Value> {
-        let signed = self.0.signer.sign(opened).map_err(|error| Error::Other(format!("sign a token: {error}")))?;
-        Ok(json!({
+    pub(super) fn session(&self, opened: &Value, public: &str) -> Value {
+        let signed = self.0.signer.sign(opened);
+        json!({
             "access_token": signed.token,
             "token_type": "bearer",
             "expires_in": signed.expires_in,
             "expires_at": signed.expires_at,
             "refresh_token": self.0.signer.refresh_token(public),
             "user": opened["user"],
-        }))
+        })
     }
 }

@@ -5,35 +5,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac as _};
-use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::password::random;
 use super::settings::Settings;
+use crate::access::{Access, Caller, Role};
 
 type Signature = Hmac<Sha256>;
 
-/// How far clocks may be apart.
-const LEEWAY_SECONDS: u64 = 30;
-
 /// Signs with the project secret.
+#[derive(Debug)]
 pub(super) struct Signer {
+    access: Access,
     issuer: String,
     lifetime_seconds: u64,
-    encoding: EncodingKey,
-    decoding: DecodingKey,
-    validation: Validation,
     refresh: Signature,
 }
 
 /// A token that verified, as far as we look at it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub(super) struct Claims {
-    pub role: Option<String>,
+    pub role: Role,
     pub sub: Option<Uuid>,
     pub session_id: Option<Uuid>,
 }
@@ -46,81 +40,57 @@ pub(super) struct Signed {
     pub expires_at: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct Access<'a> {
-    iss: &'a str,
-    sub: &'a Value,
-    aud: &'a Value,
-    exp: u64,
-    iat: u64,
-    jti: Uuid,
-    role: &'a Value,
-    email: &'a Value,
-    phone: &'a Value,
-    app_metadata: &'a Value,
-    user_metadata: &'a Value,
-    session_id: &'a Value,
-    aal: &'static str,
-    amr: Value,
-    is_anonymous: &'a Value,
-}
-
 impl Signer {
-    pub fn new(secret: &[u8], settings: &Settings) -> Self {
-        let mut validation = Validation::new(Algorithm::HS256);
-        validation.leeway = LEEWAY_SECONDS;
-        validation.validate_nbf = true;
-        // Every service of the project accepts its tokens; whom they are for is the role's matter.
-        validation.validate_aud = false;
-        // A key of its own: what is signed here can never pass for a JWT.
-        let mut refresh = Signature::new_from_slice(secret).expect("a key of any length");
-        refresh.update(b"gleaner refresh tokens");
-        let key = refresh.finalize().into_bytes();
+    pub fn new(access: Access, settings: &Settings) -> Self {
+        // A key of its own, which only the secret's holder can make: a token signed for this purpose and shown to nobody.
+        let purpose = Map::from_iter([("purpose".to_owned(), Value::from("gleaner: key of refresh tokens"))]);
+        let key = Sha256::digest(access.sign(&purpose));
         Self {
             issuer: format!("{}/auth/v1", settings.base),
             lifetime_seconds: settings.access_token.as_secs(),
-            encoding: EncodingKey::from_secret(secret),
-            decoding: DecodingKey::from_secret(secret),
-            validation,
             refresh: Signature::new_from_slice(&key).expect("a key of any length"),
+            access,
         }
     }
 
     /// An access token for what `gleaner.open_session` or `gleaner.refresh_session` returned.
-    pub fn sign(&self, session: &Value) -> Result<Signed, jsonwebtoken::errors::Error> {
+    pub fn sign(&self, session: &Value) -> Signed {
         let now = unix_now();
         let expires_at = now + self.lifetime_seconds;
         let user = &session["user"];
-        let claims = Access {
-            iss: &self.issuer,
-            sub: &user["id"],
-            aud: &user["aud"],
-            exp: expires_at,
-            iat: now,
+        let mut claims = Map::new();
+        for (name, value) in [
+            ("iss", Value::from(self.issuer.clone())),
+            ("exp", expires_at.into()),
+            ("iat", now.into()),
             // A renewed token must be another string, also within the second.
-            jti: Uuid::new_v4(),
-            role: &user["role"],
-            email: &user["email"],
-            phone: &user["phone"],
-            app_metadata: &user["app_metadata"],
-            user_metadata: &user["user_metadata"],
-            session_id: &session["session_id"],
-            aal: "aal1",
-            amr: json!([{"method": session["method"], "timestamp": session["signed_in_at"]}]),
-            is_anonymous: &user["is_anonymous"],
-        };
-        let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)?;
-        Ok(Signed { token, expires_in: self.lifetime_seconds, expires_at })
+            ("jti", Uuid::new_v4().to_string().into()),
+            ("sub", user["id"].clone()),
+            ("session_id", session["session_id"].clone()),
+            ("aal", "aal1".into()),
+            ("amr", json!([{"method": session["method"], "timestamp": session["signed_in_at"]}])),
+        ] {
+            claims.insert(name.into(), value);
+        }
+        for name in ["aud", "role", "email", "phone", "app_metadata", "user_metadata", "is_anonymous"] {
+            claims.insert(name.into(), user[name].clone());
+        }
+        Signed { token: self.access.sign(&claims), expires_in: self.lifetime_seconds, expires_at }
     }
 
     /// The claims of a token that is ours and has not expired; otherwise what is wrong with it.
     pub fn verify(&self, token: &str) -> Result<Claims, String> {
-        let verified = jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation);
-        verified.map(|data| data.claims).map_err(|error| match error.kind() {
-            ErrorKind::ExpiredSignature => "invalid JWT: token is expired".into(),
-            ErrorKind::InvalidSignature => "invalid JWT: signature is invalid".into(),
-            _ => "invalid JWT: unable to parse or verify signature".into(),
-        })
+        let Caller::Token { role, claims } = self.access.verify(token).map_err(|refused| format!("invalid JWT: {}", refused.message))? else {
+            return Err("invalid JWT".into());
+        };
+        if !claims.contains_key("exp") {
+            return Err("invalid JWT: it never expires".into());
+        }
+        let id = |name: &str| match claims.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => value.as_str().and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| format!("invalid claim: {name} must be a UUID")),
+        };
+        Ok(Claims { role, sub: id("sub")?, session_id: id("session_id")? })
     }
 
     /// What the client holds for the public half that the database keeps.
@@ -141,12 +111,6 @@ impl Signer {
         let mut signature = self.refresh.clone();
         signature.update(public.as_bytes());
         signature
-    }
-}
-
-impl std::fmt::Debug for Signer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Signer").field("issuer", &self.issuer).finish_non_exhaustive()
     }
 }
 
@@ -175,17 +139,17 @@ fn unix_now() -> u64 {
 mod tests {
     use super::*;
 
-    fn signer(secret: &[u8]) -> Signer {
-        Signer::new(secret, &Settings::new("http://localhost/"))
+    fn signer(secret: &str) -> Signer {
+        Signer::new(Access::new(&secret.repeat(4), "test").expect("long enough"), &Settings::new("http://localhost/"))
     }
 
     #[test]
     fn a_refresh_token_cannot_be_made_from_what_the_database_keeps() {
-        let ours = signer(b"our secret");
+        let ours = signer("our secret");
         let public = new_public_half();
         let token = ours.refresh_token(&public);
         assert_eq!(ours.read_refresh_token(&token), Some(public.as_str()));
-        assert_eq!(signer(b"another").read_refresh_token(&token), None);
+        assert_eq!(signer("another one").read_refresh_token(&token), None);
         let other = ours.refresh_token(&new_public_half());
         let grafted = format!("{public}.{}", other.split_once('.').expect("two halves").1);
         for bad in [public.as_str(), "", ".", &grafted, &format!("{token}x"), &token[..token.len() - 1]] {
@@ -194,12 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_token_is_another_string_within_the_second() -> Result<(), jsonwebtoken::errors::Error> {
+    fn a_renewed_token_is_another_string_within_the_second() {
         let session = json!({"session_id": Uuid::new_v4(), "user": {"id": Uuid::new_v4(), "role": "authenticated"}});
-        let signer = signer(b"our secret");
-        let (one, two) = (signer.sign(&session)?, signer.sign(&session)?);
+        let signer = signer("our secret");
+        let (one, two) = (signer.sign(&session), signer.sign(&session));
         assert_ne!(one.token, two.token);
-        assert_eq!(signer.verify(&one.token).map(|c| c.role), Ok(Some("authenticated".into())));
-        Ok(())
+        assert_eq!(signer.verify(&one.token).map(|claims| claims.role), Ok(Role::Authenticated));
     }
 }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use futures_util::future::join_all;
 use gleaner_postgres::testing;
+use gleaner_server::access::Access;
 use gleaner_server::auth::{Auth, Settings, first_administrator, people};
 
 use crate::support::{SECRET, world};
@@ -42,7 +43,7 @@ async fn users_of_a_platform_are_left_alone() -> Result<()> {
         .get(0);
     assert_eq!(tables, "users");
     let pool = gleaner::pool(&database.url, 2)?;
-    assert!(Auth::open(pool.clone(), SECRET.as_bytes(), Settings::new("http://x")).await?.is_none());
+    assert!(Auth::open(pool.clone(), Access::new(SECRET, "test")?, Settings::new("http://x")).await?.is_none());
     assert!(first_administrator(&pool).await?.is_none());
     for trouble in [
         people::add(&client, "ada@example.com", None, true).await.err(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_server::access::Access;
 use gleaner_server::auth::{self, Auth, ClientAddress, Password, Settings, people};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::{Method, StatusCode};
@@ -87,7 +88,7 @@ pub async fn world_with(change: impl FnOnce(&mut Settings)) -> Result<World> {
         Some(said.unwrap_or(peer.ip()))
     });
     change(&mut settings);
-    let auth = Auth::open(gleaner::pool(&database.url, 20)?, SECRET.as_bytes(), settings).await?.context("ours")?;
+    let auth = Auth::open(gleaner::pool(&database.url, 20)?, Access::new(SECRET, "test")?, settings).await?.context("ours")?;
     let router = axum::Router::new().nest("/auth/v1", auth::routes(auth.clone()));
     tokio::spawn(axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).into_future());
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
