@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, channels, completions, detach, down, enqueue, items, logs, migrate, prune, queues, recover, reset, sql, status, up, work,
+    attach, channels, completions, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, reset, sql, status, up,
+    users, work,
 };
 use output::Output;
 use place::Place;
@@ -88,6 +89,12 @@ enum Command {
     /// Manage the channels through which activities arrive
     #[command(subcommand)]
     Channels(channels::Command),
+    /// Say who may sign in
+    #[command(subcommand)]
+    Users(users::Command),
+    /// Make and revoke the keys of programs
+    #[command(subcommand)]
+    Keys(keys::Command),
     Completions(completions::Args),
 }
 
@@ -120,6 +127,8 @@ async fn main() -> ExitCode {
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
         Command::Channels(command) => channels::run(&desk, command).await,
+        Command::Users(command) => users::run(&desk, command).await,
+        Command::Keys(command) => keys::run(&desk, command).await,
         Command::Completions(args) => completions::run(&desk, args).await,
     };
     done.unwrap_or_else(|error| failure::tell(&error))

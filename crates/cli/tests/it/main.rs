@@ -9,4 +9,5 @@ mod lifecycle;
 mod listing;
 mod migrating;
 mod support;
+mod users;
 mod working;

@@ -1,8 +1,8 @@
 //! `/admin`: users, for whoever holds the service key.
 
 mod change;
-mod list;
 mod link;
+mod list;
 
 use axum::Json;
 use axum::Router;

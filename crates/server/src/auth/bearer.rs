@@ -36,8 +36,7 @@ impl FromRequestParts<Auth> for SignedIn {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, auth: &Auth) -> Result<Self> {
-        let token = bearer(parts)
-            .ok_or_else(|| Failure::new(401, "no_authorization", "This endpoint requires a valid Bearer token"))?;
+        let token = bearer(parts).ok_or_else(|| Failure::new(401, "no_authorization", "This endpoint requires a valid Bearer token"))?;
         let claims = auth.0.signer.verify(token).map_err(Failure::bad_jwt)?;
         let user_id = claims.sub.ok_or_else(|| Failure::bad_jwt("invalid claim: missing sub claim"))?;
         let session_id = claims.session_id;

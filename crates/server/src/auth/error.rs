@@ -92,7 +92,10 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         if error.is_transient() {
             tracing::warn!(%error, "auth: the database is away");
-            return Self { retry_after: Some(Duration::from_secs(1)), ..Self::new(503, "unexpected_failure", "The database is away, try again") };
+            return Self {
+                retry_after: Some(Duration::from_secs(1)),
+                ..Self::new(503, "unexpected_failure", "The database is away, try again")
+            };
         }
         tracing::error!(%error, "auth: unexpected failure");
         Self::new(500, "unexpected_failure", "Unexpected failure, please check server logs for more information")

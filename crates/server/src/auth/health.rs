@@ -10,7 +10,9 @@ use super::Auth;
 use super::settings::Signup;
 
 pub(super) async fn health() -> Json<Value> {
-    Json(json!({"name": "GoTrue", "version": env!("CARGO_PKG_VERSION"), "description": "Sign-in of a Gleaner server, as GoTrue's API has it"}))
+    Json(
+        json!({"name": "GoTrue", "version": env!("CARGO_PKG_VERSION"), "description": "Sign-in of a Gleaner server, as GoTrue's API has it"}),
+    )
 }
 
 /// No public keys: tokens are signed with the project secret, and clients ask `/user` instead.

@@ -136,7 +136,10 @@ fn page(status: StatusCode, content: &str) -> Response {
     );
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"),
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        ),
         (X_FRAME_OPTIONS, "DENY"),
         // The address of this page is the key to an account.
         (REFERRER_POLICY, "no-referrer"),

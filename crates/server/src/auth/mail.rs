@@ -30,7 +30,9 @@ impl Letter {
         match self {
             Self::Invite(link) => format!("You are invited. Choose a password here:\r\n\r\n{link}\r\n"),
             Self::Recovery(link) => {
-                format!("Choose a new password here:\r\n\r\n{link}\r\n\r\nIf you did not ask for it, nothing has changed and you need do nothing.\r\n")
+                format!(
+                    "Choose a new password here:\r\n\r\n{link}\r\n\r\nIf you did not ask for it, nothing has changed and you need do nothing.\r\n"
+                )
             }
             Self::Signup(link) => format!("Confirm your address here:\r\n\r\n{link}\r\n"),
             Self::KnownAlready => {

@@ -80,7 +80,8 @@ impl Signer {
 
     /// The claims of a token that is ours and has not expired; otherwise what is wrong with it.
     pub fn verify(&self, token: &str) -> Result<Claims, String> {
-        let Caller::Token { role, claims } = self.access.verify(token).map_err(|refused| format!("invalid JWT: {}", refused.message))? else {
+        let Caller::Token { role, claims } = self.access.verify(token).map_err(|refused| format!("invalid JWT: {}", refused.message))?
+        else {
             return Err("invalid JWT".into());
         };
         if !claims.contains_key("exp") {
@@ -88,7 +89,9 @@ impl Signer {
         }
         let id = |name: &str| match claims.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_str().and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| format!("invalid claim: {name} must be a UUID")),
+            Some(value) => {
+                value.as_str().and_then(|text| text.parse().ok()).map(Some).ok_or_else(|| format!("invalid claim: {name} must be a UUID"))
+            }
         };
         Ok(Claims { role, sub: id("sub")?, session_id: id("session_id")? })
     }

@@ -101,7 +101,11 @@ impl Auth {
             asked.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         };
         let plain = |asked: &&str| asked.bytes().all(|byte| byte.is_ascii_graphic()) && !asked.contains('#');
-        asked.filter(plain).filter(|asked| known.iter().any(|place| below(asked, place))).or(known.first().map(String::as_str)).map(str::to_owned)
+        asked
+            .filter(plain)
+            .filter(|asked| known.iter().any(|place| below(asked, place)))
+            .or(known.first().map(String::as_str))
+            .map(str::to_owned)
     }
 }
 

@@ -44,8 +44,12 @@ async fn only_the_service_key_opens_it() -> Result<()> {
 #[tokio::test]
 async fn a_user_is_made_shown_changed_and_deleted() -> Result<()> {
     let world = world().await?;
-    let made = create(&world, &json!({"email": "Ada@example.com", "password": PASSWORD, "email_confirm": true,
-        "user_metadata": {"first_name": "Ada"}, "app_metadata": {"plan": "pro"}})).await;
+    let made = create(
+        &world,
+        &json!({"email": "Ada@example.com", "password": PASSWORD, "email_confirm": true,
+        "user_metadata": {"first_name": "Ada"}, "app_metadata": {"plan": "pro"}}),
+    )
+    .await;
     assert_eq!(made.status, 200, "{made:?}");
     let id = &made.body["id"];
     assert_eq!((&made.body["email"], &made.body["app_metadata"]["plan"]), (&json!(ADA), &json!("pro")));
@@ -55,7 +59,8 @@ async fn a_user_is_made_shown_changed_and_deleted() -> Result<()> {
 
     let path = format!("/admin/users/{}", id.as_str().unwrap_or_default());
     assert_eq!(world.get(&path).service().answer().await.body["id"], *id);
-    let changed = update(&world, id, &json!({"email": "lovelace@example.com", "user_metadata": {"x": 1}, "app_metadata": {"plan": null}})).await;
+    let changed =
+        update(&world, id, &json!({"email": "lovelace@example.com", "user_metadata": {"x": 1}, "app_metadata": {"plan": null}})).await;
     assert_eq!(changed.body["email"], "lovelace@example.com", "{changed:?}");
     assert_eq!(changed.body["identities"][0]["email"], "lovelace@example.com");
     assert_eq!(changed.body["user_metadata"], json!({"first_name": "Ada", "x": 1}));
@@ -99,10 +104,7 @@ async fn users_come_a_page_at_a_time() -> Result<()> {
     let emails: Vec<&str> = page.body["users"].as_array().into_iter().flatten().filter_map(|user| user["email"].as_str()).collect();
     assert_eq!(emails, ["3@example.com", "2@example.com"]);
     assert_eq!((page.header("x-total-count"), &page.body["aud"]), (Some("5"), &json!("authenticated")));
-    assert_eq!(
-        page.header("link"),
-        Some("</admin/users?page=3&per_page=2>; rel=\"next\", </admin/users?page=3&per_page=2>; rel=\"last\"")
-    );
+    assert_eq!(page.header("link"), Some("</admin/users?page=3&per_page=2>; rel=\"next\", </admin/users?page=3&per_page=2>; rel=\"last\""));
     let all = world.get("/admin/users?page=&per_page=").service().answer().await;
     assert_eq!(all.body["users"].as_array().map(Vec::len), Some(5));
     assert_eq!(world.get("/admin/users?page=99999999999").service().answer().await.body["users"], json!([]));

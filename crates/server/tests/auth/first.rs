@@ -38,7 +38,10 @@ async fn users_of_a_platform_are_left_alone() -> Result<()> {
     client.batch_execute("create schema auth; create table auth.users (id uuid primary key, email text)").await?;
     gleaner::migrate::migrate(&database.url, &|_| {}).await?;
     let tables: String = client
-        .query_one("select string_agg(c.relname, ' ' order by 1) from pg_class c where relnamespace = 'auth'::regnamespace and relkind = 'r'", &[])
+        .query_one(
+            "select string_agg(c.relname, ' ' order by 1) from pg_class c where relnamespace = 'auth'::regnamespace and relkind = 'r'",
+            &[],
+        )
         .await?
         .get(0);
     assert_eq!(tables, "users");

@@ -23,7 +23,10 @@ async fn a_guesser_is_stopped_and_the_owner_signs_in_from_elsewhere() -> Result<
     assert!((10..=11).contains(&looked_at), "thirty at once are no more than thirty in a row: {looked_at}");
     let refused = guesses.iter().find(|answer| answer.status == 429).expect("some are refused");
     assert_eq!(refused.code(), "over_request_rate_limit");
-    assert!(refused.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().is_ok_and(|s| (1..=30).contains(&s))), "{refused:?}");
+    assert!(
+        refused.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().is_ok_and(|s| (1..=30).contains(&s))),
+        "{refused:?}"
+    );
     assert_eq!(from(&world, "198.51.100.7", ADA, PASSWORD).await.status, 429, "there even the right one waits");
     assert_eq!(from(&world, "203.0.113.9", ADA, PASSWORD).await.status, 200, "elsewhere it always works");
     assert_eq!(world.sign_in(ADA, PASSWORD).await.status, 200);

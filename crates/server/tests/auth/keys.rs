@@ -48,7 +48,9 @@ async fn an_opaque_project_key_opens_what_its_role_opens() -> Result<()> {
         (add(&world, "web", Kind::Anon).await?, add(&world, "ops", Kind::Service).await?, add(&world, "agent", Kind::Worker).await?);
     assert!(anon.starts_with("sb_publishable_"));
     // With an opaque key the client sends the key itself as bearer when nobody is signed in.
-    let list = |key: &str| world.bare(Method::GET, "/admin/users").header("apikey", key).bearer(key).header("x-supabase-api-version", "2024-01-01").answer();
+    let list = |key: &str| {
+        world.bare(Method::GET, "/admin/users").header("apikey", key).bearer(key).header("x-supabase-api-version", "2024-01-01").answer()
+    };
     assert_eq!(list(&service).await.status, 200);
     assert_eq!(list(&anon).await.refused(), (403, "not_admin"));
     assert_eq!(list(&worker).await.refused(), (403, "not_admin"));

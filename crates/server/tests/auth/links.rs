@@ -25,7 +25,11 @@ async fn an_invitation_is_looked_at_as_often_as_mail_programs_like_and_used_once
     let link = people::invite(&world.client, ADA, true, &world.base).await?;
     assert!(link.starts_with(&format!("{}/auth/v1/link?type=invite&token=", world.base)), "{link}");
     let token = token_of(&link);
-    assert_eq!(world.count(&format!("select count(*) from auth.one_time_tokens where token_hash = '{token}'")).await?, 0, "only a hash is kept");
+    assert_eq!(
+        world.count(&format!("select count(*) from auth.one_time_tokens where token_hash = '{token}'")).await?,
+        0,
+        "only a hash is kept"
+    );
     for _ in 0..3 {
         let page = world.bare(Method::GET, &format!("/link?type=invite&token={token}")).answer().await;
         assert!(page.status == 200 && page.text.contains(ADA) && page.text.contains("<form"), "{page:?}");
@@ -113,10 +117,15 @@ async fn a_browser_is_sent_only_where_the_operator_said() -> Result<()> {
         let answer = world.bare(Method::GET, &path).answer().await;
         let location = answer.header("location").unwrap_or_default();
         assert_eq!(answer.status, 303, "{asked}");
-        assert!(location.starts_with(sent) && location.contains("access_token=") && location.ends_with("type=recovery"), "{asked}: {location}");
+        assert!(
+            location.starts_with(sent) && location.contains("access_token=") && location.ends_with("type=recovery"),
+            "{asked}: {location}"
+        );
     }
     let late = world.bare(Method::GET, "/verify?type=recovery&token=nonsense").answer().await;
-    assert!(late.header("location").is_some_and(|to| to.starts_with("https://app.example.com/#error=access_denied&error_code=otp_expired")));
+    assert!(
+        late.header("location").is_some_and(|to| to.starts_with("https://app.example.com/#error=access_denied&error_code=otp_expired"))
+    );
     Ok(())
 }
 
@@ -137,7 +146,10 @@ async fn without_a_mail_server_that_is_said_whatever_the_address() -> Result<()>
     for email in [ADA, "nobody@example.com"] {
         assert_eq!(world.post("/recover", &json!({"email": email})).answer().await.refused(), (422, "email_provider_disabled"));
     }
-    assert_eq!(world.post("/invite", &json!({"email": "x@example.com"})).service().answer().await.refused(), (422, "email_provider_disabled"));
+    assert_eq!(
+        world.post("/invite", &json!({"email": "x@example.com"})).service().answer().await.refused(),
+        (422, "email_provider_disabled")
+    );
     Ok(())
 }
 

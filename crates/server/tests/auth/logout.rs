@@ -29,7 +29,8 @@ async fn each_scope_ends_what_it_says() -> Result<()> {
         let world = world().await?;
         let here = world.ada_signed_in().await?;
         let there = world.sign_in(ADA, PASSWORD).await;
-        gleaner_server::auth::people::add(&world.client, "bob@example.com", Some(gleaner_server::auth::Password::new(PASSWORD)), false).await?;
+        gleaner_server::auth::people::add(&world.client, "bob@example.com", Some(gleaner_server::auth::Password::new(PASSWORD)), false)
+            .await?;
         let bob = world.sign_in("bob@example.com", PASSWORD).await;
         let out = logout(&world, query, here.access()).await;
         assert_eq!((out.status, out.text.as_str()), (204, ""), "{query}");

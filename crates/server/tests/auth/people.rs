@@ -1,8 +1,8 @@
 //! What an operator does: add, disable with the work in hand, enable.
 
 use anyhow::Result;
-use gleaner_server::auth::people::{self, Trouble};
 use gleaner_server::auth::Password;
+use gleaner_server::auth::people::{self, Trouble};
 use serde_json::json;
 
 use crate::support::{ADA, PASSWORD, world};
@@ -56,7 +56,9 @@ async fn disabling_gives_back_what_was_held_and_hands_over_what_was_owned() -> R
     let mut taken = 0;
     for kind in ["call", "note"] {
         let transaction = world.client.transaction().await?;
-        transaction.execute("select set_config('role', 'authenticated', true), set_config('request.jwt.claims', $1, true)", &[&claims]).await?;
+        transaction
+            .execute("select set_config('role', 'authenticated', true), set_config('request.jwt.claims', $1, true)", &[&claims])
+            .await?;
         let sql = format!("select id from gleaner.claim_activities('laptop', 1, p_kinds => '{{{kind}}}')");
         taken += transaction.query(&sql, &[]).await?.len();
         transaction.commit().await?;

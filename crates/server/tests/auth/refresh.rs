@@ -129,7 +129,8 @@ async fn a_session_that_is_over_says_so() -> Result<()> {
 #[tokio::test]
 async fn whoever_was_disabled_or_banned_cannot_refresh() -> Result<()> {
     let world = world().await?;
-    for close in ["update sales set disabled = true", "update sales set disabled = false; update auth.users set banned_until = 'infinity'"] {
+    for close in ["update sales set disabled = true", "update sales set disabled = false; update auth.users set banned_until = 'infinity'"]
+    {
         if world.count("select count(*) from auth.users").await? == 0 {
             world.ada().await?;
         }
@@ -150,7 +151,11 @@ async fn trouble_of_ours_is_a_5xx_so_that_nobody_is_signed_out() -> Result<()> {
     world.run("alter table auth.sessions rename to sessions_away").await?;
     let trouble = world.refresh(session.refresh()).await;
     assert_eq!(trouble.status, 500, "{trouble:?}");
-    assert!(!trouble.text.contains("sessions_away") && !trouble.text.contains("relation"), "what the database said stays here: {}", trouble.text);
+    assert!(
+        !trouble.text.contains("sessions_away") && !trouble.text.contains("relation"),
+        "what the database said stays here: {}",
+        trouble.text
+    );
     world.run("alter table auth.sessions_away rename to sessions").await?;
     assert_eq!(world.refresh(session.refresh()).await.status, 200);
     Ok(())

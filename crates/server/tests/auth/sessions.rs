@@ -40,9 +40,22 @@ async fn the_user_has_every_member_the_contract_names() -> Result<()> {
     let world = world().await?;
     let session = world.ada_signed_in().await?;
     let user = &session.body["user"];
-    for name in ["id", "aud", "role", "email", "phone", "email_confirmed_at", "confirmed_at", "last_sign_in_at", "app_metadata",
-        "user_metadata", "identities", "created_at", "updated_at", "is_anonymous"]
-    {
+    for name in [
+        "id",
+        "aud",
+        "role",
+        "email",
+        "phone",
+        "email_confirmed_at",
+        "confirmed_at",
+        "last_sign_in_at",
+        "app_metadata",
+        "user_metadata",
+        "identities",
+        "created_at",
+        "updated_at",
+        "is_anonymous",
+    ] {
         assert!(!user[name].is_null(), "{name} in {user}");
     }
     let identity = &user["identities"][0];
@@ -95,9 +108,17 @@ async fn whoever_is_banned_disabled_or_unconfirmed_stays_outside() -> Result<()>
     world.ada().await?;
     for (close, open, refused) in [
         ("update auth.users set banned_until = 'infinity'", "update auth.users set banned_until = null", (403, "user_banned")),
-        ("update auth.users set banned_until = now() + interval '1 hour'", "update auth.users set banned_until = now()", (403, "user_banned")),
+        (
+            "update auth.users set banned_until = now() + interval '1 hour'",
+            "update auth.users set banned_until = now()",
+            (403, "user_banned"),
+        ),
         ("update sales set disabled = true", "update sales set disabled = false", (403, "user_banned")),
-        ("update auth.users set email_confirmed_at = null", "update auth.users set email_confirmed_at = now()", (400, "email_not_confirmed")),
+        (
+            "update auth.users set email_confirmed_at = null",
+            "update auth.users set email_confirmed_at = now()",
+            (400, "email_not_confirmed"),
+        ),
     ] {
         world.run(close).await?;
         assert_eq!(world.sign_in(ADA, PASSWORD).await.refused(), refused, "{close}");
@@ -116,7 +137,11 @@ async fn a_password_never_reaches_the_log() -> Result<()> {
     let secret = "hunter2 hunter2 hunter2";
     world.sign_in(ADA, secret).await;
     world.sign_in("nobody@example.com", secret).await;
-    world.send(Method::POST, "/token?grant_type=password").body(format!(r#"{{"email": "{ADA}", "password": "{secret}", }}"#)).answer().await;
+    world
+        .send(Method::POST, "/token?grant_type=password")
+        .body(format!(r#"{{"email": "{ADA}", "password": "{secret}", }}"#))
+        .answer()
+        .await;
     world.post("/token?grant_type=password", &json!({"email": [secret], "password": secret})).answer().await;
     let session = world.sign_in(ADA, PASSWORD).await;
     let changed = world.send(Method::PUT, "/user").bearer(session.access()).json(&json!({"password": secret})).answer().await;

@@ -25,7 +25,10 @@ async fn an_open_sign_up_answers_a_session_and_joins_the_team_as_a_member() -> R
     assert_eq!(session.status, 200, "{session:?}");
     assert_eq!((&session.body["user"]["email"], &session.body["user"]["user_metadata"]["first_name"]), (&json!(ADA), &json!("Ada")));
     assert_eq!(world.get("/user").bearer(session.access()).answer().await.status, 200);
-    assert_eq!(world.text("select first_name || ' ' || last_name || ' ' || administrator from sales").await?.as_deref(), Some("Ada L false"));
+    assert_eq!(
+        world.text("select first_name || ' ' || last_name || ' ' || administrator from sales").await?.as_deref(),
+        Some("Ada L false")
+    );
     assert_eq!(world.post("/signup", &body).answer().await.refused(), (422, "user_already_exists"));
     Ok(())
 }
@@ -45,7 +48,9 @@ async fn signing_up_never_comes_into_somebody_elses_row() -> Result<()> {
 #[tokio::test]
 async fn what_is_no_address_or_a_weak_password_is_refused() -> Result<()> {
     let world = world_with(|settings| settings.signup = Signup::Open).await?;
-    for email in ["ada", "@example.com", "ada@", "a@b@c", "ada lovelace@example.com", "ada@example.com\r\nbcc: x@y", "<ada@example.com>", "a\0@b.c"] {
+    for email in
+        ["ada", "@example.com", "ada@", "a@b@c", "ada lovelace@example.com", "ada@example.com\r\nbcc: x@y", "<ada@example.com>", "a\0@b.c"]
+    {
         let refused = world.post("/signup", &json!({"email": email, "password": PASSWORD})).answer().await;
         assert_eq!(refused.refused(), (400, "validation_failed"), "{email:?}");
     }

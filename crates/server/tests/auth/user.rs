@@ -66,11 +66,8 @@ async fn an_address_is_not_changed_without_proof() -> Result<()> {
 async fn a_password_that_changed_while_it_was_checked_opens_nothing() -> Result<()> {
     let world = world().await?;
     let ada = world.ada().await?;
-    let opened: Value = world
-        .client
-        .query_one("select gleaner.open_session($1, 'another hash', 't', 'password', null, null)", &[&ada.id])
-        .await?
-        .get(0);
+    let opened: Value =
+        world.client.query_one("select gleaner.open_session($1, 'another hash', 't', 'password', null, null)", &[&ada.id]).await?.get(0);
     assert_eq!(opened["outcome"], "refused");
     assert_eq!(world.count("select count(*) from auth.sessions").await?, 0);
     Ok(())
@@ -87,9 +84,15 @@ async fn nobody_reads_users_or_sessions_by_their_role() -> Result<()> {
             world.run("rollback").await?;
             assert!(refused.is_err(), "{role} reads {table}");
         }
-        for call in ["gleaner.show_user(null)", "gleaner.verify_key('')", "gleaner.redeem_token('', '{}', null)", "gleaner.is_disabled(null)",
-            "gleaner.add_first_administrator('a', 'b')", "gleaner.change_user(null, '{}', null)", "gleaner.find_ban(null)"]
-        {
+        for call in [
+            "gleaner.show_user(null)",
+            "gleaner.verify_key('')",
+            "gleaner.redeem_token('', '{}', null)",
+            "gleaner.is_disabled(null)",
+            "gleaner.add_first_administrator('a', 'b')",
+            "gleaner.change_user(null, '{}', null)",
+            "gleaner.find_ban(null)",
+        ] {
             let refused = world.run(&format!("begin; set local role {role}; select {call}; commit")).await;
             world.run("rollback").await?;
             assert!(refused.is_err(), "{role} calls {call}");

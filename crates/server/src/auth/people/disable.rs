@@ -40,9 +40,12 @@ pub async fn disable(client: &mut Client, email: &str, assign_to: Option<&str>) 
         note(&mut done.released, &entry.name, queue.release(&transaction, user).await?);
         if let Some(owner) = queue.owner_of(&transaction, user).await? {
             let heir = match heir {
-                Some(heir) => Some(queue.owner_of(&transaction, heir).await?.ok_or_else(|| {
-                    Trouble::Refused(format!("{} owns no work in {}", assign_to.unwrap_or_default(), entry.name))
-                })?),
+                Some(heir) => Some(
+                    queue
+                        .owner_of(&transaction, heir)
+                        .await?
+                        .ok_or_else(|| Trouble::Refused(format!("{} owns no work in {}", assign_to.unwrap_or_default(), entry.name)))?,
+                ),
                 None => None,
             };
             let rows = queue.assign(&transaction, &owner, heir.as_deref()).await?;
@@ -87,7 +90,8 @@ impl Queue {
     async fn of(client: &impl GenericClient, name: &str) -> Result<Self, Trouble> {
         let view = View::of(client, name).await?;
         let acts = Acts::of(client, name).await?;
-        let context = serde_json::to_value(&view.plan().context).map_err(|error| Error::Other(format!("read the plan of {name}: {error}")))?;
+        let context =
+            serde_json::to_value(&view.plan().context).map_err(|error| Error::Other(format!("read the plan of {name}: {error}")))?;
         Ok(Self { table: acts.table().to_owned(), acts, context })
     }
 
