@@ -94,3 +94,71 @@ async fn a_revoked_key_is_forgotten_within_seconds() -> Result<()> {
     }
     Ok(())
 }
+
+/// Runs a statement as whoever holds the key, in a transaction of its own.
+async fn as_holder(world: &mut World, key: &str, sql: &str) -> Result<Vec<String>> {
+    let claims = Value::Object(keys(world)?.verify(key).await?.expect("a good key"));
+    let transaction = world.client.transaction().await?;
+    transaction
+        .execute(
+            "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)",
+            &[&claims["role"].as_str(), &claims.to_string()],
+        )
+        .await?;
+    let rows = transaction.query(sql, &[]).await?;
+    transaction.commit().await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+#[tokio::test]
+async fn a_worker_sees_only_what_it_holds() -> Result<()> {
+    let mut world = world().await?;
+    world.ada().await?;
+    world.run("update sales set stale_threshold_minutes = 0").await?;
+    world
+        .run(
+            "insert into activities (type, raw_data, sales_id) select 'call', '{\"content\": \"secret\"}', id from sales;
+             insert into activities (type) values ('call'), ('sms');
+             insert into contacts (first_name) values ('Bob')",
+        )
+        .await?;
+    let (mine, other) = (add(&world, "mine", Kind::Worker).await?, add(&world, "other", Kind::Worker).await?);
+    let seen = "select type || coalesce(raw_data ->> 'content', '') from activities order by 1";
+    assert_eq!(as_holder(&mut world, &mine, seen).await?, Vec::<String>::new(), "before it holds anything");
+    let claim = "select id::text from gleaner.claim_activities('agent', 3, p_kinds => '{call}')";
+    assert_eq!(as_holder(&mut world, &mine, claim).await?.len(), 2);
+    assert_eq!(as_holder(&mut world, &mine, seen).await?, ["call", "callsecret"], "an owner's row too, once it was given");
+    assert_eq!(as_holder(&mut world, &other, seen).await?, Vec::<String>::new());
+    let done = "update activities set processing_status = 'completed', processed_data = '{}', locked_by = null, locked_at = null
+                where raw_data is null returning processing_status";
+    assert_eq!(as_holder(&mut world, &other, done).await?, Vec::<String>::new());
+    assert_eq!(as_holder(&mut world, &mine, done).await?, ["completed"], "and it can end its work as the specifications do");
+    for table in ["sales", "contacts", "crm_processing_nodes", "ingestion_providers", "activity_failures", "unmatched_activities"] {
+        let left = as_holder(&mut world, &other, &format!("select t::text from {table} as t")).await?;
+        assert_eq!(left, Vec::<String>::new(), "{table}");
+    }
+    for refused in ["insert into activities (type) values ('call') returning type", "insert into contacts (first_name) values ('x') returning first_name"] {
+        assert!(as_holder(&mut world, &mine, refused).await.is_err(), "{refused}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_works_only_the_queues_and_kinds_it_is_for() -> Result<()> {
+    let mut world = world().await?;
+    world.run("insert into activities (type) values ('call'), ('sms'), ('email')").await?;
+    let (queues, kinds) = (vec!["activities".to_owned()], vec!["sms".to_owned(), "email".to_owned()]);
+    let new = New { name: "texts", kind: Kind::Worker, queues: Some(&queues), kinds: Some(&kinds), valid: None };
+    let (_, key) = api_keys::add(&world.client, &new).await?.expect("new");
+    let claim = |kinds: &str| format!("select type from gleaner.claim_activities('agent', 5{kinds}) order by 1");
+    let refused = as_holder(&mut world, &key, &claim(", p_kinds => '{call,sms}'")).await.expect_err("a call is not for it");
+    let code = refused.downcast_ref::<tokio_postgres::Error>().and_then(|error| error.code().map(|code| code.code().to_owned()));
+    assert_eq!(code.as_deref(), Some("42501"), "{refused:?}");
+    assert_eq!(as_holder(&mut world, &key, &claim("")).await?, ["email", "sms"]);
+    let elsewhere = vec!["jobs".to_owned()];
+    let new = New { name: "jobs only", kind: Kind::Worker, queues: Some(&elsewhere), kinds: None, valid: None };
+    let (_, key) = api_keys::add(&world.client, &new).await?.expect("new");
+    assert!(as_holder(&mut world, &key, &claim("")).await.is_err());
+    assert_eq!(world.count("select count(*) from activities where processing_status = 'raw'").await?, 1);
+    Ok(())
+}
