@@ -2,10 +2,8 @@
 -- it: there nothing is created, and the platform's own service answers. Names are Supabase's where the two overlap, so that
 -- users can be copied over; the schema is not exposed, and nobody but the tables' owner reads them.
 do $users$
-declare
-    v_ours boolean := to_regclass('auth.users') is null;
 begin
-    if v_ours then
+    if to_regclass('auth.users') is null then
         create table auth.users (
             id                 uuid        not null default gen_random_uuid(),
             aud                text        not null default 'authenticated',
@@ -108,12 +106,5 @@ begin
         revoke all on auth.users, auth.identities, auth.sessions, auth.refresh_tokens, auth.one_time_tokens
             from public, anon, authenticated, service_role;
     end if;
-
-    -- Whose the schema is was decided here, once; the tables alone do not tell.
-    execute format('create function gleaner.serves_auth() returns boolean language sql immutable
-                        set search_path = pg_catalog, pg_temp as $$ select %L::boolean $$', v_ours);
 end
 $users$;
-comment on function gleaner.serves_auth() is 'True where users are ours to keep, false on a platform that has its own.';
-revoke all on function gleaner.serves_auth() from public, anon, authenticated;
-grant execute on function gleaner.serves_auth() to service_role;

@@ -61,7 +61,7 @@ pub async fn first_administrator(pool: &Pool) -> Result<Option<Credentials>, Tro
 /// The same on a connection of the caller's.
 pub async fn add_first_administrator(client: &impl GenericClient) -> Result<Option<Credentials>, Trouble> {
     // A plain look first: hashing takes a moment, and nearly every start finds somebody.
-    let look = "select gleaner.serves_auth() and not exists (select from auth.users)";
+    let look = "select not exists (select from auth.users)";
     if !serves(client).await? || !client.query_typed(look, &[]).await.map_err(Error::doing("look for users"))?[0].get::<_, bool>(0) {
         return Ok(None);
     }

@@ -137,7 +137,10 @@ async fn a_worker_sees_only_what_it_holds() -> Result<()> {
         let left = as_holder(&mut world, &other, &format!("select t::text from {table} as t")).await?;
         assert_eq!(left, Vec::<String>::new(), "{table}");
     }
-    for refused in ["insert into activities (type) values ('call') returning type", "insert into contacts (first_name) values ('x') returning first_name"] {
+    for refused in [
+        "insert into activities (type) values ('call') returning type",
+        "insert into contacts (first_name) values ('x') returning first_name",
+    ] {
         assert!(as_holder(&mut world, &mine, refused).await.is_err(), "{refused}");
     }
     Ok(())
@@ -160,5 +163,26 @@ async fn a_key_works_only_the_queues_and_kinds_it_is_for() -> Result<()> {
     let (_, key) = api_keys::add(&world.client, &new).await?.expect("new");
     assert!(as_holder(&mut world, &key, &claim("")).await.is_err());
     assert_eq!(world.count("select count(*) from activities where processing_status = 'raw'").await?, 1);
+    Ok(())
+}
+
+/// A new table that members may read needs a word about workers, or their keys read it too.
+#[tokio::test]
+async fn no_table_of_the_team_forgets_the_workers() -> Result<()> {
+    let world = world().await?;
+    let rows = world
+        .client
+        .query(
+            "select c.oid::regclass::text from pg_class as c
+             where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and has_any_column_privilege('authenticated', c.oid, 'select')
+               and not exists (select from pg_policy as p where p.polrelid = c.oid and not p.polpermissive and p.polcmd = '*'
+                               and pg_get_expr(p.polqual, p.polrelid) like '%worker_session()%')
+             order by 1",
+            &[],
+        )
+        .await?;
+    let open: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    // Channels are for administrators, which a key is not; a dead letter for those who see its activity.
+    assert_eq!(open, ["activity_failures", "ingestion_providers"]);
     Ok(())
 }
