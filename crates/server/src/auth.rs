@@ -7,7 +7,7 @@
 //!   on; these files speak HTTP.
 //! - [`gate`] asks for the project key, [`bearer`] for a token; [`error`] has the two forms an error can take.
 //! - [`password`] hashes, [`strength`] judges, [`limits`] slows guessing down, [`token`] signs.
-//! - [`people`] and [`api_keys`] are what the command line uses.
+//! - [`people`] and [`api_keys`] are what the command line uses; [`keyring`] tells the rest of the API who is calling.
 
 mod admin;
 pub mod api_keys;
@@ -18,6 +18,7 @@ mod error;
 mod gate;
 mod health;
 mod invite;
+mod keyring;
 mod limits;
 mod link;
 mod logout;
@@ -47,6 +48,7 @@ use crate::access::Access;
 
 pub use api_keys::ApiKeys;
 pub use client::ClientAddress;
+pub use keyring::Keyring;
 pub use password::{Hasher, Password};
 pub use people::{Credentials, first_administrator};
 pub use settings::{Settings, Signup};

@@ -186,3 +186,32 @@ async fn no_table_of_the_team_forgets_the_workers() -> Result<()> {
     assert_eq!(open, ["activity_failures", "ingestion_providers"]);
     Ok(())
 }
+
+#[tokio::test]
+async fn the_rest_of_the_api_knows_the_keys_too() -> Result<()> {
+    use axum::http::{HeaderMap, HeaderValue, header};
+    use gleaner_server::access::{Access, Caller, Role};
+    use gleaner_server::auth::Keyring;
+    use gleaner_server::rest::Identify as _;
+
+    let world = world().await?;
+    let session = world.ada_signed_in().await?;
+    let worker = add(&world, "agent", Kind::Worker).await?;
+    let ring = Keyring::new(Access::new(crate::support::SECRET, "test")?, gleaner::pool(&world.database.url, 2)?);
+    let carrying = |key: &str, bearer: Option<&str>| -> Result<HeaderMap> {
+        let mut headers = HeaderMap::from_iter([(header::HeaderName::from_static("apikey"), HeaderValue::from_str(key)?)]);
+        if let Some(token) = bearer {
+            headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}"))?);
+        }
+        Ok(headers)
+    };
+    for bearer in [None, Some(worker.as_str())] {
+        let caller = ring.identify(&carrying(&worker, bearer)?, None).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        assert!(matches!(&caller, Caller::Token { role: Role::Authenticated, claims } if claims["worker"] == true), "{caller:?}");
+    }
+    let person =
+        ring.identify(&carrying(&world.anon, Some(session.access()))?, None).await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    assert!(matches!(&person, Caller::Token { role: Role::Authenticated, claims } if claims.get("worker").is_none()));
+    assert!(ring.identify(&carrying("sb_secret_nonsense", None)?, None).await.is_err());
+    Ok(())
+}
