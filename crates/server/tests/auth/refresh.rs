@@ -102,6 +102,27 @@ async fn one_token_used_by_many_at_once_gives_one_successor() -> Result<()> {
     Ok(())
 }
 
+/// The same, step by step: the second comes while the first has not committed.
+#[tokio::test]
+async fn of_two_uses_at_once_the_second_waits_and_gets_the_firsts_successor() -> Result<()> {
+    let world = world().await?;
+    let first = world.ada_signed_in().await?;
+    let public = first.refresh().split('.').next().unwrap_or_default().to_owned();
+    let other = gleaner::connect(&world.database.url).await?;
+    let refresh = "select gleaner.refresh_session($1, $2, '10 seconds') ->> 'token'";
+    world.run("begin").await?;
+    let winner: String = world.client.query_one(refresh, &[&public, &"winner"]).await?.get(0);
+    let late = tokio::spawn(async move { other.query_one(refresh, &[&public, &"late"]).await.map(|row| row.get::<_, String>(0)) });
+    let waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    while world.count(waiting).await? == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    world.run("commit").await?;
+    assert_eq!((winner.as_str(), late.await??.as_str()), ("winner", "winner"));
+    assert_eq!(world.count("select count(*) from auth.refresh_tokens where not revoked").await?, 1);
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_token_that_was_never_ours_is_not_found_and_costs_nobody_a_session() -> Result<()> {
     let world = world().await?;
