@@ -18,7 +18,7 @@ declare
     v_token   record;
     v_active  record;
 begin
-    select s.id, s.user_id, s.not_after, s.method, floor(extract(epoch from s.created_at)) as signed_in_at into v_session
+    select s.id, s.user_id, s.not_after, coalesce(s.refreshed_at, s.created_at) as last_at, s.method, floor(extract(epoch from s.created_at)) as signed_in_at into v_session
     from auth.refresh_tokens as t join auth.sessions as s on s.id = t.session_id
     where t.token = p_token
     for no key update of s;
@@ -27,7 +27,8 @@ begin
     end if;
     -- After the lock: waiting for it took time.
     v_now := clock_timestamp();
-    if v_session.not_after <= v_now then
+    -- A device that was put away long enough signs in again.
+    if v_session.not_after <= v_now or v_session.last_at < v_now - interval '90 days' then
         return jsonb_build_object('outcome', 'expired');
     elsif gleaner.find_ban(v_session.user_id) is not null then
         delete from auth.sessions as s where s.user_id = v_session.user_id;

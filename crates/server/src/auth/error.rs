@@ -121,6 +121,11 @@ impl IntoResponse for Failure {
 pub(super) async fn in_the_callers_form(request: Request, next: Next) -> Response {
     let words = request.headers().get(&VERSION).and_then(|value| value.to_str().ok()).is_some_and(|version| version >= WORDS);
     let mut answer = next.run(request).await;
+    let is_text = answer.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if answer.status().is_client_error() && is_text {
+        // A query or a path that could not be read: the framework's own words, in no form a client knows.
+        answer = Failure::new(answer.status().as_u16(), "validation_failed", "The request could not be understood").into_response();
+    }
     if let Some(failure) = answer.extensions_mut().remove::<Failure>() {
         answer = failure.answer(words);
     }

@@ -135,12 +135,16 @@ fn hash(password: &Password) -> String {
     argon2id().hash_password(password.0.as_bytes(), &salt).expect("a password of bounded length can be hashed").to_string()
 }
 
-/// Imported users come with bcrypt. A hash that cannot be read fits nothing.
+/// Imported users come with bcrypt. A hash that cannot be read fits nothing, and neither does one that would take all memory.
 fn fits(password: &Password, hash: &str) -> bool {
     if hash.starts_with("$2") {
-        return bcrypt::verify(password.0.as_bytes(), hash).unwrap_or(false);
+        let affordable = hash.parse::<bcrypt::HashParts>().is_ok_and(|parts| parts.get_cost() <= 16);
+        return affordable && bcrypt::verify(password.0.as_bytes(), hash).unwrap_or(false);
     }
-    PasswordHash::new(hash).is_ok_and(|hash| argon2id().verify_password(password.0.as_bytes(), &hash).is_ok())
+    PasswordHash::new(hash).is_ok_and(|hash| {
+        let affordable = Params::try_from(&hash).is_ok_and(|params| params.m_cost() <= 1 << 18 && params.t_cost() <= 32);
+        affordable && argon2id().verify_password(password.0.as_bytes(), &hash).is_ok()
+    })
 }
 
 /// Whether a hash is of today's making; if not, the next sign-in replaces it.
@@ -159,7 +163,9 @@ mod tests {
         assert!(is_current(&kept), "{kept}");
         assert!(hasher.check(Password::new("correct horse"), Some(kept.clone())).await?);
         assert!(!hasher.check(Password::new("battery staple"), Some(kept)).await?);
-        for unreadable in ["", "plain", "$2a$", "$argon2id$v=19$m=1"] {
+        let ruinous =
+            ["$argon2id$v=19$m=4294967295,t=2,p=1$c2FsdHNhbHQ$aGFzaGhhc2g", "$2b$31$LJ3ZHoFJgxeAtcPCNgJIoOKwOeAYRUtV2FDOUjNQOfI5bUXGzVJpO"];
+        for unreadable in ["", "plain", "$2a$", "$argon2id$v=19$m=1"].into_iter().chain(ruinous) {
             assert!(!hasher.check(Password::new(""), Some(unreadable.into())).await?, "{unreadable}");
         }
         Ok(())

@@ -1,11 +1,12 @@
 //! The forms of errors, and the doors that ask for a key or a token.
 
 use anyhow::Result;
+use gleaner_server::auth::Signup;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{ADA, PASSWORD, claims, signed, signed_with, world};
+use crate::support::{ADA, PASSWORD, claims, signed, signed_with, world, world_with};
 
 #[tokio::test]
 async fn an_error_has_the_form_of_the_callers_release() -> Result<()> {
@@ -88,5 +89,85 @@ async fn what_is_not_here_is_a_clean_error() -> Result<()> {
         assert_eq!(answer.refused(), (404, "not_found"), "{path}");
     }
     assert_eq!(world.send(Method::DELETE, "/token").answer().await.refused(), (405, "method_not_allowed"));
+    Ok(())
+}
+
+/// Whatever is sent, the answer is a 4xx in our form, or a yes.
+#[tokio::test]
+async fn hostile_requests_are_never_our_failure() -> Result<()> {
+    let world = world_with(|settings| settings.signup = Signup::Open).await?;
+    let session = world.ada_signed_in().await?;
+    let id = session.body["user"]["id"].as_str().unwrap_or_default().to_owned();
+    let routes = [
+        (Method::POST, "/token?grant_type=password".to_owned()),
+        (Method::POST, "/token?grant_type=refresh_token".to_owned()),
+        (Method::POST, "/signup".to_owned()),
+        (Method::POST, "/recover".to_owned()),
+        (Method::POST, "/verify".to_owned()),
+        (Method::POST, "/invite".to_owned()),
+        (Method::POST, "/admin/users".to_owned()),
+        (Method::PUT, format!("/admin/users/{id}")),
+        (Method::POST, "/admin/generate_link".to_owned()),
+        (Method::PUT, "/user".to_owned()),
+    ];
+    let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+    let values = [
+        "null",
+        "true",
+        "-1",
+        "1e400",
+        "9007199254740993",
+        r#""""#,
+        r#""\u0000""#,
+        r#""\ud800""#,
+        r#""' or 1=1 --""#,
+        r#""$2\u0000""#,
+        r#""$argon2id$v=19$m=4294967295,t=4294967295,p=1$c2FsdHNhbHQ$aGFzaA""#,
+        r#"{"a":"\u0000"}"#,
+        r#"{"\u0000":1}"#,
+        "[]",
+        "{}",
+        &deep,
+    ];
+    let names = [
+        "email",
+        "password",
+        "password_hash",
+        "refresh_token",
+        "token",
+        "token_hash",
+        "type",
+        "data",
+        "user_metadata",
+        "app_metadata",
+        "ban_duration",
+        "id",
+        "role",
+        "phone",
+        "redirect_to",
+        "email_confirm",
+    ];
+    let mut client = 0_u32;
+    for (method, path) in &routes {
+        for name in names {
+            for value in values {
+                // Mail and password are given, so that the others are looked at as well.
+                let body = format!(r#"{{"email": "x@example.com", "type": "invite", "{name}": {value}}}"#);
+                client += 1;
+                let from = std::net::Ipv4Addr::from(0x0a00_0000 + client).to_string();
+                let sending = world.send(method.clone(), path).header("x-test-client", &from).body(body.clone());
+                let sending = if path == "/user" { sending.bearer(session.access()) } else { sending.service() };
+                let answer = sending.answer().await;
+                assert!(answer.status < 500, "{method} {path} {body}: {answer:?}");
+                assert!(answer.status == 200 || answer.code().len() > 3, "{method} {path} {body}: {answer:?}");
+            }
+        }
+    }
+    for path in ["/logout?scope=a&scope=b", "/logout?scope=%ff", "/admin/users?page=1&page=2", "/admin/users/%ff", "/admin/users/%00"] {
+        let method = if path.starts_with("/logout") { Method::POST } else { Method::GET };
+        let sending = world.send(method, path);
+        let answer = if path.starts_with("/logout") { sending.bearer(session.access()) } else { sending.service() }.answer().await;
+        assert!((400..500).contains(&answer.status) && !answer.code().is_empty(), "{path}: {answer:?}");
+    }
     Ok(())
 }

@@ -144,6 +144,10 @@ async fn a_session_that_is_over_says_so() -> Result<()> {
     let session = world.ada_signed_in().await?;
     world.run("update auth.sessions set not_after = now()").await?;
     assert_eq!(world.refresh(session.refresh()).await.refused(), (400, "session_expired"));
+    world.run("update auth.sessions set not_after = null, created_at = now() - interval '91 days'").await?;
+    assert_eq!(world.refresh(session.refresh()).await.refused(), (400, "session_expired"), "put away for too long");
+    world.sign_in("ada@example.com", crate::support::PASSWORD).await;
+    assert_eq!(sessions(&world).await?, 1, "and swept away at the next sign-in");
     Ok(())
 }
 

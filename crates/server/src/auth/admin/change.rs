@@ -45,7 +45,11 @@ impl Wanted {
     async fn hash(&self, auth: &Auth, email: &str) -> Result<Option<String>> {
         match (&self.password, &self.password_hash) {
             (Some(_), Some(_)) => Err(Failure::invalid("Only a password or a password hash should be provided")),
-            (None, Some(hash)) if hash.starts_with("$2") || hash.starts_with("$argon2") => Ok(Some(hash.clone())),
+            (None, Some(hash))
+                if (hash.starts_with("$2") || hash.starts_with("$argon2")) && hash.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            {
+                Ok(Some(hash.clone()))
+            }
             (None, Some(_)) => Err(Failure::invalid("A password hash is bcrypt or argon2 in its usual form")),
             (Some(password), None) => {
                 strength::judge(password, email, auth.0.settings.password_min)?;
