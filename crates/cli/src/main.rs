@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, channels, completions, contacts, detach, down, enqueue, items, logs, migrate, prune, queues, recover, replay, reset, serve,
-    sql, status, up, work,
+    attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay, reset,
+    serve, sql, status, up, users, work,
 };
 use output::Output;
 use place::Place;
@@ -97,6 +97,12 @@ enum Command {
     // What arrives.
     Serve(serve::Args),
     Replay(replay::Args),
+    /// Say who may sign in
+    #[command(subcommand)]
+    Users(users::Command),
+    /// Make and revoke the keys of programs
+    #[command(subcommand)]
+    Keys(keys::Command),
     Completions(completions::Args),
 }
 
@@ -134,6 +140,8 @@ async fn main() -> ExitCode {
         Command::Channels(command) => channels::run(&desk, command).await,
         Command::Serve(args) => serve::run(&desk, args).await,
         Command::Replay(args) => replay::run(&desk, args).await,
+        Command::Users(command) => users::run(&desk, command).await,
+        Command::Keys(command) => keys::run(&desk, command).await,
         Command::Completions(args) => completions::run(&desk, args).await,
     };
     done.unwrap_or_else(|error| failure::tell(&error))

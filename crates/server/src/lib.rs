@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod api;
+pub mod auth;
 pub mod channels;
 pub mod clock;
 pub mod config;

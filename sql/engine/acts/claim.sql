@@ -254,6 +254,15 @@ begin
         raise exception 'the agent id is empty' using errcode = 'GL002',
             hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
     end if;
+    -- A worker's key may be for some queues and kinds alone. Direct logins have no key, and pay nothing for the question.
+    if current_setting('request.jwt.claims', true) <> '' then
+{%- if kind %}
+        p_kinds := gleaner.scoped_kinds('{{ name }}', p_kinds);
+        v_kinds := p_kinds::{{ kind.type }}[];
+{%- else %}
+        perform gleaner.scoped_kinds('{{ name }}', null);
+{%- endif %}
+    end if;
 {%- if owner %}
     p_owner := gleaner.own_{{ name }}(p_owner);
 {%- endif %}

@@ -1,5 +1,6 @@
 //! `gleaner up`: a private PostgreSQL, migrated, kept running and served; or a given database, migrated.
 
+mod administrator;
 mod background;
 mod next;
 
@@ -85,7 +86,13 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if args.in_background {
         background::let_go(cluster.home())?;
     }
-    tell(desk, &cluster, &serving, applied, began).await?;
+    let admin = if args.in_background {
+        // Nobody would read it here: the one who started us asks.
+        None
+    } else {
+        administrator::make(cluster.url()).await?
+    };
+    tell(desk, &cluster, &serving, applied, began, admin.as_ref()).await?;
     tokio::select! {
         () = signals.any() => {}
         () = cluster.exited() => bail!("PostgreSQL ended by itself; `gleaner logs` shows why, `gleaner up` starts it again"),
@@ -103,9 +110,17 @@ fn is_running(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(gleaner_postgres::Error::AlreadyRunning { .. }))
 }
 
-async fn tell(desk: &Desk, cluster: &Cluster, serving: &Serving, applied: usize, began: Instant) -> Result<()> {
+async fn tell(
+    desk: &Desk,
+    cluster: &Cluster,
+    serving: &Serving,
+    applied: usize,
+    began: Instant,
+    admin: Option<&administrator::Made>,
+) -> Result<()> {
     let queues = next::queues(cluster.url()).await?;
     desk.out.json(&json!({
+        "administrator": administrator::as_json(admin),
         "running": true, "pid": std::process::id(), "DB_URL": cluster.url(), "DB_TCP_URL": cluster.tcp_url(), "API_URL": serving.url(),
         "home": cluster.home().path(), "log": cluster.home().log(), "version": cluster.version(), "applied": applied, "queues": queues,
     }));
@@ -120,6 +135,7 @@ async fn tell(desk: &Desk, cluster: &Cluster, serving: &Serving, applied: usize,
     desk.out.line(format!("  home    {}", cluster.home().path().display()));
     desk.out.line(format!("  schema  {}", next::schema(applied)));
     desk.out.line(format!("  queues  {}", queues.join(", ")));
+    administrator::tell(desk, admin);
     desk.out.line(next::hints(desk, "in another terminal"));
     desk.out.line(paint(DIM, "Ctrl-C stops PostgreSQL; the data stays."));
     Ok(())
@@ -128,12 +144,14 @@ async fn tell(desk: &Desk, cluster: &Cluster, serving: &Serving, applied: usize,
 async fn migrate_given(desk: &Desk, url: &str) -> Result<ExitCode> {
     let applied = gleaner::migrate::migrate(url, &|step| desk.out.note(paint(DIM, step))).await?;
     let queues = next::queues(url).await?;
-    desk.out.json(&json!({"running": true, "DB_URL": url, "applied": applied.len(), "queues": queues}));
+    let admin = administrator::make(url).await?;
+    desk.out.json(&json!({"administrator": administrator::as_json(admin.as_ref()), "running": true, "DB_URL": url, "applied": applied.len(), "queues": queues}));
     desk.out.line(format!(
         "DATABASE_URL is set: that database is used, and no private PostgreSQL is started. {}.",
         count(applied.len() as i64, "step") + " applied"
     ));
     desk.out.line(format!("  queues  {}", queues.join(", ")));
+    administrator::tell(desk, admin);
     desk.out.line(next::hints(desk, "with the same DATABASE_URL"));
     Ok(ExitCode::SUCCESS)
 }

@@ -11,4 +11,5 @@ mod listing;
 mod migrating;
 mod serving;
 mod support;
+mod users;
 mod working;

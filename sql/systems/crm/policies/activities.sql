@@ -19,6 +19,8 @@ drop policy if exists activities_privacy on public.activities;
 create policy activities_privacy on public.activities as restrictive to authenticated
     using (
         sales_id is null
+        -- A worker sees no owners; what it holds was given to it by an act that asked them.
+        or session = (select gleaner.worker_session())
         or exists (
             select
             from public.sales as owner

@@ -17,7 +17,7 @@ begin
     if not exists (
         select from pg_catalog.pg_policies
         where schemaname = 'public' and tablename = 'contacts'
-          and policyname not in ('contacts_service', 'contacts_engine')
+          and policyname not in ('contacts_service', 'contacts_engine', 'contacts_workers')
     ) then
         create policy contacts_team on public.contacts to authenticated using (true) with check (true);
     end if;

@@ -26,7 +26,7 @@ begin
     if not exists (
         select from pg_catalog.pg_policies
         where schemaname = 'public' and tablename = 'sales'
-          and policyname not in ('sales_service', 'sales_engine', 'sales_own_row_only')
+          and policyname not in ('sales_service', 'sales_engine', 'sales_own_row_only', 'sales_workers')
     ) then
         create policy sales_read on public.sales for select to authenticated using (true);
         create policy sales_update_own on public.sales for update to authenticated

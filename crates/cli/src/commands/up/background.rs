@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::super::serve::options::Options;
-use super::next;
+use super::{administrator, next};
 use crate::Desk;
 use crate::output::{BOLD, paint};
 use crate::serving::Serving;
@@ -22,7 +22,7 @@ use crate::serving::Serving;
 pub async fn start(desk: &Desk, port: Option<u16>, server: &Options) -> Result<ExitCode> {
     let home = desk.place.home()?;
     if status(&home).await?.parent_pid.is_some() {
-        return tell(desk, &wait_until_ready(&home).await?, "is running already");
+        return tell(desk, &wait_until_ready(&home).await?, "is running already").await;
     }
     let mut command = Command::new(std::env::current_exe().context("find our own program")?);
     command.args(["up", "--in-background", "--quiet"]).env("GLEANER_HOME", home.path()).env_remove("DATABASE_URL");
@@ -40,7 +40,7 @@ pub async fn start(desk: &Desk, port: Option<u16>, server: &Options) -> Result<E
         child.wait().await.context("wait for the background process")?;
         return Ok(ExitCode::FAILURE);
     }
-    tell(desk, &now, "is ready, in the background")
+    tell(desk, &now, "is ready, in the background").await
 }
 
 /// Waits while somebody is starting: PostgreSQL first, and then the server. One that was started by an older version has no server.
@@ -60,12 +60,14 @@ async fn wait_until_ready(home: &Home) -> Result<Status> {
     }
 }
 
-fn tell(desk: &Desk, now: &Status, how: &str) -> Result<ExitCode> {
+async fn tell(desk: &Desk, now: &Status, how: &str) -> Result<ExitCode> {
     let Some(server) = &now.server else {
         anyhow::bail!("it stopped again; `gleaner logs` shows why");
     };
     let api = Serving::find(&now.home).map(|serving| serving.url());
+    let admin = administrator::make(&server.url).await?;
     desk.out.json(&json!({
+        "administrator": administrator::as_json(admin.as_ref()),
         "running": true, "pid": now.parent_pid, "DB_URL": server.url, "DB_TCP_URL": server.tcp_url, "API_URL": api, "home": now.home,
         "log": now.log, "version": server.version,
     }));
@@ -79,6 +81,7 @@ fn tell(desk: &Desk, now: &Status, how: &str) -> Result<ExitCode> {
         desk.out.line(format!("  api     {api}"));
     }
     desk.out.line(format!("  home    {}", now.home.display()));
+    administrator::tell(desk, admin.as_ref());
     desk.out.line(next::hints(desk, "here"));
     desk.out.line("`gleaner down` stops it; the data stays.");
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,34 @@
+//! `gleaner keys …`: keys of programs.
+
+mod add;
+mod list;
+mod revoke;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::Desk;
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  gleaner keys add whisper --queue activities --kind call     for one agent, which sees only what it holds
+  gleaner keys list
+  gleaner keys revoke whisper
+
+The two keys of the whole project are in `gleaner status -o env`.")]
+pub enum Command {
+    Add(add::Args),
+    List(list::Args),
+    Revoke(revoke::Args),
+}
+
+pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Add(args) => add::run(desk, args).await,
+        Command::List(args) => list::run(desk, args).await,
+        Command::Revoke(args) => revoke::run(desk, args).await,
+    }
+}

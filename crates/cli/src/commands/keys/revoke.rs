@@ -1,0 +1,33 @@
+//! `gleaner keys revoke`.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use gleaner_server::auth::api_keys;
+use serde_json::json;
+
+use crate::Desk;
+use crate::output::{BOLD, paint};
+
+/// End a key. Servers notice within five seconds.
+///
+/// What the key holds becomes due again when its lease ends.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner keys revoke whisper
+  gleaner keys revoke 5f1c2a9e-…             by its id, or by the key itself")]
+pub struct Args {
+    /// Its name or id, or the key itself
+    key: String,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let client = desk.place.client().await?;
+    if !api_keys::revoke(&client, &args.key).await? {
+        bail!("there is no living key of that name\n  `gleaner keys list` lists them");
+    }
+    desk.out.json(&json!({"revoked": true}));
+    desk.out.line(paint(BOLD, "Revoked."));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,79 @@
+//! `gleaner users …`: who may sign in.
+
+mod add;
+mod disable;
+mod link;
+mod list;
+mod passwd;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
+use gleaner_server::auth::Password;
+use gleaner_server::auth::people::Trouble;
+
+use crate::Desk;
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  gleaner users add ada@example.com --admin             with a password that is told once
+  gleaner users invite bob@example.com                  prints a link with which Bob chooses his own
+  gleaner users list
+  gleaner users disable bob@example.com --assign-to ada@example.com
+
+On a Supabase project users are kept by the platform, and these commands say so.")]
+pub enum Command {
+    Add(add::Args),
+    List(list::Args),
+    Passwd(passwd::Args),
+    Disable(disable::Disable),
+    Enable(disable::Enable),
+    Invite(link::Invite),
+    Reset(link::Reset),
+}
+
+pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Add(args) => add::run(desk, args).await,
+        Command::List(args) => list::run(desk, args).await,
+        Command::Passwd(args) => passwd::run(desk, args).await,
+        Command::Disable(args) => disable::disable(desk, args).await,
+        Command::Enable(args) => disable::enable(desk, args).await,
+        Command::Invite(args) => link::invite(desk, args).await,
+        Command::Reset(args) => link::reset(desk, args).await,
+    }
+}
+
+/// The database's own errors know how to tell themselves.
+fn told(trouble: Trouble) -> anyhow::Error {
+    match trouble {
+        Trouble::Database(error) => error.into(),
+        other => other.into(),
+    }
+}
+
+/// Where a new password comes from. Never an argument: other users of the machine see those.
+#[derive(Debug, clap::Args)]
+struct Source {
+    /// Read the password from standard input; otherwise a random one is made and told
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+impl Source {
+    /// The password, and whether it was made here and has to be told.
+    fn password(&self) -> Result<(Password, bool)> {
+        if !self.password_stdin {
+            return Ok((Password::random(), true));
+        }
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).context("read the password from standard input")?;
+        let password = line.trim_end_matches(['\n', '\r']);
+        if password.is_empty() {
+            bail!("there is no password on standard input\n  Write it there: printf %s \"$PASSWORD\" | gleaner users … --password-stdin");
+        }
+        Ok((Password::new(password), false))
+    }
+}
