@@ -25,6 +25,7 @@ mod logout;
 pub mod mail;
 pub mod password;
 pub mod people;
+mod ready;
 mod recover;
 mod refresh;
 mod session;
@@ -51,6 +52,7 @@ pub use client::ClientAddress;
 pub use keyring::Keyring;
 pub use password::{Hasher, Password};
 pub use people::{Credentials, first_administrator};
+pub use ready::routes_when_ready;
 pub use settings::{Settings, Signup};
 
 /// What the handlers share.

@@ -38,6 +38,10 @@ pub struct Config {
     pub providers: &'static [&'static dyn Provider],
     pub limits: Limits,
     pub raw: Raw,
+    /// What `/rest/v1` shows, and how much of it.
+    pub rest: rest::Settings,
+    /// How people sign in. Its base is set at the start, when the address is known.
+    pub auth: auth::Settings,
     /// Whether changes are pushed to subscribers; takes a replication slot while the server runs.
     pub realtime: bool,
     /// Tasks that commit. Each gathers what waits while the other commits; more than a few only make smaller batches.
@@ -100,6 +104,8 @@ impl Config {
             providers: gleaner_ingest::providers::all(),
             limits: Limits::default(),
             raw: Raw::default(),
+            rest: rest::Settings::default(),
+            auth: auth::Settings::new(""),
             realtime: true,
             committers: 2,
             commit_within: Duration::from_secs(10),

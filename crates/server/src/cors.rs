@@ -11,7 +11,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-const EXPOSED: &str = "Content-Range, Content-Location, Location, Preference-Applied, Content-Profile, X-Supabase-Api-Version";
+const EXPOSED: &str =
+    "Content-Range, Content-Location, Location, Preference-Applied, Content-Profile, X-Supabase-Api-Version, X-Activity-Id";
 
 /// A layer for the whole server: `router.layer(axum::middleware::from_fn(cors::allow_everyone))`.
 pub async fn allow_everyone(request: Request, next: Next) -> Response {

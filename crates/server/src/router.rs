@@ -1,22 +1,21 @@
 //! Every route: the table of contents of HTTP.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State as Shared};
-use axum::http::{HeaderName, Method, StatusCode};
+use axum::http::StatusCode;
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use serde_json::json;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::cors::{AllowHeaders, Any, CorsLayer};
 
 use crate::api::{self, Api};
 use crate::channels::Addresses;
 use crate::config::DOOR;
-use crate::{State, contacts, door, gmail, health, media, queues, realtime};
+use crate::{State, auth, contacts, cors, door, gmail, health, media, queues, realtime, rest};
 
 pub fn router(state: Arc<State>) -> Router {
     let mut router = Router::new().route(DOOR, door_with(None)).route("/health", get(health::health)).route("/ready", get(health::ready));
@@ -37,11 +36,13 @@ pub fn router(state: Arc<State>) -> Router {
         .merge(media::routes::router(Arc::clone(&state.media), access()))
         // /v1/queues/{queue}/{act}
         .merge(queues::routes(state.queues.clone()))
+        .nest("/rest/v1", rest::routes(state.rest.clone()))
+        .nest("/auth/v1", auth::routes_when_ready(state.pool.clone(), access(), sign_in(&state)))
         .merge(state.realtime.clone().map_or_else(Router::new, |realtime| Router::new().nest("/realtime/v1", realtime::routes(realtime))))
         .fallback(async || told(StatusCode::NOT_FOUND, "there is nothing here"))
         .method_not_allowed_fallback(async || told(StatusCode::METHOD_NOT_ALLOWED, "not with this method"))
         .layer(CatchPanicLayer::custom(|_| told(StatusCode::INTERNAL_SERVER_ERROR, "a mistake of ours")))
-        .layer(cors())
+        .layer(middleware::from_fn(cors::allow_everyone))
 }
 
 /// Webhooks; with GET the handshakes of senders that ask first.
@@ -50,17 +51,13 @@ fn door_with(key: Option<String>) -> MethodRouter<Arc<State>> {
     get(answer.clone()).post(answer)
 }
 
-/// As Supabase answers: anybody may ask, with whatever headers; there are no cookies to protect.
-fn cors() -> CorsLayer {
-    let exposed = ["content-range", "content-location", "location", "preference-applied", "content-profile", "x-supabase-api-version"];
-    CorsLayer::new()
-        .allow_origin(Any)
-        .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::PUT, Method::DELETE, Method::OPTIONS])
-        .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers(
-            exposed.map(HeaderName::from_static).into_iter().chain([HeaderName::from_static("x-activity-id")]).collect::<Vec<_>>(),
-        )
-        .max_age(Duration::from_secs(86_400))
+/// Links lead back to us, and limits go by the address we believe.
+fn sign_in(state: &Arc<State>) -> auth::Settings {
+    let mut settings = state.config.auth.clone();
+    settings.base = state.config.public_base.clone().unwrap_or_else(|| format!("http://{}", state.address));
+    let trusted = state.config.trusted_proxies.clone();
+    settings.client = auth::ClientAddress::by(move |peer, headers| door::client::address(peer, headers, &trusted));
+    settings
 }
 
 fn told(status: StatusCode, error: &str) -> Response<Body> {

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::access::Access;
+use crate::auth::Keyring;
 use crate::channels::Channels;
 use crate::door::body::Memory;
 use crate::door::committer::Committer;
@@ -24,6 +25,7 @@ use crate::gmail::{Gmail, Parts};
 use crate::media::{self, Media};
 use crate::queues::Queues;
 use crate::realtime::Realtime;
+use crate::rest::Rest;
 use crate::{Config, State, router, serve};
 
 /// Hints that something waits at a provider, until somebody fetches it.
@@ -91,6 +93,7 @@ impl Server {
             let heard = move |schema: &str, table: &str| heard.hear_table(schema, table);
             Realtime::start(url, pool.clone(), Arc::new(verify), Arc::new(heard))
         });
+        let rest = Rest::new(pool.clone(), Arc::new(Keyring::new(access.clone(), pool.clone())), config.rest.clone());
         let state = Arc::new(State {
             address,
             channels,
@@ -99,6 +102,7 @@ impl Server {
             gmail,
             media,
             queues,
+            rest,
             realtime,
             committer,
             newcomers,

@@ -21,6 +21,7 @@ use crate::gmail::Gmail;
 use crate::media::Media;
 use crate::queues::Queues;
 use crate::realtime::Realtime;
+use crate::rest::Rest;
 
 #[derive(Debug)]
 pub struct State {
@@ -34,6 +35,7 @@ pub struct State {
     pub gmail: Arc<Gmail>,
     pub media: Arc<Media>,
     pub queues: Queues,
+    pub rest: Rest,
     /// None where the configuration says so.
     pub realtime: Option<Realtime>,
     pub committer: Committer,

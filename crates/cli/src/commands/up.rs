@@ -116,7 +116,7 @@ async fn tell(
     serving: &Serving,
     applied: usize,
     began: Instant,
-    admin: Option<&administrator::Made>,
+    admin: Option<&gleaner_server::auth::people::Credentials>,
 ) -> Result<()> {
     let queues = next::queues(cluster.url()).await?;
     desk.out.json(&json!({

@@ -97,6 +97,9 @@ impl Options {
         config.allow_private_media = self.allow_private_media.0.clone();
         config.google = Google::from_env().map_err(anyhow::Error::msg)?;
         config.media = media::Options::from_env().map_err(anyhow::Error::msg)?;
+        let variable = |name: &str| std::env::var(name).ok();
+        config.rest = gleaner_server::rest::Settings::from_variables(variable).map_err(anyhow::Error::msg)?;
+        config.auth = gleaner_server::auth::Settings::from_variables("", variable).map_err(anyhow::Error::msg)?;
         config.files_url = std::env::var("GLEANER_FILES_URL").ok().filter(|url| !url.is_empty());
         config.limits.strangers_per_minute = self.strangers_per_minute;
         config.limits.ceiling_per_minute = self.ceiling_per_minute;
