@@ -53,9 +53,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     };
     let channels = channels(desk).await?;
     let opened = channels.add(new).await?;
-    out.json(&with_key(&channels, &opened, &addresses())?);
+    out.json(&with_key(&channels, &opened, &addresses(desk))?);
     out.line(format!("Added {}, which takes what {} sends.", paint(BOLD, &opened.channel.name), opened.channel.provider_code));
-    tell_url(out, &opened, &addresses())?;
+    tell_url(out, &opened, &addresses(desk))?;
     let name = shell_word(&opened.channel.name);
     out.note(paint(DIM, format!("`gleaner channels show {name} --reveal` shows it again, `gleaner channels test {name}` tries it.")));
     Ok(ExitCode::SUCCESS)

@@ -48,7 +48,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if channel.provider_code != "gmail" {
         bail!("{} is a channel of {}, which needs nobody's leave; only Gmail does", channel.name, channel.provider_code);
     }
-    let base = channel.settings.text("public_url").map(str::to_owned).or(addresses().public).filter(|_| !args.loopback);
+    let base = channel.settings.text("public_url").map(str::to_owned).or(addresses(desk).public).filter(|_| !args.loopback);
     let pool = gleaner::pool(&desk.place.url().await?, 4)?;
     let files = Files::from_env(desk.place.home()?.path())?;
     let alone = Alone::new(Google::from_env().map_err(anyhow::Error::msg)?, pool, channels, files)?;

@@ -56,9 +56,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         }
     } else {
         let opened = channels.rotate_key(&args.channel, keep_for.unwrap_or_default()).await?;
-        out.json(&with_key(&channels, &opened, &addresses())?);
+        out.json(&with_key(&channels, &opened, &addresses(desk))?);
         out.line(format!("{} has a new key. Give its sender the new URL.", paint(BOLD, &opened.channel.name)));
-        tell_url(out, &opened, &addresses())?;
+        tell_url(out, &opened, &addresses(desk))?;
     }
     Ok(ExitCode::SUCCESS)
 }

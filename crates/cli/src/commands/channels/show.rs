@@ -37,7 +37,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let summary = channels.summary(&opened);
     let settings = if args.reveal { opened.channel.settings.as_map().clone() } else { summary.settings.clone() };
     if args.reveal {
-        let mut shown = with_key(&channels, &opened, &addresses())?;
+        let mut shown = with_key(&channels, &opened, &addresses(desk))?;
         shown["settings"] = json!(settings);
         out.json(&shown);
     } else {
@@ -59,7 +59,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     out.listing(table.text().lines().skip(1).collect::<Vec<_>>().join("\n"));
     problems(out, &summary.problems);
     if args.reveal {
-        tell_url(out, &opened, &addresses())?;
+        tell_url(out, &opened, &addresses(desk))?;
     } else {
         out.note(format!("`gleaner channels show {} --reveal` shows the URL and the secrets.", shell_word(&args.channel)));
     }

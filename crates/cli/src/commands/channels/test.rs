@@ -36,7 +36,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let own = channels.get(&args.channel).await?.channel.settings.text("public_url").map(ToOwned::to_owned);
-    let mut addresses = addresses();
+    let mut addresses = addresses(desk);
     addresses.public = args.url.or(own).or(addresses.public);
     addresses.local = args.server.or(addresses.local);
     let tested = channels.test(&args.channel, &addresses).await?;

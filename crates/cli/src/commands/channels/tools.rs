@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::Desk;
 use crate::output::{DIM, Output, WARN, paint};
+use crate::serving::Serving;
 
 /// Where a server listens that was not told otherwise.
 const USUAL_ADDRESS: &str = "http://127.0.0.1:54321";
@@ -45,9 +46,12 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// Where the server is: what senders are given as its address, and where it answers on this machine.
-pub fn addresses() -> Addresses {
-    Addresses { public: variable("PUBLIC_BASE_URL"), local: Some(variable("API_URL").unwrap_or_else(|| USUAL_ADDRESS.to_owned())) }
+/// Where the server is: what senders are given as its address, and where it answers on this machine. One that runs in this home may
+/// have had to take another port than the usual.
+pub fn addresses(desk: &Desk) -> Addresses {
+    let running = || desk.place.home().ok().and_then(|home| Serving::find(home.path())).map(|serving| serving.url());
+    let local = variable("API_URL").or_else(running).unwrap_or_else(|| USUAL_ADDRESS.to_owned());
+    Addresses { public: variable("PUBLIC_BASE_URL"), local: Some(local) }
 }
 
 fn webhook_url(opened: &Opened, at: &Addresses) -> Result<WebhookUrl> {
