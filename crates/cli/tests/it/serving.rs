@@ -68,6 +68,10 @@ fn up_serves_each_home_on_a_port_of_its_own() {
     for (gleaner, up) in [(&one, &first), (&other, &second)] {
         assert_eq!(ask(&api(up), "GET /ready", "").0, 200);
         assert_eq!(gleaner.json(&["status"])["API_URL"], up["API_URL"]);
+        // Senders are sent to the door of this home, whichever port it has, and a sample passes there.
+        let channel = gleaner.json(&["channels", "add", "intern", "--provider", "generic", "--set", "scheme=none"]);
+        assert!(channel["webhook_url"].as_str().is_some_and(|url| url.starts_with(&api(up))), "{channel}");
+        gleaner.ok(&["channels", "test", "intern"]);
     }
     let line = format!("eval \"$({} status -o env)\" && echo $API_URL", crate::support::GLEANER);
     assert_eq!(shell(&line, &one.home()).out.trim(), api(&first));
