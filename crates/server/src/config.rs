@@ -8,6 +8,7 @@ use gleaner_ingest::Provider;
 use ipnet::IpNet;
 
 use crate::clock::Clock;
+use crate::{auth, rest};
 
 /// Where webhooks arrive, as Supabase's functions have it.
 pub const DOOR: &str = "/functions/v1/ingest-activity";

@@ -151,7 +151,7 @@ async fn migrate_given(desk: &Desk, url: &str) -> Result<ExitCode> {
         count(applied.len() as i64, "step") + " applied"
     ));
     desk.out.line(format!("  queues  {}", queues.join(", ")));
-    administrator::tell(desk, admin);
+    administrator::tell(desk, admin.as_ref());
     desk.out.line(next::hints(desk, "with the same DATABASE_URL"));
     Ok(ExitCode::SUCCESS)
 }

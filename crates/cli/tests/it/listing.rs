@@ -120,7 +120,7 @@ fn an_unknown_queue_names_the_known_ones() {
         &["recover", "job"],
     ] {
         let ran = gleaner.run(args);
-        assert!(ran.code == 1 && ran.err.contains("activities, dumps, followups, jobs, runs"), "{args:?}: {ran:?}");
+        assert!(ran.code == 1 && ran.err.contains("activities, dumps, followups, jobs, polls, runs"), "{args:?}: {ran:?}");
     }
 }
 
