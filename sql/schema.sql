@@ -1058,6 +1058,49 @@ $$;
 
 ALTER FUNCTION gleaner.adapt_runs() OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.add_first_administrator(p_email text, p_password text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    lock table auth.users in share row exclusive mode;
+    if exists (select from auth.users) then
+        return false;
+    end if;
+    return gleaner.add_user(p_email, p_password, null, null, true, true, true) is not null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.add_first_administrator(p_email text, p_password text) IS 'Makes the first user, an administrator; false when there is one.';
+
+CREATE FUNCTION gleaner.add_user(p_email text, p_password text, p_user_meta jsonb, p_app_meta jsonb, p_confirmed boolean, p_administrator boolean, p_link boolean, p_id uuid DEFAULT NULL::uuid) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_id  uuid;
+begin
+    insert into auth.users (id, email, encrypted_password, email_confirmed_at, raw_user_meta_data, raw_app_meta_data, created_at, updated_at)
+    values (coalesce(p_id, gen_random_uuid()), p_email, p_password, case when p_confirmed then v_now end, coalesce(p_user_meta, '{}'),
+            coalesce(p_app_meta, '{}') || '{"provider": "email", "providers": ["email"]}', v_now, v_now)
+    on conflict do nothing
+    returning id into v_id;
+    if v_id is null then
+        return null;
+    end if;
+    insert into auth.identities (provider_id, user_id, provider, identity_data)
+    values (v_id::text, v_id, 'email', jsonb_build_object('sub', v_id, 'email', p_email, 'email_verified', p_confirmed, 'phone_verified', false));
+    -- Whoever only claims an address joins when it is confirmed.
+    if p_confirmed then
+        perform gleaner.join_team(v_id, p_administrator, p_link);
+    end if;
+    return v_id;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.add_user(p_email text, p_password text, p_user_meta jsonb, p_app_meta jsonb, p_confirmed boolean, p_administrator boolean, p_link boolean, p_id uuid) IS 'Makes a user and its owner''s row; null when the address is taken.';
+
 CREATE FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -1805,6 +1848,58 @@ $_$;
 
 ALTER FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_email text := p_changes ->> 'email';
+    v_ban   text := p_changes ->> 'ban';
+begin
+    perform from auth.users as u where u.id = p_user for no key update;
+    if not found then
+        return 'gone';
+    end if;
+    begin
+        update auth.users as u
+        set encrypted_password = coalesce(p_changes ->> 'password', u.encrypted_password),
+            email = coalesce(v_email, u.email),
+            email_confirmed_at = case when (p_changes ->> 'email_confirm')::boolean then coalesce(u.email_confirmed_at, v_now) else u.email_confirmed_at end,
+            raw_user_meta_data = gleaner.merge_metadata(u.raw_user_meta_data, p_changes -> 'user_metadata'),
+            raw_app_meta_data = gleaner.merge_metadata(u.raw_app_meta_data, p_changes -> 'app_metadata'),
+            banned_until = case v_ban when 'none' then null when 'forever' then 'infinity'
+                                      else coalesce(v_now + v_ban::interval, u.banned_until) end,
+            updated_at = v_now
+        where u.id = p_user;
+    exception when unique_violation then
+        return 'email_exists';
+    end;
+    if v_email is not null then
+        update auth.identities as i
+        set identity_data = i.identity_data || jsonb_build_object('email', v_email), updated_at = v_now
+        where i.user_id = p_user and i.provider = 'email';
+    end if;
+    if (p_changes ->> 'email_confirm')::boolean then
+        update auth.identities as i
+        set identity_data = i.identity_data || '{"email_verified": true}', updated_at = v_now
+        where i.user_id = p_user and i.provider = 'email';
+        perform gleaner.join_team(p_user, false, true);
+    end if;
+    if p_changes ->> 'password' is not null then
+        delete from auth.sessions as s where s.user_id = p_user and s.id is distinct from p_session;
+        -- Whoever asked for a link to set it no longer needs one, and a thief must not have one left.
+        delete from auth.one_time_tokens as t where t.user_id = p_user and t.token_type in ('recovery', 'invite');
+    end if;
+    if v_ban <> 'none' then
+        delete from auth.sessions as s where s.user_id = p_user;
+    end if;
+    return 'done';
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) IS 'Changes a user; a new password or a ban ends sessions.';
+
 CREATE TABLE public.activities (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     type text DEFAULT 'other'::text NOT NULL,
@@ -1918,6 +2013,11 @@ begin
     if p_agent = '' then
         raise exception 'the agent id is empty' using errcode = 'GL002',
             hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+    -- A worker's key may be for some queues and kinds alone. Direct logins have no key, and pay nothing for the question.
+    if current_setting('request.jwt.claims', true) <> '' then
+        p_kinds := gleaner.scoped_kinds('activities', p_kinds);
+        v_kinds := p_kinds::text[];
     end if;
     p_owner := gleaner.own_activities(p_owner);
     v_holder := coalesce(p_holder::uuid, gleaner.caller_uid());
@@ -2635,6 +2735,10 @@ begin
         raise exception 'the agent id is empty' using errcode = 'GL002',
             hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
     end if;
+    -- A worker's key may be for some queues and kinds alone. Direct logins have no key, and pay nothing for the question.
+    if current_setting('request.jwt.claims', true) <> '' then
+        perform gleaner.scoped_kinds('dumps', null);
+    end if;
     v_holder := coalesce(p_holder, p_agent);
 
     if p_request is not null then
@@ -3029,6 +3133,11 @@ begin
     if p_agent = '' then
         raise exception 'the agent id is empty' using errcode = 'GL002',
             hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+    -- A worker's key may be for some queues and kinds alone. Direct logins have no key, and pay nothing for the question.
+    if current_setting('request.jwt.claims', true) <> '' then
+        p_kinds := gleaner.scoped_kinds('followups', p_kinds);
+        v_kinds := p_kinds::text[];
     end if;
 
     if p_request is not null then
@@ -3435,6 +3544,11 @@ begin
     if p_agent = '' then
         raise exception 'the agent id is empty' using errcode = 'GL002',
             hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
+    end if;
+    -- A worker's key may be for some queues and kinds alone. Direct logins have no key, and pay nothing for the question.
+    if current_setting('request.jwt.claims', true) <> '' then
+        p_kinds := gleaner.scoped_kinds('jobs', p_kinds);
+        v_kinds := p_kinds::text[];
     end if;
 
     if p_request is not null then
@@ -3858,6 +3972,10 @@ begin
         raise exception 'the agent id is empty' using errcode = 'GL002',
             hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
     end if;
+    -- A worker's key may be for some queues and kinds alone. Direct logins have no key, and pay nothing for the question.
+    if current_setting('request.jwt.claims', true) <> '' then
+        perform gleaner.scoped_kinds('polls', null);
+    end if;
 
     if p_request is not null then
         insert into gleaner.request (queue, id, at) values ('polls', p_request, v_now) on conflict do nothing;
@@ -4242,6 +4360,10 @@ begin
         raise exception 'the agent id is empty' using errcode = 'GL002',
             hint = 'Pass a text that is new at each process start, or null to be known by your sign-in alone and end the work by plain updates.';
     end if;
+    -- A worker's key may be for some queues and kinds alone. Direct logins have no key, and pay nothing for the question.
+    if current_setting('request.jwt.claims', true) <> '' then
+        perform gleaner.scoped_kinds('runs', null);
+    end if;
     v_holder := coalesce(p_holder, p_agent);
 
     if p_request is not null then
@@ -4546,6 +4668,23 @@ end
 $$;
 
 ALTER FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.close_sessions(p_user uuid, p_session uuid, p_scope text) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if not exists (select from auth.sessions as s where s.id = p_session and s.user_id = p_user) then
+        return false;
+    end if;
+    delete from auth.sessions as s
+    where s.user_id = p_user
+      and case p_scope when 'local' then s.id = p_session when 'others' then s.id <> p_session else true end;
+    return true;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.close_sessions(p_user uuid, p_session uuid, p_scope text) IS 'Signs out here, elsewhere or everywhere; false when the session was over.';
 
 CREATE FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6204,6 +6343,23 @@ $$;
 
 ALTER FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.find_ban(p_user uuid) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if exists (select from auth.users as u where u.id = p_user and u.banned_until > clock_timestamp()) then
+        return 'banned';
+    end if;
+    if gleaner.is_disabled(p_user) then
+        return 'disabled';
+    end if;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.find_ban(p_user uuid) IS 'Why a user may not sign in: banned or disabled; null when it may.';
+
 CREATE FUNCTION gleaner.ingest_activities(p_requests jsonb, p_bodies bytea[] DEFAULT NULL::bytea[]) RETURNS TABLE(request integer, "position" integer, outcome text, id uuid)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -6412,6 +6568,17 @@ $$;
 
 COMMENT ON FUNCTION gleaner.is_administrator() IS 'True when the signed-in caller is an administrator of the team.';
 
+CREATE FUNCTION gleaner.is_disabled(p_user uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return exists (select from public.sales as s where s.user_id = p_user and s.disabled);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.is_disabled(p_user uuid) IS 'True when the team has disabled this user.';
+
 CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6476,6 +6643,55 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.is_trusted() IS 'True for the service key and direct logins: they may act for any owner.';
+
+CREATE FUNCTION gleaner.issue_token(p_user uuid, p_type text, p_hash text, p_valid interval) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    delete from auth.one_time_tokens as t where t.user_id = p_user and t.expires_at <= clock_timestamp();
+    insert into auth.one_time_tokens (user_id, token_type, token_hash, relates_to, expires_at)
+    select u.id, p_type, p_hash, u.email, clock_timestamp() + p_valid from auth.users as u where u.id = p_user;
+    if p_type = 'invite' then
+        update auth.users as u set invited_at = clock_timestamp() where u.id = p_user;
+    end if;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.issue_token(p_user uuid, p_type text, p_hash text, p_valid interval) IS 'Remembers a one-time link by the hash of its token.';
+
+CREATE FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if exists (select from public.sales as s where s.user_id = p_user) then
+        update public.sales as s set administrator = true where s.user_id = p_user and p_administrator and not s.administrator;
+        return;
+    end if;
+    if p_link then
+        update public.sales as s
+        set user_id = p_user, administrator = s.administrator or p_administrator
+        where s.id = (
+            select o.id
+            from public.sales as o join auth.users as u on u.id = p_user
+            where o.user_id is null and lower(o.email) = u.email
+            order by o.id
+            limit 1
+            for no key update of o);
+        if found then
+            return;
+        end if;
+    end if;
+    insert into public.sales (first_name, last_name, email, user_id, administrator)
+    select coalesce(nullif(u.raw_user_meta_data ->> 'first_name', ''), split_part(u.email, '@', 1)),
+           coalesce(u.raw_user_meta_data ->> 'last_name', ''), u.email, u.id, p_administrator
+    from auth.users as u
+    where u.id = p_user;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) IS 'Gives a user its row in sales, an existing one by address where that is asked.';
 
 CREATE FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean DEFAULT false, p_remember boolean DEFAULT false) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql
@@ -6645,6 +6861,20 @@ end
 $_$;
 
 COMMENT ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) IS 'The contacts an address belongs to, and by which rule.';
+
+CREATE FUNCTION gleaner.merge_metadata(p_old jsonb, p_new jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if p_new is null or jsonb_typeof(p_new) = 'null' then
+        return p_old;
+    end if;
+    return (p_old || p_new) - coalesce((select array_agg(m.key) from jsonb_each(p_new) as m where jsonb_typeof(m.value) = 'null'), '{}');
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.merge_metadata(p_old jsonb, p_new jsonb) IS 'The first object with the members of the second; null members are taken out.';
 
 CREATE FUNCTION gleaner.next_due_activities(p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6910,6 +7140,38 @@ end
 $$;
 
 ALTER FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.open_session(p_user uuid, p_password text, p_token text, p_method text, p_user_agent text, p_ip inet) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_user    record;
+    v_session uuid;
+begin
+    -- Locked, so that a ban or a new password, which ends all sessions, cannot miss the one about to be made.
+    select u.encrypted_password as password, u.email_confirmed_at as confirmed_at into v_user
+    from auth.users as u where u.id = p_user for no key update;
+    if not found or p_password is not null and v_user.password is distinct from p_password then
+        return jsonb_build_object('outcome', 'refused');
+    elsif gleaner.find_ban(p_user) is not null then
+        return jsonb_build_object('outcome', 'user_banned');
+    elsif v_user.confirmed_at is null then
+        return jsonb_build_object('outcome', 'email_not_confirmed');
+    end if;
+    update auth.users as u set last_sign_in_at = v_now, updated_at = v_now where u.id = p_user;
+    update auth.identities as i set last_sign_in_at = v_now, updated_at = v_now where i.user_id = p_user and i.provider = 'email';
+    -- Nobody came back to these; refreshing them is over as well.
+    delete from auth.sessions as s where s.user_id = p_user and coalesce(s.refreshed_at, s.created_at) < v_now - interval '90 days';
+    insert into auth.sessions (user_id, method, user_agent, ip, created_at) values (p_user, p_method, p_user_agent, p_ip, v_now) returning id into v_session;
+    insert into auth.refresh_tokens (token, user_id, session_id) values (p_token, p_user, v_session);
+    return jsonb_build_object('outcome', 'opened', 'session_id', v_session, 'method', p_method,
+                              'signed_in_at', floor(extract(epoch from v_now)), 'user', gleaner.show_user(p_user));
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.open_session(p_user uuid, p_password text, p_token text, p_method text, p_user_agent text, p_ip inet) IS 'Signs a user in: a session and its first refresh token.';
 
 CREATE FUNCTION gleaner.own_activities(p_owner bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -7905,6 +8167,86 @@ $$;
 
 ALTER FUNCTION gleaner.recover_runs(p_older_than interval) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_user uuid;
+begin
+    delete from auth.one_time_tokens as t
+    using auth.users as u
+    where t.token_hash = p_hash and t.token_type = any (p_types) and t.expires_at > clock_timestamp()
+      and u.id = t.user_id and u.email = t.relates_to
+    returning t.user_id into v_user;
+    if v_user is not null then
+        perform gleaner.change_user(
+            v_user, jsonb_strip_nulls(jsonb_build_object('email_confirm', true, 'password', p_password)), null);
+    end if;
+    return v_user;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) IS 'Uses up a one-time link; gives its user, or null.';
+
+CREATE FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_now     timestamptz;
+    v_session record;
+    v_token   record;
+    v_active  record;
+begin
+    select s.id, s.user_id, s.not_after, coalesce(s.refreshed_at, s.created_at) as last_at, s.method, floor(extract(epoch from s.created_at)) as signed_in_at into v_session
+    from auth.refresh_tokens as t join auth.sessions as s on s.id = t.session_id
+    where t.token = p_token
+    for no key update of s;
+    if not found then
+        return jsonb_build_object('outcome', 'not_found');
+    end if;
+    -- After the lock: waiting for it took time.
+    v_now := clock_timestamp();
+    -- A device that was put away long enough signs in again.
+    if v_session.not_after <= v_now or v_session.last_at < v_now - interval '90 days' then
+        return jsonb_build_object('outcome', 'expired');
+    elsif gleaner.find_ban(v_session.user_id) is not null then
+        delete from auth.sessions as s where s.user_id = v_session.user_id;
+        return jsonb_build_object('outcome', 'user_banned');
+    end if;
+    -- A statement of its own: it sees what was committed while we waited.
+    select t.id, t.revoked, t.updated_at, t.reused_at into v_token from auth.refresh_tokens as t where t.token = p_token;
+    if not found then
+        return jsonb_build_object('outcome', 'not_found');
+    end if;
+    if not v_token.revoked then
+        update auth.refresh_tokens as t set revoked = true, updated_at = v_now where t.id = v_token.id;
+        insert into auth.refresh_tokens (token, user_id, session_id, parent, created_at, updated_at)
+        values (p_next, v_session.user_id, v_session.id, p_token, v_now, v_now);
+        update auth.sessions as s set refreshed_at = v_now, updated_at = v_now where s.id = v_session.id;
+        -- Long past any grace, and so only evidence of reuse; the last hundred are evidence enough.
+        delete from auth.refresh_tokens as t
+        where t.id in (select o.id from auth.refresh_tokens as o where o.session_id = v_session.id order by o.id desc offset 100);
+        return jsonb_build_object('outcome', 'refreshed', 'token', p_next, 'session_id', v_session.id, 'method', v_session.method,
+                                  'signed_in_at', v_session.signed_in_at, 'user', gleaner.show_user(v_session.user_id));
+    end if;
+    select t.token, t.parent into v_active from auth.refresh_tokens as t where t.session_id = v_session.id and not t.revoked;
+    if v_now - v_token.updated_at > p_grace and v_now - coalesce(v_token.reused_at, v_now) > p_grace
+       or v_now - v_token.updated_at > p_grace and v_active.parent is distinct from p_token then
+        delete from auth.sessions as s where s.id = v_session.id;
+        return jsonb_build_object('outcome', 'already_used');
+    end if;
+    if v_now - v_token.updated_at > p_grace then
+        update auth.refresh_tokens as t set reused_at = coalesce(t.reused_at, v_now) where t.id = v_token.id;
+    end if;
+    return jsonb_build_object('outcome', 'refreshed', 'token', v_active.token, 'session_id', v_session.id, 'method', v_session.method,
+                              'signed_in_at', v_session.signed_in_at, 'user', gleaner.show_user(v_session.user_id));
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) IS 'Trades a refresh token for the next one; reuse ends the session.';
+
 CREATE FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -8553,6 +8895,51 @@ $$;
 
 COMMENT ON FUNCTION gleaner.schedule_poll() IS 'Puts the mailbox of a new or resumed channel in the line.';
 
+CREATE FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) RETURNS text[]
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_claims jsonb := nullif(current_setting('request.jwt.claims', true), '')::jsonb;
+    v_wrong  text;
+begin
+    if v_claims ->> 'worker' is distinct from 'true' then
+        return p_kinds;
+    end if;
+    if v_claims ? 'queues' and not (v_claims -> 'queues') ? p_queue then
+        raise exception 'this key may not work the queue %', p_queue
+            using errcode = '42501', hint = 'A key is made for its queues: gleaner keys add NAME --queue ' || p_queue;
+    end if;
+    if not v_claims ? 'kinds' then
+        return p_kinds;
+    end if;
+    if p_kinds is null then
+        return array(select jsonb_array_elements_text(v_claims -> 'kinds'));
+    end if;
+    select k into v_wrong from unnest(p_kinds) as k where not (v_claims -> 'kinds') ? k limit 1;
+    if found then
+        raise exception 'this key may not claim work of kind %', v_wrong
+            using errcode = '42501', hint = 'Leave the kinds out to claim all that the key is for.';
+    end if;
+    return p_kinds;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) IS 'The kinds a claim may take: those it asks for, within the scope of a worker''s key.';
+
+CREATE FUNCTION gleaner.serves_auth() RETURNS boolean
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return exists (
+        select from pg_attribute as a
+        where a.attrelid = to_regclass('auth.refresh_tokens') and a.attname = 'reused_at' and not a.attisdropped);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.serves_auth() IS 'True where users are ours to keep, false on a platform that has its own.';
+
 CREATE FUNCTION gleaner.short_key(p_key text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -8563,6 +8950,44 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.short_key(p_key text) IS 'A name in a form that fits an index: itself, or its hash when it is long.';
+
+CREATE FUNCTION gleaner.show_user(p_user uuid) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    AS $$
+declare
+    v_form constant text := 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"';
+begin
+    return (
+        select jsonb_strip_nulls(jsonb_build_object(
+                   'email_confirmed_at', to_char(u.email_confirmed_at, v_form),
+                   'confirmed_at', to_char(u.email_confirmed_at, v_form),
+                   'invited_at', to_char(u.invited_at, v_form),
+                   'last_sign_in_at', to_char(u.last_sign_in_at, v_form),
+                   -- A ban without an end is a date far away: clients parse it.
+                   'banned_until', to_char(case when isfinite(u.banned_until) then u.banned_until
+                                                when u.banned_until > now() then timestamptz '9999-12-31 23:59:59Z' end, v_form)))
+               || jsonb_build_object(
+                   'id', u.id, 'aud', u.aud, 'role', u.role, 'email', coalesce(u.email, ''), 'phone', coalesce(u.phone, ''),
+                   'app_metadata', u.raw_app_meta_data, 'user_metadata', u.raw_user_meta_data,
+                   'created_at', to_char(u.created_at, v_form), 'updated_at', to_char(u.updated_at, v_form),
+                   'is_anonymous', u.is_anonymous,
+                   'identities', coalesce((
+                       select jsonb_agg(jsonb_build_object(
+                                  'identity_id', i.id, 'id', i.provider_id, 'user_id', i.user_id, 'identity_data', i.identity_data,
+                                  'provider', i.provider, 'email', i.email,
+                                  'last_sign_in_at', to_char(i.last_sign_in_at, v_form),
+                                  'created_at', to_char(i.created_at, v_form), 'updated_at', to_char(i.updated_at, v_form))
+                              order by i.created_at)
+                       from auth.identities as i
+                       where i.user_id = u.id), '[]'))
+        from auth.users as u
+        where u.id = p_user);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.show_user(p_user uuid) IS 'A user as /auth/v1/user answers; null when there is none.';
 
 CREATE FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -9367,6 +9792,36 @@ $$;
 
 COMMENT ON FUNCTION gleaner.unlink_activity(p_activity uuid) IS 'Takes an activity from the contact it is linked to.';
 
+CREATE FUNCTION gleaner.verify_key(p_hash bytea) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_key record;
+begin
+    select k.* into v_key
+    from gleaner.api_key as k
+    where k.hash = p_hash and k.revoked_at is null and (k.expires_at is null or k.expires_at > v_now);
+    if not found then
+        return null;
+    end if;
+    -- To the minute, and never waiting for somebody who does the same.
+    if v_key.last_used_at is null or v_now - v_key.last_used_at > interval '1 minute' then
+        update gleaner.api_key as k set last_used_at = v_now
+        where k.id = (select l.id from gleaner.api_key as l where l.id = v_key.id for no key update skip locked);
+    end if;
+    if v_key.role = 'worker' then
+        return jsonb_strip_nulls(jsonb_build_object(
+            'role', 'authenticated', 'sub', v_key.id, 'session_id', v_key.id, 'key_id', v_key.id, 'worker', true,
+            'queues', to_jsonb(v_key.queues), 'kinds', to_jsonb(v_key.kinds)));
+    end if;
+    return jsonb_build_object('role', case v_key.role when 'service' then 'service_role' else 'anon' end, 'key_id', v_key.id);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.verify_key(p_hash bytea) IS 'The claims of a program''s key; null when it is not good.';
+
 CREATE FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -9382,6 +9837,19 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) IS 'A list of addresses with one more, unless it is there.';
+
+CREATE FUNCTION gleaner.worker_session() RETURNS text
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return (select (claims ->> 'sub') || '/' || coalesce(claims ->> 'session_id', '')
+            from (select nullif(current_setting('request.jwt.claims', true), '')::jsonb) as token (claims)
+            where claims ->> 'worker' = 'true');
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.worker_session() IS 'The session of a caller with a worker''s key; null for everybody else.';
 
 CREATE FUNCTION public.auto_link_contact() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
@@ -9801,6 +10269,133 @@ CREATE FUNCTION public.unlock_stale_locks() RETURNS integer
 $$;
 
 COMMENT ON FUNCTION public.unlock_stale_locks() IS 'Gives activities whose lease has ended back; returns how many.';
+
+CREATE TABLE auth.identities (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    provider_id text NOT NULL,
+    user_id uuid NOT NULL,
+    identity_data jsonb NOT NULL,
+    provider text NOT NULL,
+    last_sign_in_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    email text GENERATED ALWAYS AS (lower((identity_data ->> 'email'::text))) STORED
+);
+
+COMMENT ON TABLE auth.identities IS 'How a user proves who it is; here always by e-mail address and password.';
+
+CREATE TABLE auth.one_time_tokens (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    user_id uuid NOT NULL,
+    token_type text NOT NULL,
+    token_hash text NOT NULL,
+    relates_to text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT one_time_tokens_type_check CHECK ((token_type = ANY (ARRAY['invite'::text, 'recovery'::text, 'signup'::text])))
+);
+
+COMMENT ON TABLE auth.one_time_tokens IS 'Links that were given out and not yet used.';
+
+COMMENT ON COLUMN auth.one_time_tokens.relates_to IS 'The address the link was meant for; a changed address voids it.';
+
+CREATE TABLE auth.refresh_tokens (
+    id bigint NOT NULL,
+    token text NOT NULL,
+    user_id uuid NOT NULL,
+    session_id uuid NOT NULL,
+    parent text,
+    revoked boolean DEFAULT false NOT NULL,
+    reused_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+COMMENT ON TABLE auth.refresh_tokens IS 'Every refresh token of a session, the latest unrevoked.';
+
+COMMENT ON COLUMN auth.refresh_tokens.token IS 'Only the public half. What the client holds adds a signature made with the project secret: this table refreshes nothing.';
+
+COMMENT ON COLUMN auth.refresh_tokens.reused_at IS 'When it was taken once more as the parent of the active one.';
+
+ALTER TABLE auth.refresh_tokens ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME auth.refresh_tokens_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE auth.sessions (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    user_id uuid NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    refreshed_at timestamp with time zone,
+    not_after timestamp with time zone,
+    aal text DEFAULT 'aal1'::text NOT NULL,
+    method text DEFAULT 'password'::text NOT NULL,
+    user_agent text,
+    ip inet
+);
+
+COMMENT ON TABLE auth.sessions IS 'One row per sign-in; its id is the claim session_id.';
+
+COMMENT ON COLUMN auth.sessions.method IS 'What was proven: password, or otp for a link.';
+
+CREATE TABLE auth.users (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    aud text DEFAULT 'authenticated'::text NOT NULL,
+    role text DEFAULT 'authenticated'::text NOT NULL,
+    email text,
+    encrypted_password text,
+    email_confirmed_at timestamp with time zone,
+    invited_at timestamp with time zone,
+    last_sign_in_at timestamp with time zone,
+    raw_app_meta_data jsonb DEFAULT '{"provider": "email", "providers": ["email"]}'::jsonb NOT NULL,
+    raw_user_meta_data jsonb DEFAULT '{}'::jsonb NOT NULL,
+    phone text,
+    banned_until timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    is_anonymous boolean DEFAULT false NOT NULL,
+    CONSTRAINT users_email_lower_case CHECK ((email = lower(email))),
+    CONSTRAINT users_meta_data_objects CHECK (((jsonb_typeof(raw_app_meta_data) = 'object'::text) AND (jsonb_typeof(raw_user_meta_data) = 'object'::text)))
+);
+
+COMMENT ON TABLE auth.users IS 'People who can sign in.';
+
+COMMENT ON COLUMN auth.users.encrypted_password IS 'argon2id in PHC form; bcrypt of imported users until they next sign in; null: no password yet.';
+
+COMMENT ON COLUMN auth.users.banned_until IS 'Until then the user neither signs in nor refreshes.';
+
+CREATE TABLE gleaner.api_key (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    name text NOT NULL,
+    role text NOT NULL,
+    hash bytea NOT NULL,
+    hint text NOT NULL,
+    queues text[],
+    kinds text[],
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_used_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    CONSTRAINT api_key_role_check CHECK ((role = ANY (ARRAY['worker'::text, 'service'::text, 'anon'::text]))),
+    CONSTRAINT api_key_scope_check CHECK (((role = 'worker'::text) OR ((queues IS NULL) AND (kinds IS NULL))))
+);
+
+COMMENT ON TABLE gleaner.api_key IS 'Keys of programs: worker (sees only what it holds), service (everything), anon (a publishable project key).';
+
+COMMENT ON COLUMN gleaner.api_key.hash IS 'sha256 of the key.';
+
+COMMENT ON COLUMN gleaner.api_key.hint IS 'Its first characters, to recognise it by.';
+
+COMMENT ON COLUMN gleaner.api_key.queues IS 'The queues it may work; null: every one its role may.';
+
+COMMENT ON COLUMN gleaner.api_key.kinds IS 'The kinds it may claim; null: every one.';
+
+COMMENT ON COLUMN gleaner.api_key.last_used_at IS 'To the minute.';
 
 CREATE TABLE gleaner.audit (
     id bigint NOT NULL,
@@ -10280,6 +10875,39 @@ CREATE VIEW public.unmatched_activities WITH (security_invoker='true') AS
 
 COMMENT ON VIEW public.unmatched_activities IS 'Activities without a contact, for a person to link.';
 
+ALTER TABLE auth.identities
+    ADD CONSTRAINT identities_pkey PRIMARY KEY (id);
+
+ALTER TABLE auth.identities
+    ADD CONSTRAINT identities_provider_id_provider_key UNIQUE (provider_id, provider);
+
+ALTER TABLE auth.one_time_tokens
+    ADD CONSTRAINT one_time_tokens_pkey PRIMARY KEY (id);
+
+ALTER TABLE auth.one_time_tokens
+    ADD CONSTRAINT one_time_tokens_token_hash_key UNIQUE (token_hash);
+
+ALTER TABLE auth.refresh_tokens
+    ADD CONSTRAINT refresh_tokens_pkey PRIMARY KEY (id);
+
+ALTER TABLE auth.refresh_tokens
+    ADD CONSTRAINT refresh_tokens_token_key UNIQUE (token);
+
+ALTER TABLE auth.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (id);
+
+ALTER TABLE auth.users
+    ADD CONSTRAINT users_email_key UNIQUE (email);
+
+ALTER TABLE auth.users
+    ADD CONSTRAINT users_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.api_key
+    ADD CONSTRAINT api_key_hash_key UNIQUE (hash);
+
+ALTER TABLE gleaner.api_key
+    ADD CONSTRAINT api_key_pkey PRIMARY KEY (id);
+
 ALTER TABLE gleaner.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
 
@@ -10378,6 +11006,16 @@ ALTER TABLE public.substrate_relationships
 
 ALTER TABLE public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (id);
+
+CREATE INDEX identities_user_id_idx ON auth.identities USING btree (user_id);
+
+CREATE INDEX one_time_tokens_user_id_idx ON auth.one_time_tokens USING btree (user_id);
+
+CREATE INDEX refresh_tokens_session_id_idx ON auth.refresh_tokens USING btree (session_id);
+
+CREATE INDEX sessions_user_id_idx ON auth.sessions USING btree (user_id);
+
+CREATE UNIQUE INDEX api_key_name_key ON gleaner.api_key USING btree (name) WHERE (revoked_at IS NULL);
 
 CREATE INDEX audit_key_idx ON gleaner.audit USING btree (queue, key, id);
 
@@ -10531,6 +11169,18 @@ CREATE TRIGGER zz_gleaner_update_followups BEFORE UPDATE ON public.scheduled_act
 
 CREATE TRIGGER zz_gleaner_update_runs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_runs();
 
+ALTER TABLE auth.identities
+    ADD CONSTRAINT identities_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth.users(id) ON DELETE CASCADE;
+
+ALTER TABLE auth.one_time_tokens
+    ADD CONSTRAINT one_time_tokens_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth.users(id) ON DELETE CASCADE;
+
+ALTER TABLE auth.refresh_tokens
+    ADD CONSTRAINT refresh_tokens_session_id_fkey FOREIGN KEY (session_id) REFERENCES auth.sessions(id) ON DELETE CASCADE;
+
+ALTER TABLE auth.sessions
+    ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth.users(id) ON DELETE CASCADE;
+
 ALTER TABLE gleaner.polls
     ADD CONSTRAINT polls_provider_id_fkey FOREIGN KEY (provider_id) REFERENCES public.ingestion_providers(id) ON DELETE CASCADE;
 
@@ -10611,7 +11261,7 @@ CREATE POLICY activities_engine ON public.activities TO gleaner_engine USING (tr
 
 CREATE POLICY activities_insert ON public.activities FOR INSERT TO authenticated WITH CHECK (true);
 
-CREATE POLICY activities_privacy ON public.activities AS RESTRICTIVE TO authenticated USING (((sales_id IS NULL) OR (EXISTS ( SELECT
+CREATE POLICY activities_privacy ON public.activities AS RESTRICTIVE TO authenticated USING (((sales_id IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)) OR (EXISTS ( SELECT
    FROM public.sales owner
   WHERE ((owner.id = activities.sales_id) AND (owner.allow_remote_processing OR (owner.user_id = ( SELECT auth.uid() AS uid)) OR ( SELECT gleaner.is_administrator() AS is_administrator))))))) WITH CHECK (true);
 
@@ -10620,6 +11270,10 @@ CREATE POLICY activities_read ON public.activities FOR SELECT TO authenticated U
 CREATE POLICY activities_service ON public.activities TO service_role USING (true) WITH CHECK (true);
 
 CREATE POLICY activities_update ON public.activities FOR UPDATE TO authenticated USING (true) WITH CHECK (true);
+
+CREATE POLICY activities_workers ON public.activities AS RESTRICTIVE TO authenticated USING (((( SELECT gleaner.worker_session() AS worker_session) IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)))) WITH CHECK (true);
+
+CREATE POLICY activities_workers_insert ON public.activities AS RESTRICTIVE FOR INSERT TO authenticated WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
 ALTER TABLE public.activity_failures ENABLE ROW LEVEL SECURITY;
 
@@ -10639,6 +11293,8 @@ CREATE POLICY agent_processing_queue_read ON public.agent_processing_queue FOR S
 
 CREATE POLICY agent_processing_queue_service ON public.agent_processing_queue TO service_role USING (true) WITH CHECK (true);
 
+CREATE POLICY agent_processing_queue_workers ON public.agent_processing_queue AS RESTRICTIVE TO authenticated USING (((( SELECT gleaner.worker_session() AS worker_session) IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)))) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.baskets ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY baskets_insert ON public.baskets FOR INSERT TO authenticated WITH CHECK (true);
@@ -10647,11 +11303,15 @@ CREATE POLICY baskets_read ON public.baskets FOR SELECT TO authenticated USING (
 
 CREATE POLICY baskets_service ON public.baskets TO service_role USING (true) WITH CHECK (true);
 
+CREATE POLICY baskets_workers ON public.baskets AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.blocks ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY blocks_read ON public.blocks FOR SELECT TO authenticated USING (true);
 
 CREATE POLICY blocks_service ON public.blocks TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY blocks_workers ON public.blocks AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
 ALTER TABLE public.contact_addresses ENABLE ROW LEVEL SECURITY;
 
@@ -10665,11 +11325,15 @@ CREATE POLICY contacts_service ON public.contacts TO service_role USING (true) W
 
 CREATE POLICY contacts_team ON public.contacts TO authenticated USING (true) WITH CHECK (true);
 
+CREATE POLICY contacts_workers ON public.contacts AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.context_items ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY context_items_read ON public.context_items FOR SELECT TO authenticated USING (true);
 
 CREATE POLICY context_items_service ON public.context_items TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY context_items_workers ON public.context_items AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
 ALTER TABLE public.crm_processing_nodes ENABLE ROW LEVEL SECURITY;
 
@@ -10685,6 +11349,8 @@ CREATE POLICY crm_processing_nodes_read ON public.crm_processing_nodes FOR SELEC
 
 CREATE POLICY crm_processing_nodes_service ON public.crm_processing_nodes TO service_role USING (true) WITH CHECK (true);
 
+CREATE POLICY crm_processing_nodes_workers ON public.crm_processing_nodes AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.execution_jobs ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY execution_jobs_engine ON public.execution_jobs TO gleaner_engine USING (true) WITH CHECK (true);
@@ -10694,6 +11360,8 @@ CREATE POLICY execution_jobs_insert ON public.execution_jobs FOR INSERT TO authe
 CREATE POLICY execution_jobs_read ON public.execution_jobs FOR SELECT TO authenticated USING (true);
 
 CREATE POLICY execution_jobs_service ON public.execution_jobs TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY execution_jobs_workers ON public.execution_jobs AS RESTRICTIVE TO authenticated USING (((( SELECT gleaner.worker_session() AS worker_session) IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)))) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
 ALTER TABLE public.ingestion_providers ENABLE ROW LEVEL SECURITY;
 
@@ -10709,6 +11377,8 @@ CREATE POLICY raw_dumps_read ON public.raw_dumps FOR SELECT TO authenticated USI
 
 CREATE POLICY raw_dumps_service ON public.raw_dumps TO service_role USING (true) WITH CHECK (true);
 
+CREATE POLICY raw_dumps_workers ON public.raw_dumps AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.sales ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY sales_engine ON public.sales FOR SELECT TO gleaner_engine USING (true);
@@ -10721,6 +11391,8 @@ CREATE POLICY sales_service ON public.sales TO service_role USING (true) WITH CH
 
 CREATE POLICY sales_update_own ON public.sales FOR UPDATE TO authenticated USING ((user_id = ( SELECT auth.uid() AS uid))) WITH CHECK (true);
 
+CREATE POLICY sales_workers ON public.sales AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.scheduled_actions ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY scheduled_actions_engine ON public.scheduled_actions TO gleaner_engine USING (true) WITH CHECK (true);
@@ -10729,17 +11401,23 @@ CREATE POLICY scheduled_actions_read ON public.scheduled_actions FOR SELECT TO a
 
 CREATE POLICY scheduled_actions_service ON public.scheduled_actions TO service_role USING (true) WITH CHECK (true);
 
+CREATE POLICY scheduled_actions_workers ON public.scheduled_actions AS RESTRICTIVE TO authenticated USING (((( SELECT gleaner.worker_session() AS worker_session) IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)))) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.substrate_relationships ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY substrate_relationships_read ON public.substrate_relationships FOR SELECT TO authenticated USING (true);
 
 CREATE POLICY substrate_relationships_service ON public.substrate_relationships TO service_role USING (true) WITH CHECK (true);
 
+CREATE POLICY substrate_relationships_workers ON public.substrate_relationships AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY workspaces_read ON public.workspaces FOR SELECT TO authenticated USING (true);
 
 CREATE POLICY workspaces_service ON public.workspaces TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY workspaces_workers ON public.workspaces AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
 GRANT USAGE ON SCHEMA auth TO anon;
 GRANT USAGE ON SCHEMA auth TO authenticated;
@@ -10763,6 +11441,10 @@ REVOKE ALL ON FUNCTION gleaner.adapt_jobs() FROM PUBLIC;
 REVOKE ALL ON FUNCTION gleaner.adapt_polls() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.adapt_runs() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.add_first_administrator(p_email text, p_password text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.add_user(p_email text, p_password text, p_user_meta jsonb, p_app_meta jsonb, p_confirmed boolean, p_administrator boolean, p_link boolean, p_id uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) TO service_role;
@@ -10841,6 +11523,8 @@ GRANT ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) TO servic
 REVOKE ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) FROM PUBLIC;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.activities TO gleaner_engine;
 GRANT SELECT,INSERT,UPDATE ON TABLE public.activities TO authenticated;
 GRANT ALL ON TABLE public.activities TO service_role;
@@ -10895,6 +11579,8 @@ GRANT ALL ON TABLE public.execution_jobs TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.close_sessions(p_user uuid, p_session uuid, p_scope text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO authenticated;
@@ -11009,6 +11695,8 @@ REVOKE ALL ON FUNCTION gleaner.fill_polls(p_after uuid, p_limit integer, OUT las
 
 REVOKE ALL ON FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.find_ban(p_user uuid) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.ingest_activities(p_requests jsonb, p_bodies bytea[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) FROM PUBLIC;
@@ -11016,6 +11704,8 @@ REVOKE ALL ON FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind 
 REVOKE ALL ON FUNCTION gleaner.is_administrator() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_administrator() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.is_administrator() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.is_disabled(p_user uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) TO gleaner_engine;
@@ -11026,6 +11716,10 @@ REVOKE ALL ON FUNCTION gleaner.is_trusted() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_trusted() TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.is_trusted() TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.issue_token(p_user uuid, p_type text, p_hash text, p_valid interval) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO service_role;
@@ -11035,6 +11729,8 @@ REVOKE ALL ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_sin
 REVOKE ALL ON FUNCTION gleaner.loose_email(p_address text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.merge_metadata(p_old jsonb, p_new jsonb) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) TO authenticated;
@@ -11056,6 +11752,8 @@ REVOKE ALL ON FUNCTION gleaner.next_due_runs() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_runs() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.open_session(p_user uuid, p_password text, p_token text, p_method text, p_user_agent text, p_ip inet) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.own_activities(p_owner bigint) FROM PUBLIC;
 
@@ -11130,6 +11828,10 @@ GRANT ALL ON FUNCTION gleaner.recover_polls(p_older_than interval) TO service_ro
 REVOKE ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) TO service_role;
@@ -11188,7 +11890,16 @@ REVOKE ALL ON FUNCTION gleaner.rest_runs(p_row public.execution_jobs, p_reason t
 
 REVOKE ALL ON FUNCTION gleaner.schedule_poll() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.serves_auth() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.serves_auth() TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.short_key(p_key text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.show_user(p_user uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO authenticated;
@@ -11252,9 +11963,16 @@ REVOKE ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.verify_key(p_hash bytea) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.worker_session() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.worker_session() TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.worker_session() TO authenticated;
+GRANT ALL ON FUNCTION gleaner.worker_session() TO service_role;
 
 REVOKE ALL ON FUNCTION public.auto_link_contact() FROM PUBLIC;
 
