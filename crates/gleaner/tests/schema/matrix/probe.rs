@@ -34,7 +34,9 @@ impl Caller {
     /// Runs a statement as this caller and takes it back: how many rows it reached, or the state of the refusal.
     pub async fn attempt(&self, client: &Client, sql: &str) -> Result<Result<u64, Error>> {
         client.batch_execute("begin").await?;
-        client.query("select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)", &[&self.role, &self.claims]).await?;
+        client
+            .query("select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)", &[&self.role, &self.claims])
+            .await?;
         let answer = client.execute(sql, &[]).await;
         client.batch_execute("rollback").await?;
         Ok(answer)
@@ -81,7 +83,8 @@ impl Rows<'_> {
             "select" => format!("select from {relation} where {condition}"),
             "insert" => {
                 let columns: String = about.get::<_, Option<String>>(2).unwrap_or_else(|| about.get(3));
-                let row = client.query_one(&format!("select to_jsonb(r)::text from {relation} as r where {condition} limit 1"), &[]).await?;
+                let row =
+                    client.query_one(&format!("select to_jsonb(r)::text from {relation} as r where {condition} limit 1"), &[]).await?;
                 let row = row.get::<_, String>(0).replace('\'', "''");
                 format!("insert into {relation} ({columns}) select {columns} from jsonb_populate_record(null::{relation}, '{row}')")
             }
