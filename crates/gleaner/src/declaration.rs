@@ -129,6 +129,9 @@ pub struct Owner {
     /// Column of that table with the signed-in user's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// A boolean column of that table: true ends the user's right to work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<String>,
     /// How long work is its owner's alone: a column of the owner table, or a duration. Defaults to five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_after: Option<String>,

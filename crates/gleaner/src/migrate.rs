@@ -322,6 +322,7 @@ fn all_steps() -> Vec<(&'static str, Kind, &'static str)> {
     };
     add("engine/tables".into(), "sql", Kind::Versioned);
     add("engine/functions".into(), "sql", Kind::Repeatable);
+    add("engine/policies".into(), "sql", Kind::Repeatable);
     for system in SYSTEMS {
         add(format!("systems/{system}/tables"), "sql", Kind::Versioned);
         add(format!("systems/{system}"), "toml", Kind::Queue);

@@ -21,8 +21,12 @@ declare
     v_after  interval;
 {%- endif %}
 begin
+{%- if owner %}
+    p_owner := gleaner.own_{{ name }}(p_owner);
+{%- endif %}
     select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = p_id;
-    if not found then
+    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
+    if not found or v_row.{{ col.session }} is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -40,7 +44,6 @@ begin
     end;
     v_at := v_row.{{ col.due }};
 {%- if owner %}
-    p_owner := gleaner.own_{{ name }}(p_owner);
     if v_row.{{ owner.column }} is not null then
         v_class := 'own';
         if v_row.{{ owner.column }} is distinct from p_owner then

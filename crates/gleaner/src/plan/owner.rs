@@ -50,6 +50,12 @@ fn by_table(owner_check: &mut Check<'_>, o: &Owner, table_name: &str, data_type:
     if let Some(user) = &o.user {
         owner_check.column("owner.user", user, &["uuid"]);
     }
+    if let Some(disabled) = &o.disabled {
+        owner_check.column("owner.disabled", disabled, &["boolean"]);
+        if o.user.is_none() {
+            owner_check.mistake("owner.disabled is about users, and none are declared", "declare owner.user as well");
+        }
+    }
     let shared = match &o.shared {
         Some(shared) => {
             owner_check.column("owner.shared", shared, &["boolean"]);
@@ -79,13 +85,14 @@ fn by_table(owner_check: &mut Check<'_>, o: &Owner, table_name: &str, data_type:
     out["table"] = found.sql().into();
     out["key"] = quote(key.as_deref().unwrap_or("id")).into();
     out["user"] = o.user.as_deref().map_or(Value::Null, |u| quote(u).into());
+    out["disabled"] = o.disabled.as_deref().map_or(Value::Null, |d| quote(d).into());
     out["shared"] = shared.into();
     out["open_after"] = open_after.into();
 }
 
 /// All owners are alike.
 fn alike(check: &mut Check<'_>, o: &Owner, out: &mut Value) {
-    for (key, value) in [("owner.shared", &o.shared), ("owner.user", &o.user), ("owner.key", &o.key)] {
+    for (key, value) in [("owner.shared", &o.shared), ("owner.user", &o.user), ("owner.disabled", &o.disabled), ("owner.key", &o.key)] {
         if value.is_some() {
             check.mistake(format!("{key} names a column of the owner table, and there is none"), "declare owner.table as well");
         }

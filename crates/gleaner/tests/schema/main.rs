@@ -6,6 +6,7 @@ mod committed;
 mod declarations;
 mod detaching;
 mod dump;
+mod matrix;
 mod migrations;
 mod plans;
 mod rights;

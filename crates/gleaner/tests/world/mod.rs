@@ -29,7 +29,7 @@ pub async fn empty_world() -> Result<World> {
 }
 
 impl World {
-    async fn on(database: TestDatabase) -> Result<Self> {
+    pub async fn on(database: TestDatabase) -> Result<Self> {
         let client = gleaner::connect(&database.url).await?;
         let pool = gleaner::pool(&database.url, 20)?;
         Ok(Self { database, client, pool })

@@ -1,4 +1,4 @@
--- The team's feed, less the rows of owners who keep their work private: those are for the owner and administrators.
+-- The team's feed, for the team alone: who merely signed in is not of it. Less the rows of owners who keep their work private: those are for the owner and administrators.
 -- Row level security guards privacy here and nothing else. That only the holder ends the work is the adapter trigger's
 -- to enforce: a policy cannot tell two devices of one user apart, and would forbid linking a contact on a row nobody holds.
 alter table public.activities enable row level security;
@@ -31,8 +31,9 @@ create policy activities_privacy on public.activities as restrictive to authenti
     with check (true);
 
 drop policy if exists activities_read on public.activities;
-create policy activities_read on public.activities for select to authenticated using (true);
+create policy activities_read on public.activities for select to authenticated using ((select gleaner.is_member()));
 drop policy if exists activities_insert on public.activities;
-create policy activities_insert on public.activities for insert to authenticated with check (true);
+create policy activities_insert on public.activities for insert to authenticated with check ((select gleaner.is_member()));
 drop policy if exists activities_update on public.activities;
-create policy activities_update on public.activities for update to authenticated using (true) with check (true);
+create policy activities_update on public.activities for update to authenticated
+    using ((select gleaner.is_member())) with check ((select gleaner.is_member()));

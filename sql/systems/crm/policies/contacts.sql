@@ -19,7 +19,8 @@ begin
         where schemaname = 'public' and tablename = 'contacts'
           and policyname not in ('contacts_service', 'contacts_engine', 'contacts_workers')
     ) then
-        create policy contacts_team on public.contacts to authenticated using (true) with check (true);
+        create policy contacts_team on public.contacts to authenticated
+            using ((select gleaner.is_member())) with check ((select gleaner.is_member()));
     end if;
 end
 $permissive$;

@@ -1,4 +1,4 @@
--- Everyone in the team sees who is in it; each person edits their own row.
+-- Everyone in the team sees who is in it; each person edits their own row, and sees it also when disabled.
 revoke all on public.sales from public, anon;
 -- Truncate passes by row level security.
 revoke truncate, references, trigger on public.sales from authenticated;
@@ -28,7 +28,8 @@ begin
         where schemaname = 'public' and tablename = 'sales'
           and policyname not in ('sales_service', 'sales_engine', 'sales_own_row_only', 'sales_workers')
     ) then
-        create policy sales_read on public.sales for select to authenticated using (true);
+        create policy sales_read on public.sales for select to authenticated
+            using (user_id = (select auth.uid()) or (select gleaner.is_member()));
         create policy sales_update_own on public.sales for update to authenticated
             using (user_id = (select auth.uid())) with check (true);
     end if;

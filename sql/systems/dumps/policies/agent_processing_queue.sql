@@ -10,4 +10,4 @@ create policy agent_processing_queue_service on public.agent_processing_queue to
 drop policy if exists agent_processing_queue_engine on public.agent_processing_queue;
 create policy agent_processing_queue_engine on public.agent_processing_queue to gleaner_engine using (true) with check (true);
 drop policy if exists agent_processing_queue_read on public.agent_processing_queue;
-create policy agent_processing_queue_read on public.agent_processing_queue for select to authenticated using (true);
+create policy agent_processing_queue_read on public.agent_processing_queue for select to authenticated using ((select gleaner.is_member()));

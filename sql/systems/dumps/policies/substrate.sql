@@ -7,7 +7,7 @@ grant all on public.workspaces to service_role;
 drop policy if exists workspaces_service on public.workspaces;
 create policy workspaces_service on public.workspaces to service_role using (true) with check (true);
 drop policy if exists workspaces_read on public.workspaces;
-create policy workspaces_read on public.workspaces for select to authenticated using (true);
+create policy workspaces_read on public.workspaces for select to authenticated using ((select gleaner.is_member()));
 
 alter table public.baskets enable row level security;
 revoke all on public.baskets from public, anon, authenticated;
@@ -16,9 +16,9 @@ grant all on public.baskets to service_role;
 drop policy if exists baskets_service on public.baskets;
 create policy baskets_service on public.baskets to service_role using (true) with check (true);
 drop policy if exists baskets_read on public.baskets;
-create policy baskets_read on public.baskets for select to authenticated using (true);
+create policy baskets_read on public.baskets for select to authenticated using ((select gleaner.is_member()));
 drop policy if exists baskets_insert on public.baskets;
-create policy baskets_insert on public.baskets for insert to authenticated with check (true);
+create policy baskets_insert on public.baskets for insert to authenticated with check ((select gleaner.is_member()));
 
 alter table public.raw_dumps enable row level security;
 revoke all on public.raw_dumps from public, anon, authenticated;
@@ -27,9 +27,9 @@ grant all on public.raw_dumps to service_role;
 drop policy if exists raw_dumps_service on public.raw_dumps;
 create policy raw_dumps_service on public.raw_dumps to service_role using (true) with check (true);
 drop policy if exists raw_dumps_read on public.raw_dumps;
-create policy raw_dumps_read on public.raw_dumps for select to authenticated using (true);
+create policy raw_dumps_read on public.raw_dumps for select to authenticated using ((select gleaner.is_member()));
 drop policy if exists raw_dumps_insert on public.raw_dumps;
-create policy raw_dumps_insert on public.raw_dumps for insert to authenticated with check (true);
+create policy raw_dumps_insert on public.raw_dumps for insert to authenticated with check ((select gleaner.is_member()));
 
 alter table public.blocks enable row level security;
 revoke all on public.blocks from public, anon, authenticated;
@@ -38,7 +38,7 @@ grant all on public.blocks to service_role;
 drop policy if exists blocks_service on public.blocks;
 create policy blocks_service on public.blocks to service_role using (true) with check (true);
 drop policy if exists blocks_read on public.blocks;
-create policy blocks_read on public.blocks for select to authenticated using (true);
+create policy blocks_read on public.blocks for select to authenticated using ((select gleaner.is_member()));
 
 alter table public.context_items enable row level security;
 revoke all on public.context_items from public, anon, authenticated;
@@ -47,7 +47,7 @@ grant all on public.context_items to service_role;
 drop policy if exists context_items_service on public.context_items;
 create policy context_items_service on public.context_items to service_role using (true) with check (true);
 drop policy if exists context_items_read on public.context_items;
-create policy context_items_read on public.context_items for select to authenticated using (true);
+create policy context_items_read on public.context_items for select to authenticated using ((select gleaner.is_member()));
 
 alter table public.substrate_relationships enable row level security;
 revoke all on public.substrate_relationships from public, anon, authenticated;
@@ -56,4 +56,4 @@ grant all on public.substrate_relationships to service_role;
 drop policy if exists substrate_relationships_service on public.substrate_relationships;
 create policy substrate_relationships_service on public.substrate_relationships to service_role using (true) with check (true);
 drop policy if exists substrate_relationships_read on public.substrate_relationships;
-create policy substrate_relationships_read on public.substrate_relationships for select to authenticated using (true);
+create policy substrate_relationships_read on public.substrate_relationships for select to authenticated using ((select gleaner.is_member()));

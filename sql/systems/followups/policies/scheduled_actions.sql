@@ -10,4 +10,4 @@ create policy scheduled_actions_service on public.scheduled_actions to service_r
 drop policy if exists scheduled_actions_engine on public.scheduled_actions;
 create policy scheduled_actions_engine on public.scheduled_actions to gleaner_engine using (true) with check (true);
 drop policy if exists scheduled_actions_read on public.scheduled_actions;
-create policy scheduled_actions_read on public.scheduled_actions for select to authenticated using (true);
+create policy scheduled_actions_read on public.scheduled_actions for select to authenticated using ((select gleaner.is_member()));

@@ -10,6 +10,6 @@ create policy execution_jobs_service on public.execution_jobs to service_role us
 drop policy if exists execution_jobs_engine on public.execution_jobs;
 create policy execution_jobs_engine on public.execution_jobs to gleaner_engine using (true) with check (true);
 drop policy if exists execution_jobs_read on public.execution_jobs;
-create policy execution_jobs_read on public.execution_jobs for select to authenticated using (true);
+create policy execution_jobs_read on public.execution_jobs for select to authenticated using ((select gleaner.is_member()));
 drop policy if exists execution_jobs_insert on public.execution_jobs;
-create policy execution_jobs_insert on public.execution_jobs for insert to authenticated with check (true);
+create policy execution_jobs_insert on public.execution_jobs for insert to authenticated with check ((select gleaner.is_member()));

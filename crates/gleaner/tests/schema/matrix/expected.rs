@@ -1,0 +1,120 @@
+//! What is allowed, and so everything else is not. One line per relation, or per kind of rows of it; one column per caller:
+//! nobody signed in; a user without a row in `sales`; a disabled administrator whose token still lives; a member; a member who keeps
+//! work private; an administrator; a worker's key; the service key. Letters are select, insert, update and delete.
+
+/// Relation, cells, and the rows meant. A new table or view has no line here, and fails the test until somebody thought about it.
+pub const RELATIONS: &str = "
+                                  anon stranger former member private admin worker service
+    public.activities             ---- ---- ---- siu- siu- siu- ---- siud  raw_data @> '{\"of\": \"member\"}'
+    public.activities             ---- ---- ---- -i-- siu- siu- ---- siud  raw_data @> '{\"of\": \"private\"}'
+    public.activities             ---- ---- ---- siu- siu- siu- ---- siud  raw_data @> '{\"of\": \"nobody\"}'
+    public.activities             ---- ---- ---- siu- siu- siu- s-u- siud  raw_data @> '{\"of\": \"the worker\"}'
+    public.unmatched_activities   ---- ---- ---- s--- s--- s--- ---- s---  raw_data @> '{\"of\": \"member\"}'
+    public.unmatched_activities   ---- ---- ---- ---- s--- s--- ---- s---  raw_data @> '{\"of\": \"private\"}'
+    public.unmatched_activities   ---- ---- ---- s--- s--- s--- ---- s---  raw_data @> '{\"of\": \"nobody\"}'
+    public.unmatched_activities   ---- ---- ---- s--- s--- s--- s--- s---  raw_data @> '{\"of\": \"the worker\"}'
+    public.activity_failures      ---- ---- ---- s--- s--- s--- ---- siud  raw_data @> '{\"of\": \"member\"}'
+    public.activity_failures      ---- ---- ---- ---- s--- s--- ---- siud  raw_data @> '{\"of\": \"private\"}'
+    public.activity_failures      ---- ---- ---- s--- s--- s--- ---- siud  raw_data @> '{\"of\": \"nobody\"}'
+    public.activity_failures      ---- ---- ---- s--- s--- s--- s--- siud  raw_data @> '{\"of\": \"the worker\"}'
+    public.sales                  ---- ---- ---- s-u- s--- s--- ---- siud  first_name = 'member'
+    public.sales                  ---- ---- ---- s--- s-u- s--- ---- siud  first_name = 'private'
+    public.sales                  ---- ---- ---- s--- s--- s-u- ---- siud  first_name = 'admin'
+    public.sales                  ---- ---- s--- s--- s--- s--- ---- siud  first_name = 'former'
+    public.contacts               ---- ---- ---- siud siud siud ---- siud  true
+    public.contact_addresses      ---- ---- ---- ---- ---- ---- ---- s---  true
+    public.crm_processing_nodes   ---- ---- ---- siud s--- s--- ---- siud  sales_id = 1
+    public.crm_processing_nodes   ---- ---- ---- s--- siud s--- ---- siud  sales_id = 2
+    public.crm_processing_nodes   ---- ---- ---- s--- s--- s--- ---- siud  sales_id = 4
+    public.ingestion_providers    ---- ---- ---- ---- ---- siud ---- siud  true
+
+    public.workspaces             ---- ---- ---- s--- s--- s--- ---- siud  true
+    public.baskets                ---- ---- ---- si-- si-- si-- ---- siud  true
+    public.raw_dumps              ---- ---- ---- si-- si-- si-- ---- siud  true
+    public.blocks                 ---- ---- ---- s--- s--- s--- ---- siud  true
+    public.context_items          ---- ---- ---- s--- s--- s--- ---- siud  true
+    public.substrate_relationships ---- ---- ---- s--- s--- s--- ---- siud  true
+    public.agent_processing_queue ---- ---- ---- s--- s--- s--- ---- siud  processing_state <> 'claimed' or session = 'other'
+    public.agent_processing_queue ---- ---- ---- s--- s--- s--- s--- siud  processing_state = 'claimed' and session <> 'other'
+    public.failed_dumps           ---- ---- ---- s--- s--- s--- ---- s---  true
+    public.stuck_dumps            ---- ---- ---- s--- s--- s--- ---- s---  claimed_by = 'other'
+    public.stuck_dumps            ---- ---- ---- s--- s--- s--- s--- s---  claimed_by = 'the worker'
+    public.processing_performance ---- ---- ---- s--- s--- s--- ---- s---  true
+    public.queue_depth_by_workspace ---- ---- ---- s--- s--- s--- ---- s---  true
+    public.queue_health           ---- ---- ---- s--- s--- s--- ---- s---  processing_state <> 'claimed' or count = 2
+    public.queue_health           ---- ---- ---- s--- s--- s--- s--- s---  processing_state = 'claimed'
+    public.execution_jobs         ---- ---- ---- si-- si-- si-- ---- siud  recording_id = 'waiting'
+    public.execution_jobs         ---- ---- ---- si-- si-- si-- s--- siud  recording_id = 'held'
+    public.scheduled_actions      ---- ---- ---- s--- s--- s--- ---- siud  prospect_id = 'waiting'
+    public.scheduled_actions      ---- ---- ---- s--- s--- s--- s--- siud  prospect_id = 'held'
+
+    gleaner.queue                 ---- s--- s--- s--- s--- s--- s--- s---  true
+    gleaner.jobs                  ---- ---- ---- ---- ---- ---- ---- siud  true
+    gleaner.polls                 ---- ---- ---- ---- ---- ---- ---- siud  true
+    gleaner.raw_request           ---- ---- ---- ---- ---- s--- ---- s---  true
+    gleaner.ingest_refusal        ---- ---- ---- ---- ---- s--- ---- s---  true
+    gleaner.ingest_memory         ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.audit                 ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.late_result           ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.offender              ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.request               ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.api_key               ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.migration             ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.migration_lock        ---- ---- ---- ---- ---- ---- ---- ----  true
+
+    auth.users                    ---- ---- ---- ---- ---- ---- ---- ----  true
+    auth.identities               ---- ---- ---- ---- ---- ---- ---- ----  true
+    auth.sessions                 ---- ---- ---- ---- ---- ---- ---- ----  true
+    auth.refresh_tokens           ---- ---- ---- ---- ---- ---- ---- ----  true
+    auth.one_time_tokens          ---- ---- ---- ---- ---- ---- ---- ----  true
+";
+
+/// Functions, and the roles that may execute them; what is not listed nobody may. Braces are alternatives, as in a shell.
+pub const FUNCTIONS: &str = "
+    auth.{jwt,role,uid}                                                   anon authenticated service_role
+    public.{claim_next_pending_activity,claim_stale_activity}             authenticated service_role
+    public.{unlock_stale_locks,reset_stale_locks,get_pending_actions}     authenticated service_role
+    public.{normalize_email,normalize_phone}                              authenticated service_role
+    gleaner.{is_administrator,is_member,worker_session}                   authenticated service_role
+    gleaner.{link_activity,unlink_activity,audit_link,with_address}       authenticated service_role
+    gleaner.{claim,start,progress,complete,fail,release,snooze}_activities authenticated service_role
+    gleaner.{explain,next_due}_activities                                 authenticated service_role
+    gleaner.{assign,bury,cancel,enqueue,recover,requeue,stats}_activities service_role
+    gleaner.cancel_{activities,jobs,polls,dumps,runs,followups}_matching  service_role
+    gleaner.{claim,start,progress,complete,fail,release,snooze}_{jobs,polls,dumps,runs,followups} service_role
+    gleaner.{explain,next_due}_{jobs,polls,dumps,runs,followups}          service_role
+    gleaner.{bury,cancel,enqueue,recover,requeue,stats}_{jobs,polls,dumps,runs,followups} service_role
+    gleaner.prune_{jobs,dumps,runs,followups}                             service_role
+    gleaner.{caller_role,caller_session,caller_uid,is_trusted}            service_role
+    gleaner.{backoff,default_region,require_read_committed,scoped_kinds,serves_auth,request_poll} service_role
+    public.{fn_block_create,fn_claim_next_dumps,fn_context_item_upsert_bulk} service_role
+    public.{create_scheduled_action,claim_due_actions,mark_processing}    service_role
+    public.{cancel_pending_for_prospect,reset_stale_processing}           service_role
+    public.list_contact_addresses                                         service_role
+";
+
+/// What those functions give to whom, where they see more than their caller does: `x` where the call returns a row.
+/// Activities: f0 the worker's, f1 the member's, f2 the private one's, f9 nobody's; all but the first are open to be taken over.
+pub const CALLS: &str = "
+    anon stranger former member private admin worker service
+    - - - x x x x x  claim_stale_activity()
+    - - - x x x x x  claim_next_pending_activity(null)
+    - - - x - - - x  claim_next_pending_activity(1)
+    - - - - x - - x  claim_next_pending_activity(2)
+    - - - x x x x x  gleaner.claim_activities('a', 9) where raw_data @> '{\"of\": \"member\"}'
+    - - - - x - - -  gleaner.claim_activities('a', 9) where raw_data @> '{\"of\": \"private\"}'
+    - - - - x - - x  gleaner.next_due_activities(2)
+    - - - x x x - x  gleaner.explain_activities('00000000-0000-0000-0000-0000000000f1') as e where e is not null
+    - - - - x - - x  gleaner.explain_activities('00000000-0000-0000-0000-0000000000f2') as e where e is not null
+    - - - x x x x x  gleaner.explain_activities('00000000-0000-0000-0000-0000000000f0') as e where e is not null
+    - - - - - - x x  gleaner.release_activities('{00000000-0000-0000-0000-0000000000f0}', '{LEASE}') where outcome = 'done'
+    - - - x x x - x  gleaner.link_activity('00000000-0000-0000-0000-0000000000f1', 1) where outcome = 'done'
+    - - - - x x - x  gleaner.link_activity('00000000-0000-0000-0000-0000000000f2', 1) where outcome = 'done'
+    - - - x x x - x  get_pending_actions() where prospect_id = 'waiting'
+    - x x x x x x x  unlock_stale_locks()
+    - - - - - x - -  gleaner.is_administrator() as yes where yes
+    - - - x x x x -  gleaner.is_member() as yes where yes
+    - - - - - - - x  gleaner.stats_activities()
+    - - - - - - - x  gleaner.assign_activities('{00000000-0000-0000-0000-0000000000f2}', 1)
+    - - - - - - - x  gleaner.request_poll((select id from ingestion_providers))
+";

@@ -1,0 +1,10 @@
+-- A platform may grant every new sequence to everybody. Whoever can set one can keep others from inserting; identity columns
+-- need no right to it, so nobody gets any. On a Supabase project the sequences of schema auth are the platform's own.
+revoke all on all sequences in schema gleaner from public, anon, authenticated;
+do $auth$
+begin
+    if gleaner.serves_auth() then
+        revoke all on all sequences in schema auth from public, anon, authenticated;
+    end if;
+end
+$auth$;
