@@ -1,6 +1,7 @@
 //! `/v1/queues`: the engine's acts over HTTP, with leases, batches and claims that wait.
 //!
-//! - [`claim`]: claims that wait; [`gate`]: which need not ask the database; [`combine`]: which can ask together.
+//! - [`claim`]: claims that wait; [`gate`]: which need not ask the database; [`combine`]: which can ask together; [`key`]: which
+//!   are alike.
 //! - [`acts`]: everything else; [`failure`]: what went wrong, as an answer.
 
 mod acts;
@@ -8,6 +9,7 @@ mod claim;
 mod combine;
 mod failure;
 mod gate;
+mod key;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -71,11 +73,11 @@ impl Queues {
     /// Rows were written to this table; if claims wait for one of its queue, they look.
     pub fn hear_table(&self, schema: &str, table: &str) {
         let known = self.shared.known.lock().expect("no panic holds it");
-        let queue = known.iter().find(|(_, (_, acts))| {
+        let queues = known.iter().filter(|(_, (_, acts))| {
             let declared = &acts.declaration().table;
             declared.split_once('.').map_or(schema == "public" && declared == table, |(s, t)| s == schema && t == table)
         });
-        if let Some((name, _)) = queue {
+        for (name, _) in queues {
             self.shared.ears.hear(name);
         }
     }

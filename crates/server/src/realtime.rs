@@ -21,23 +21,31 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use futures_util::future::BoxFuture;
 use gleaner::Pool;
 use http::StatusCode;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::access::Caller;
+use crate::access::{Caller, Refused};
 use frame::Version;
 use hub::Hub;
 
-/// Reads a token or a project key; the error is for the client to read.
-pub type Verify = Arc<dyn Fn(&str) -> Result<Caller, String> + Send + Sync>;
+/// Tells who holds a token or a key; the error is for the client to read.
+pub type Verify = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Caller, Refused>> + Send + Sync>;
 
 /// Told of every table that rows were written to: schema and name.
 pub type Heard = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// Largest frame a client may send.
 const MOST_FRAME: usize = 1024 * 1024;
+
+/// Who came with which token.
+#[derive(Clone)]
+struct Holder {
+    token: String,
+    caller: Caller,
+}
 
 #[derive(Clone)]
 pub struct Realtime {
@@ -100,15 +108,19 @@ async fn websocket(State(realtime): State<Realtime>, RawQuery(query): RawQuery, 
     let Some(key) = key.filter(|key| !key.is_empty()) else {
         return refuse("API key is missing");
     };
-    let Ok(caller) = (realtime.verify)(&key) else {
-        return refuse("The token provided is not a valid JWT");
+    let caller = match (realtime.verify)(key.clone()).await {
+        Ok(caller) => caller,
+        // Not the client's fault: it comes back.
+        Err(away) if away.status == StatusCode::SERVICE_UNAVAILABLE => return away.into_response(),
+        Err(_) => return refuse("The token provided is not a valid JWT"),
     };
+    let connection = Holder { token: key, caller };
     upgrade
         // Thousands of idle sockets: what each holds on to must be small.
         .read_buffer_size(4096)
         .write_buffer_size(0)
         .max_message_size(MOST_FRAME)
-        .on_upgrade(move |socket| socket::serve(realtime, socket, version, caller))
+        .on_upgrade(move |socket| socket::serve(realtime, socket, version, connection))
 }
 
 fn form_pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {

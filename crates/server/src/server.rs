@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use gleaner::Pool;
 use gleaner::bell::Bell;
 use gleaner_ingest::sealing::MasterKeys;
@@ -65,7 +66,7 @@ impl Server {
         // The HTTP client leaves the choice of cryptography to the program; a second server in one process finds it made.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let keys = MasterKeys::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
-        let access = Access::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
+        let access = Access::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?.with_programs(pool.clone());
         let files = Files::open(&config.home, config.files_url.as_deref())?;
         let listen = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
@@ -89,7 +90,10 @@ impl Server {
         let queues = Queues::new(url, pool.clone(), access.clone());
         let (tokens, heard) = (access.clone(), queues.clone());
         let realtime = config.realtime.then(|| {
-            let verify = move |token: &str| tokens.verify(token).map_err(|refused| refused.message);
+            let verify = move |token: String| {
+                let tokens = tokens.clone();
+                async move { tokens.holder(&token).await }.boxed()
+            };
             let heard = move |schema: &str, table: &str| heard.hear_table(schema, table);
             Realtime::start(url, pool.clone(), Arc::new(verify), Arc::new(heard))
         });

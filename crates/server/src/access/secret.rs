@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use gleaner::Pool;
 use gleaner_ingest::sealing::{Error, keyfile};
 use jsonwebtoken::{DecodingKey, EncodingKey};
 use rand::RngCore as _;
 use zeroize::Zeroizing;
+
+use crate::auth::ApiKeys;
 
 /// Where the secret is looked for before the file.
 const VARIABLE: &str = "JWT_SECRET";
@@ -18,10 +21,13 @@ const FILE: &str = "jwt.secret";
 /// What a shorter one could be guessed from: HS256 wants as many bytes as its hash has.
 const SHORTEST: usize = 32;
 
-/// Signs and verifies the tokens of one project. Cheap to clone, never printed.
+/// Signs and verifies the tokens of one project, and knows its programs' keys where it was told the database. Cheap to clone,
+/// never printed.
 #[derive(Clone)]
 pub struct Access {
     pub(super) keys: Arc<Keys>,
+    /// None: opaque keys are nobody's.
+    pub(super) programs: Option<Arc<ApiKeys>>,
 }
 
 pub(super) struct Keys {
@@ -62,6 +68,12 @@ impl Access {
             return Err(Error::Keys { place: place.to_owned(), detail });
         }
         let (signing, verifying) = (EncodingKey::from_secret(secret.as_bytes()), DecodingKey::from_secret(secret.as_bytes()));
-        Ok(Self { keys: Arc::new(Keys { signing, verifying }) })
+        Ok(Self { keys: Arc::new(Keys { signing, verifying }), programs: None })
+    }
+
+    /// Honours the opaque keys kept in this database too. All copies share what they remember of them.
+    pub fn with_programs(mut self, pool: Pool) -> Self {
+        self.programs.get_or_insert_with(|| Arc::new(ApiKeys::new(pool)));
+        self
     }
 }

@@ -7,7 +7,8 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use gleaner::queue::{Answer, OnDuplicate};
 use gleaner::{Acts, Error, Failure, Outcome, registry};
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use super::Queues;
@@ -76,31 +77,45 @@ pub async fn enqueue(State(queues): State<Queues>, caller: Caller, Path(queue): 
 }
 
 /// One row or many: `{"key", "lease", …}` or `{"items": [{"key", "lease", …}]}`.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum OneOrMany<T> {
-    Many {
-        items: Vec<T>,
-        tenant: Option<Text>,
-    },
-    One {
-        #[serde(flatten)]
-        item: T,
-        tenant: Option<Text>,
-    },
+#[derive(Debug)]
+pub struct OneOrMany<T> {
+    items: Vec<T>,
+    tenant: Option<Text>,
+    single: bool,
+}
+
+/// Read by hand: of an untagged choice serde would only say that nothing fits.
+impl<'de, T: DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut body = Map::deserialize(deserializer)?;
+        let tenant = body.remove("tenant").map(serde_json::from_value).transpose().map_err(D::Error::custom)?.flatten();
+        let Some(items) = body.remove("items") else {
+            let item = serde_json::from_value(Value::Object(body)).map_err(D::Error::custom)?;
+            return Ok(Self { items: vec![item], tenant, single: true });
+        };
+        if let Some(name) = body.keys().next() {
+            return Err(D::Error::custom(format_args!("unknown field `{name}` beside `items`, expected `tenant`")));
+        }
+        Ok(Self { items: serde_json::from_value(items).map_err(D::Error::custom)?, tenant, single: false })
+    }
 }
 
 impl<T> OneOrMany<T> {
     fn parts(self) -> (Vec<T>, Option<Text>, bool) {
-        match self {
-            Self::Many { items, tenant } => (items, tenant, false),
-            Self::One { item, tenant } => (vec![item], tenant, true),
-        }
+        (self.items, self.tenant, self.single)
     }
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Held {
+    key: Text,
+    lease: i64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Done {
     key: Text,
     lease: i64,
     #[serde(default)]
@@ -113,11 +128,11 @@ pub async fn start(State(queues): State<Queues>, caller: Caller, Path(queue): Pa
     Ok(answer(single, act!(queues, caller, queue, tenant, |acts, transaction| acts.start(transaction, &borrowed(&held)).await)))
 }
 
-pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Done>>) -> Reply {
     let (items, tenant, single) = body.parts();
-    let held = keys(&items);
+    let items: Vec<_> = items.into_iter().map(|item| (item.key.to_string(), item.lease, item.result)).collect();
     let answers = act!(queues, caller, queue, tenant, |acts, transaction| {
-        let done: Vec<_> = held.iter().zip(items).map(|((key, lease), item)| (key.as_str(), *lease, item.result)).collect();
+        let done: Vec<_> = items.iter().map(|(key, lease, result)| (key.as_str(), *lease, result.clone())).collect();
         acts.complete(transaction, &done).await
     });
     Ok(answer(single, answers))
@@ -201,60 +216,75 @@ pub async fn snooze(State(queues): State<Queues>, caller: Caller, Path(queue): P
     Ok((status(&one), Json(shown(&one))).into_response())
 }
 
-/// Rows by key, or for `cancel` by the values of their columns.
+/// Rows by key, or by the values of their columns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rows {
+pub struct Cancel {
     keys: Option<Vec<Text>>,
     matching: Option<Map<String, Value>>,
     reason: Option<String>,
-    owner: Option<Text>,
     tenant: Option<Text>,
 }
 
-impl Rows {
-    fn keys(&self) -> Result<Vec<String>, Refused> {
-        let keys = self.keys.as_ref().ok_or_else(|| Refused::bad("`keys` says which rows"))?;
-        Ok(keys.iter().map(ToString::to_string).collect())
-    }
-}
-
-pub async fn cancel(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Rows>) -> Reply {
-    let answers = match &body.matching {
-        Some(matching) if body.keys.is_none() => {
-            let matching = Value::Object(matching.clone());
+pub async fn cancel(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Cancel>) -> Reply {
+    let reason = body.reason;
+    let answers = match (body.keys, body.matching) {
+        (Some(keys), None) => {
+            let keys = written(&keys);
+            act!(queues, caller, queue, body.tenant, |acts, transaction| acts.cancel(transaction, &texts(&keys), reason.as_deref()).await)
+        }
+        (None, Some(matching)) => {
+            let matching = Value::Object(matching);
             act!(queues, caller, queue, body.tenant, |acts, transaction| {
-                acts.cancel_matching(transaction, &matching, body.reason.as_deref()).await
+                acts.cancel_matching(transaction, &matching, reason.as_deref()).await
             })
         }
-        Some(_) => return Err(Refused::bad("either `keys` or `matching`, not both")),
-        None => {
-            let keys = body.keys()?;
-            act!(queues, caller, queue, body.tenant, |acts, transaction| {
-                acts.cancel(transaction, &texts(&keys), body.reason.as_deref()).await
-            })
-        }
+        _ => return Err(Refused::bad("either `keys` or `matching` says which rows")),
     };
     Ok(answer(false, answers))
 }
 
-pub async fn requeue(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Rows>) -> Reply {
-    let keys = body.keys()?;
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requeue {
+    keys: Vec<Text>,
+    tenant: Option<Text>,
+}
+
+pub async fn requeue(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Requeue>) -> Reply {
+    let keys = written(&body.keys);
     let answers = act!(queues, caller, queue, body.tenant, |acts, transaction| acts.requeue(transaction, &texts(&keys)).await);
     queues.ring(&queue);
     Ok(answer(false, answers))
 }
 
-pub async fn bury(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Rows>) -> Reply {
-    let keys = body.keys()?;
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bury {
+    keys: Vec<Text>,
+    reason: Option<String>,
+    tenant: Option<Text>,
+}
+
+pub async fn bury(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Bury>) -> Reply {
+    let keys = written(&body.keys);
     let answers = act!(queues, caller, queue, body.tenant, |acts, transaction| {
         acts.bury(transaction, &texts(&keys), body.reason.as_deref()).await
     });
     Ok(answer(false, answers))
 }
 
-pub async fn assign(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Rows>) -> Reply {
-    let (keys, owner) = (body.keys()?, body.owner.as_ref().map(ToString::to_string));
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assign {
+    keys: Vec<Text>,
+    /// Nobody when left out.
+    owner: Option<Text>,
+    tenant: Option<Text>,
+}
+
+pub async fn assign(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Assign>) -> Reply {
+    let (keys, owner) = (written(&body.keys), body.owner.as_ref().map(ToString::to_string));
     let answers =
         act!(queues, caller, queue, body.tenant, |acts, transaction| acts.assign(transaction, &texts(&keys), owner.as_deref()).await);
     queues.ring(&queue);
@@ -286,6 +316,10 @@ fn keys(items: &[Held]) -> Vec<(String, i64)> {
 
 fn borrowed(held: &[(String, i64)]) -> Vec<(&str, i64)> {
     held.iter().map(|(key, lease)| (key.as_str(), *lease)).collect()
+}
+
+fn written(keys: &[Text]) -> Vec<String> {
+    keys.iter().map(ToString::to_string).collect()
 }
 
 fn texts(keys: &[String]) -> Vec<&str> {

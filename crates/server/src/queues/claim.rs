@@ -13,13 +13,17 @@ use uuid::Uuid;
 
 use super::Queues;
 use super::failure::refuse;
+use super::key::Key;
 use crate::access::{Caller, Refused};
 use crate::api::Body;
 
 /// Longer than that no claim waits: proxies cut idle requests off.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
-/// A bell may be heard before its row can be seen: whoever it wakes in vain looks once more after this.
+/// Between two looks of one claim, at first, and at most while a row is due and still not to be had.
 const LOOK_AGAIN: Duration = Duration::from_millis(15);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Rows in one answer: it is put together in memory, and so is that of everybody else.
+const MOST_ROWS: i32 = 1000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,8 +72,8 @@ pub async fn claim(
 ) -> Result<Json<Value>, Refused> {
     let hold = asked.hold_seconds.map(seconds).transpose()?;
     let until = Instant::now() + seconds(asked.wait_seconds)?.min(LONGEST_WAIT);
-    if asked.limit < 1 {
-        return Err(Refused::bad("limit is at least 1"));
+    if !(1..=MOST_ROWS).contains(&asked.limit) {
+        return Err(Refused::bad(format!("limit is from 1 to {MOST_ROWS}")));
     }
     let mut acts = queues.acts(&queue).await.map_err(|error| refuse(&caller, &error))?;
     if let Some(tenant) = &asked.tenant {
@@ -83,49 +87,36 @@ pub async fn claim(
     claim.request = asked.request;
     claim.started = asked.started;
     claim.hold = hold;
-    let key = key(&queue, &caller, &claim, asked.tenant.as_ref());
-    let ears = &queues.shared.ears;
-    let mut in_vain = false;
+    let key = Key::new(&queue, &caller, &claim, asked.tenant.map(|tenant| tenant.to_string()).as_deref());
+    // Whoever repeats a request gets the rows it was given before, whatever has been found empty since.
+    let mut repeats = claim.request.is_some();
+    let (ears, gate) = (&queues.shared.ears, &queues.shared.gate);
+    let mut pause = LOOK_AGAIN;
     loop {
         let heard = ears.rings(&queue);
-        let empty = match queues.shared.gate.look(&key, heard) {
+        let look = gate.look(&queue, heard);
+        let empty = match gate.known(&key, look).filter(|_| !std::mem::take(&mut repeats)) {
             Some(empty) => empty,
             None => {
-                let claimed = queues.shared.combiner.claim(&key, &caller, &acts, claim.clone()).await;
+                let claimed = queues.shared.combiner.claim(key, &caller, &acts, claim.clone()).await;
                 let claimed = claimed.map_err(|error| refuse(&caller, &error))?;
                 if !claimed.items.is_empty() {
                     return Ok(Json(shown(claimed)));
                 }
-                if std::mem::take(&mut in_vain) {
-                    tokio::time::sleep_until(until.min(Instant::now() + LOOK_AGAIN)).await;
-                    continue;
-                }
-                queues.shared.gate.remember(&key, heard, claimed.next_due_in)
+                gate.remember(key, look, claimed.next_due_in)
             }
         };
-        if Instant::now() >= until {
+        let now = Instant::now();
+        if now >= until {
             return Ok(Json(shown(Claimed { items: Vec::new(), next_due_in: empty.next_due_in() })));
         }
+        // What is due and was not given out is locked by somebody: looking without a pause would not set it free.
+        let next = Instant::from(empty.until).max(now + pause);
         tokio::select! {
-            _ = ears.rung(&queue, heard) => in_vain = true,
-            () = tokio::time::sleep_until(until.min(empty.until.into())) => {}
+            _ = ears.rung(&queue, heard) => pause = LOOK_AGAIN,
+            () = tokio::time::sleep_until(until.min(next)) => pause = (pause * 2).min(LONGEST_PAUSE),
         }
     }
-}
-
-/// Claims with the same one find, and find empty, the same.
-fn key(queue: &str, caller: &Caller, claim: &Claim, tenant: Option<&Text>) -> String {
-    let who = match caller {
-        Caller::Ourselves => Value::Null,
-        Caller::Token { claims, .. } => Value::Object(claims.clone()),
-    };
-    let kinds = claim.kinds.as_ref().map(|kinds| {
-        let mut kinds = kinds.clone();
-        kinds.sort_unstable();
-        kinds
-    });
-    let hold = claim.hold.map(|hold| hold.as_micros().to_string());
-    json!([queue, who, claim.owner, kinds, claim.started, hold, tenant.map(ToString::to_string)]).to_string()
 }
 
 pub fn seconds(given: f64) -> Result<Duration, Refused> {

@@ -1,13 +1,16 @@
 //! Claims that come while another of the same caller is under way share the next statement.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt as _;
 use gleaner::queue::Claimed;
 use gleaner::{Acts, Claim, Error, Pool};
 use tokio::sync::oneshot;
 
+use super::key::Key;
 use crate::access::{Caller, begin};
 
 /// Claims in one statement.
@@ -19,13 +22,15 @@ pub type Answer = Result<Claimed, Arc<Error>>;
 #[derive(Debug, Clone)]
 pub struct Combiner {
     pool: Pool,
-    waiting: Arc<Mutex<HashMap<String, Vec<Waiting>>>>,
+    waiting: Arc<Mutex<HashMap<Key, Vec<Waiting>>>>,
     statements: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
 struct Waiting {
     claim: Claim,
+    /// The queue as this one knows it: `gleaner attach` may change it while the line never ends.
+    acts: Arc<Acts>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -39,23 +44,23 @@ impl Combiner {
     }
 
     /// Claims, together with whoever claims the same under the same `key` meanwhile.
-    pub async fn claim(&self, key: &str, caller: &Caller, acts: &Arc<Acts>, claim: Claim) -> Answer {
+    pub async fn claim(&self, key: Key, caller: &Caller, acts: &Arc<Acts>, claim: Claim) -> Answer {
         let (answer, answered) = oneshot::channel();
         let is_first = {
             let mut waiting = self.waiting.lock().expect("no panic holds it");
-            let is_first = !waiting.contains_key(key);
-            waiting.entry(key.to_owned()).or_default().push(Waiting { claim, answer });
+            let is_first = !waiting.contains_key(&key);
+            waiting.entry(key).or_default().push(Waiting { claim, acts: acts.clone(), answer });
             is_first
         };
         if is_first {
-            tokio::spawn(self.clone().serve(key.to_owned(), caller.clone(), acts.clone()));
+            tokio::spawn(self.clone().serve(key, caller.clone()));
         }
         answered.await.unwrap_or_else(|_| Err(Arc::new(Error::Other("the claim was given up".into()))))
     }
 
     /// Serves the line until nobody stands in it. A task of its own: a client that goes away must not take the others' claims
     /// with it.
-    async fn serve(self, key: String, caller: Caller, acts: Arc<Acts>) {
+    async fn serve(self, key: Key, caller: Caller) {
         loop {
             let together: Vec<Waiting> = {
                 let mut waiting = self.waiting.lock().expect("no panic holds it");
@@ -69,11 +74,11 @@ impl Combiner {
                 line.drain(..most).filter(|waiting| !waiting.answer.is_closed()).collect()
             };
             let claims: Vec<Claim> = together.iter().map(|waiting| waiting.claim.clone()).collect();
-            if claims.is_empty() {
-                continue;
-            }
+            let Some(acts) = together.last().map(|waiting| waiting.acts.clone()) else { continue };
             self.statements.fetch_add(1, Ordering::Relaxed);
-            match self.ask(&caller, &acts, &claims).await {
+            // A panic would leave a line that nobody serves.
+            let asked = AssertUnwindSafe(self.ask(&caller, &acts, &claims)).catch_unwind().await;
+            match asked.unwrap_or_else(|_| Err(Error::Other("the claim met a mistake of ours".into()))) {
                 Ok(all) => {
                     for (waiting, claimed) in together.into_iter().zip(all) {
                         if let Err(Ok(unheard)) = waiting.answer.send(Ok(claimed)) {

@@ -23,9 +23,12 @@ pub fn refuse(caller: &Caller, error: &Error) -> Refused {
                     Refused::new(status, "42501", told())
                 }
                 // Ours say what to do; data that does not fit says what does not.
-                code if code.starts_with("GL") || code.starts_with("22") || code == "P0001" => Refused::bad(told()),
+                code if ["GL", "21", "22", "54"].iter().any(|class| code.starts_with(class)) || code == "P0001" => Refused::bad(told()),
+                // A column that is not there, is of another type, or is written by the table itself.
+                "42703" | "42804" | "428C9" => Refused::bad(told()),
+                // Rows that a policy or a view's own condition does not let in, or that clash with others.
+                "44000" => Refused::new(StatusCode::FORBIDDEN, "44000", told()),
                 code if code.starts_with("23") => Refused::new(StatusCode::CONFLICT, "23000", told()),
-                "42703" => Refused::bad(told()),
                 _ => {
                     tracing::error!(%error, "queues: an act failed");
                     Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", "the act failed; the server's log tells why")

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gleaner::Result;
 use serde_json::{Map, Value, json};
@@ -15,6 +16,8 @@ use super::sight::Sight;
 
 /// Commits looked at together. While one look is under way the next gathers, so that a burst costs few statements.
 const MOST_COMMITS: usize = 200;
+/// A lock on the table or a slow policy holds up everybody behind it; after that long those concerned look for themselves.
+const LOOK_WITHIN: Duration = Duration::from_secs(10);
 /// A row beyond that is announced without its large values.
 const MOST_BYTES: usize = 1024 * 1024;
 /// What counts as large then.
@@ -25,15 +28,11 @@ pub async fn run(hub: Arc<Hub>, sight: Sight, heard: Heard, mut feed: mpsc::Rece
     let mut news = Vec::new();
     while feed.recv_many(&mut news, MOST_COMMITS).await > 0 {
         let mut commits = Vec::new();
+        ring(&heard, &news);
         for item in news.drain(..) {
             match item {
                 News::Live => hub.set_live(true),
-                News::Commit(commit) => {
-                    for change in commit.changes.iter().filter(|change| change.kind != Kind::Delete) {
-                        heard(&change.table.schema, &change.table.name);
-                    }
-                    commits.push(commit);
-                }
+                News::Commit(commit) => commits.push(commit),
                 News::Gap => {
                     tell(&hub, &sight, std::mem::take(&mut commits)).await;
                     hub.set_live(false);
@@ -42,6 +41,16 @@ pub async fn run(hub: Arc<Hub>, sight: Sight, heard: Heard, mut feed: mpsc::Rece
             }
         }
         tell(&hub, &sight, commits).await;
+    }
+}
+
+/// Once per table: a thousand rows are one reason to look.
+fn ring(heard: &Heard, news: &[News]) {
+    let commits = news.iter().filter_map(|item| if let News::Commit(commit) = item { Some(commit) } else { None });
+    let written = commits.flat_map(|commit| &commit.changes).filter(|change| change.kind != Kind::Delete);
+    let tables: HashMap<usize, &Arc<Table>> = written.map(|change| (identity(&change.table), &change.table)).collect();
+    for table in tables.into_values() {
+        heard(&table.schema, &table.name);
     }
 }
 
@@ -79,7 +88,8 @@ async fn tell(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
         groups.entry(who.key.clone()).or_insert_with(|| (who, Vec::new())).1.push(delivery);
     }
     for (who, deliveries) in groups.into_values() {
-        match describe(sight, &who, &changes, &deliveries).await {
+        let described = tokio::time::timeout(LOOK_WITHIN, describe(sight, &who, &changes, &deliveries)).await;
+        match described.unwrap_or_else(|_| Err(gleaner::Error::Other("the policies took too long to answer".into()))) {
             Ok(told) => {
                 for delivery in &deliveries {
                     if let Some(data) = &told[&delivery.change] {

@@ -1,7 +1,7 @@
 //! Who listens to what. Everything here is in memory and short: no lock is held across an await.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Map, Value, json};
@@ -15,6 +15,8 @@ use crate::access::Caller;
 /// Frames a socket may be behind. Beyond that it is cut off: its client comes back and looks for itself, and nobody
 /// else has waited.
 const MOST_WAITING: usize = 1000;
+/// And bytes, for rows may be large.
+const MOST_BYTES_WAITING: usize = 16 * 1024 * 1024;
 
 /// One join of one socket.
 #[derive(Debug)]
@@ -110,20 +112,41 @@ impl Member {
 #[derive(Debug, Clone)]
 pub struct Outbox {
     frames: mpsc::Sender<String>,
+    waiting: Arc<AtomicUsize>,
     overrun: Arc<Notify>,
 }
 
 impl Outbox {
-    pub fn new() -> (Self, mpsc::Receiver<String>, Arc<Notify>) {
+    pub fn new() -> (Self, Frames, Arc<Notify>) {
         let (frames, receiver) = mpsc::channel(MOST_WAITING);
-        let overrun = Arc::new(Notify::new());
-        (Self { frames, overrun: overrun.clone() }, receiver, overrun)
+        let (waiting, overrun) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        (Self { frames, waiting: waiting.clone(), overrun: overrun.clone() }, Frames { receiver, waiting }, overrun)
     }
 
     pub fn push(&self, frame: String) {
-        if self.frames.try_send(frame).is_err() {
+        let length = frame.len();
+        let before = self.waiting.fetch_add(length, Ordering::Relaxed);
+        // One frame always fits, however large: with nothing before it nobody is behind.
+        let fits = before == 0 || before + length <= MOST_BYTES_WAITING;
+        if !fits || self.frames.try_send(frame).is_err() {
+            self.waiting.fetch_sub(length, Ordering::Relaxed);
             self.overrun.notify_one();
         }
+    }
+}
+
+/// The socket's end of an [`Outbox`].
+#[derive(Debug)]
+pub struct Frames {
+    receiver: mpsc::Receiver<String>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Frames {
+    pub async fn recv(&mut self) -> Option<String> {
+        let frame = self.receiver.recv().await?;
+        self.waiting.fetch_sub(frame.len(), Ordering::Relaxed);
+        Some(frame)
     }
 }
 
@@ -172,11 +195,16 @@ impl Hub {
         self.live.send_replace(live);
     }
 
-    /// Lets a member in, and says so in the same breath: no change can come between the two.
-    pub fn join(&self, mut member: Member, reply: impl FnOnce(&Member)) -> Arc<Member> {
+    /// Lets a member in, and says so in the same breath: no change can come between the two. One that follows tables is given
+    /// back while the feed is down: a gap is told to those who are in, and who came in during one would never hear of it.
+    pub fn join(&self, mut member: Member, reply: impl FnOnce(&Member)) -> Result<Arc<Member>, Box<Member>> {
         member.id = self.next_id();
-        let member = Arc::new(member);
         let mut rooms = self.rooms();
+        // Asked with the rooms locked: the feed is down first, and only then is everybody in them told.
+        if !member.bindings.is_empty() && !*self.live.borrow() {
+            return Err(Box::new(member));
+        }
+        let member = Arc::new(member);
         reply(&member);
         rooms.by_topic.entry(member.topic.clone()).or_default().insert(member.id);
         for binding in &member.bindings {
@@ -186,7 +214,7 @@ impl Hub {
             };
         }
         rooms.members.insert(member.id, member.clone());
-        member
+        Ok(member)
     }
 
     pub fn leave(&self, member: &Member) {
@@ -294,5 +322,51 @@ fn forget<K: std::hash::Hash + Eq>(index: &mut HashMap<K, HashSet<u64>>, key: &K
         if ids.is_empty() {
             index.remove(key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follower(out: &Outbox) -> Member {
+        let mut member = Member::new("realtime:x".into(), None, Version::Two, out.clone(), Known::new(Caller::Ourselves));
+        member.bindings.push(Binding { id: 1, kind: None, schema: "public".into(), table: None, conditions: Vec::new() });
+        member
+    }
+
+    #[test]
+    fn nobody_begins_to_follow_tables_while_the_feed_is_down() {
+        let hub = Hub::default();
+        let (out, _frames, _overrun) = Outbox::new();
+        let member = hub.join(follower(&out), |_| panic!("nothing is promised")).expect_err("the feed is down");
+        assert_eq!(hub.count(), 0);
+        hub.set_live(true);
+        let joined = hub.join(*member, |_| {}).expect("the feed is up");
+        assert_eq!((hub.count(), hub.all_followers().len()), (1, 1));
+        hub.leave(&joined);
+        hub.set_live(false);
+        let mut listener = follower(&out);
+        listener.bindings.clear();
+        hub.join(listener, |_| {}).expect("broadcasts need no feed");
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_cut_off_for_what_waits_in_frames_and_in_bytes() {
+        let large = || "x".repeat(MOST_BYTES_WAITING + 1);
+        let (out, mut frames, overrun) = Outbox::new();
+        for _ in 0..3 {
+            out.push(large());
+            assert_eq!(frames.recv().await.map(|frame| frame.len()), Some(MOST_BYTES_WAITING + 1), "one at a time is fine");
+        }
+        out.push(large());
+        out.push("one more".into());
+        overrun.notified().await;
+
+        let (out, _frames, overrun) = Outbox::new();
+        for _ in 0..=MOST_WAITING {
+            out.push("x".into());
+        }
+        overrun.notified().await;
     }
 }

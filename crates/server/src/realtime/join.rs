@@ -5,20 +5,28 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Realtime;
 use super::feed::Kind;
 use super::filter;
 use super::frame::{Frame, Version, encode};
 use super::hub::{Binding, Known, Member, Outbox};
-use crate::access::Caller;
+use super::{Holder, Realtime};
 
 /// A client waits ten seconds for its reply; the feed gets most of that to come up.
 const FEED_WITHIN: Duration = Duration::from_secs(8);
+/// What a member is known by, and what it looks for, is kept as long as it is there.
+const LONGEST_NAME: usize = 1024;
+const LONGEST_FILTER: usize = 16 * 1024;
 /// Bindings of one join.
 const MOST_BINDINGS: usize = 100;
 
 /// Lets the sender of a `phx_join` in, or tells it why not.
-pub async fn join(realtime: &Realtime, frame: &Frame, version: Version, out: &Outbox, connection: &Caller) -> Option<Arc<Member>> {
+pub async fn join(
+    realtime: &Realtime,
+    frame: &Frame,
+    version: Version,
+    out: &Outbox,
+    connection: &Holder,
+) -> Option<(Arc<Member>, Holder)> {
     let refuse = |reason: String| {
         let payload = json!({"status": "error", "response": {"reason": reason}}).to_string();
         out.push(encode(version, frame.join_ref.as_deref(), frame.reference.as_deref(), &frame.topic, "phx_reply", &payload));
@@ -27,11 +35,14 @@ pub async fn join(realtime: &Realtime, frame: &Frame, version: Version, out: &Ou
     if frame.topic.strip_prefix("realtime:").is_none_or(str::is_empty) {
         return refuse("unmatched topic".into());
     }
+    if frame.topic.len() > LONGEST_NAME {
+        return refuse(format!("the name of a channel has at most {LONGEST_NAME} bytes"));
+    }
     let config = frame.payload.get("config").cloned().unwrap_or_default();
-    let caller = match frame.payload.get("access_token").and_then(Value::as_str).filter(|token| !token.is_empty()) {
-        Some(token) => match (realtime.verify)(token) {
-            Ok(caller) => caller,
-            Err(reason) => return refuse(format!("InvalidJWTToken: {reason}")),
+    let holder = match frame.payload.get("access_token").and_then(Value::as_str).filter(|token| !token.is_empty()) {
+        Some(token) => match (realtime.verify)(token.to_owned()).await {
+            Ok(caller) => Holder { token: token.to_owned(), caller },
+            Err(refused) => return refuse(format!("InvalidJWTToken: {}", refused.message)),
         },
         None => connection.clone(),
     };
@@ -51,18 +62,17 @@ pub async fn join(realtime: &Realtime, frame: &Frame, version: Version, out: &Ou
             }
         }
     }
-    if !asked.is_empty() && tokio::time::timeout(FEED_WITHIN, realtime.hub.live().wait_for(|live| *live)).await.is_err() {
-        // The client tries again; an ok now would promise changes that nobody is watching for.
-        return refuse("the change feed is not running; the server's log says why".into());
-    }
     let echo: Vec<Value> = asked.iter().zip(&bindings).map(|(entry, (id, _))| with_id(entry, *id)).collect();
-    let mut member = Member::new(frame.topic.clone(), frame.join_ref.clone(), version, out.clone(), Known::new(caller));
+    let mut member = Member::new(frame.topic.clone(), frame.join_ref.clone(), version, out.clone(), Known::new(holder.caller.clone()));
     member.bindings = bindings.into_iter().filter_map(|(_, binding)| binding).collect();
     member.hears_itself = config.pointer("/broadcast/self") == Some(&Value::Bool(true));
-    let key = config.pointer("/presence/key").and_then(Value::as_str).filter(|key| !key.is_empty());
+    let key = config.pointer("/presence/key").and_then(Value::as_str).filter(|key| !key.is_empty() && key.len() <= LONGEST_NAME);
     member.presence_key = key.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
     let reply = json!({"status": "ok", "response": {"postgres_changes": echo}});
-    let member = realtime.hub.join(member, |member| member.reply(frame.reference.as_deref(), &reply));
+    let Ok(member) = tokio::time::timeout(FEED_WITHIN, enter(realtime, member, frame.reference.as_deref(), &reply)).await else {
+        // The client tries again; an ok now would promise changes that nobody is watching for.
+        return refuse("the change feed is not running; the server's log says why".into());
+    };
     if config.pointer("/presence/enabled") == Some(&Value::Bool(true)) {
         member.tell("presence_state", &realtime.hub.presence(&member.topic).to_string());
     }
@@ -75,7 +85,20 @@ pub async fn join(realtime: &Realtime, frame: &Frame, version: Version, out: &Ou
         let system = json!({"extension": "postgres_changes", "status": status, "message": message, "channel": name});
         member.tell("system", &system.to_string());
     }
-    Some(member)
+    Some((member, holder))
+}
+
+/// Lets the member in as soon as everything it asks for can be seen.
+async fn enter(realtime: &Realtime, mut member: Member, reference: Option<&str>, reply: &Value) -> Arc<Member> {
+    let mut live = realtime.hub.live();
+    loop {
+        match realtime.hub.join(member, |member| member.reply(reference, reply)) {
+            Ok(member) => return member,
+            Err(back) => member = *back,
+        }
+        // The hub lives as long as we do.
+        let _ = live.wait_for(|live| *live).await;
+    }
 }
 
 /// Clients compare what they asked for with what they get back: nothing is added but the id.
@@ -99,6 +122,9 @@ async fn binding(realtime: &Realtime, id: u64, entry: &Value) -> Result<Binding,
     let schema = text("schema").unwrap_or("public").to_owned();
     let table = text("table").filter(|table| *table != "*").map(str::to_owned);
     let filter = text("filter").unwrap_or_default();
+    if filter.len() > LONGEST_FILTER {
+        return Err(format!("a filter has at most {LONGEST_FILTER} bytes"));
+    }
     let conditions = match &table {
         Some(table) => {
             is_published(realtime, &schema, table).await?;

@@ -15,6 +15,9 @@ use crate::access::{Caller, Role, begin};
 /// How long readable columns are remembered: grants change rarely, and a grant taken back must hold soon.
 const COLUMNS_FOR: Duration = Duration::from_secs(5);
 
+/// Between the log and visibility lie moments, or a synchronous standby that is slow. Everybody waits meanwhile.
+const SETTLE_WITHIN: Duration = Duration::from_secs(10);
+
 type Columns = HashMap<(&'static str, String, String), (Instant, Arc<HashSet<String>>)>;
 
 #[derive(Debug)]
@@ -32,6 +35,7 @@ impl Sight {
     pub async fn settle(&self, xids: &[u32]) -> Result<()> {
         let client = self.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
         let xids: Vec<i64> = xids.iter().map(|&xid| i64::from(xid)).collect();
+        let until = Instant::now() + SETTLE_WITHIN;
         loop {
             // The log knows the lower half of a transaction's id; the upper half is the snapshot's, or one less.
             let unseen: bool = client
@@ -51,6 +55,9 @@ impl Sight {
                 .is_some_and(|row| row.get(0));
             if !unseen {
                 return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(Error::Other("a commit seen in the log does not become visible".into()));
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

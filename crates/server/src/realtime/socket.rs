@@ -5,29 +5,49 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::ws::{Message, WebSocket};
+use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::frame::{self, Frame, Version, encode};
 use super::hub::{Known, Member, Outbox};
 use super::join::join;
-use super::{Realtime, Verify};
-use crate::access::Caller;
+use super::{Holder, Realtime, Verify};
+use crate::access::{Caller, is_opaque};
 
 /// Clients send a heartbeat every 25 seconds; who is silent that long is gone.
 const SILENT_FOR: Duration = Duration::from_secs(60);
 /// A frame that cannot be handed to the network in that time goes to nobody.
 const SEND_WITHIN: Duration = Duration::from_secs(10);
+/// How often an opaque key is asked after: revoked, it must not go on seeing changes.
+const ASK_AFTER: Duration = Duration::from_secs(10);
+/// What a member may say of itself to everybody.
+const MOST_PRESENCE: usize = 64 * 1024;
 /// Joins of one socket.
 const MOST_JOINS: usize = 100;
 
 struct Joined {
     member: Arc<Member>,
-    /// When its token ends.
+    /// When its token ends, or is asked after.
     until: Option<Instant>,
+    /// The key that says nothing of its end by itself.
+    opaque: Option<String>,
 }
 
-pub async fn serve(realtime: Realtime, mut socket: WebSocket, version: Version, connection: Caller) {
+impl Joined {
+    fn new(member: Arc<Member>, holder: &Holder) -> Self {
+        let mut joined = Self { member, until: None, opaque: None };
+        joined.is_held_by(holder);
+        joined
+    }
+
+    fn is_held_by(&mut self, holder: &Holder) {
+        self.opaque = is_opaque(&holder.token).then(|| holder.token.clone());
+        self.until = if self.opaque.is_some() { Some(Instant::now() + ASK_AFTER) } else { expires(&holder.caller) };
+    }
+}
+
+pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Version, connection: Holder) {
     let (out, mut frames, overrun) = Outbox::new();
     let mut joins: HashMap<String, Joined> = HashMap::new();
     let mut silent_at = Instant::now() + SILENT_FOR;
@@ -58,7 +78,7 @@ pub async fn serve(realtime: Realtime, mut socket: WebSocket, version: Version, 
                 break;
             }
             () = tokio::time::sleep_until(silent_at) => break,
-            () = at(expiry) => expire(&realtime, &mut joins),
+            () = at(expiry) => expire(&realtime, &mut joins).await,
         }
     }
     for joined in joins.values() {
@@ -78,7 +98,7 @@ async fn handle(
     frame: Frame,
     version: Version,
     out: &Outbox,
-    connection: &Caller,
+    connection: &Holder,
     joins: &mut HashMap<String, Joined>,
 ) {
     let reply = |payload: &Value| {
@@ -95,9 +115,8 @@ async fn handle(
             if joins.len() >= MOST_JOINS {
                 return reply(&json!({"status": "error", "response": {"reason": "TooManyChannels"}}));
             }
-            if let Some(member) = join(realtime, &frame, version, out, connection).await {
-                let until = expires(&member.who().caller);
-                joins.insert(frame.topic, Joined { member, until });
+            if let Some((member, holder)) = join(realtime, &frame, version, out, connection).await {
+                joins.insert(frame.topic, Joined::new(member, &holder));
             }
         }
         event => {
@@ -113,7 +132,7 @@ async fn handle(
                     let join_ref = member.join_ref.as_deref();
                     out.push(encode(version, join_ref, join_ref, &frame.topic, "phx_close", "{}"));
                 }
-                "access_token" => renew(&realtime.verify, joined, &frame.payload),
+                "access_token" => renew(&realtime.verify, joined, &frame.payload).await,
                 "broadcast" => {
                     realtime.hub.broadcast(&member, &frame.payload);
                     // Only who asked for an acknowledgement sends a reference along.
@@ -125,6 +144,9 @@ async fn handle(
                     match frame.payload.get("event").and_then(Value::as_str) {
                         Some("track") => {
                             let says = frame.payload.get("payload").and_then(Value::as_object).cloned().unwrap_or_default();
+                            if Value::from(says.clone()).to_string().len() > MOST_PRESENCE {
+                                return reply(&json!({"status": "error", "response": {"reason": "what is tracked is too large"}}));
+                            }
                             realtime.hub.track(&member, &says);
                         }
                         Some("untrack") => realtime.hub.untrack(&member),
@@ -139,10 +161,12 @@ async fn handle(
 }
 
 /// A renewed token: no reply, whatever it is. A bad one is passed over, and the old one ends in its own time.
-fn renew(verify: &Verify, joined: &mut Joined, payload: &Value) {
-    if let Some(caller) = payload.get("access_token").and_then(Value::as_str).and_then(|token| verify(token).ok()) {
-        joined.until = expires(&caller);
-        joined.member.becomes(Known::new(caller));
+async fn renew(verify: &Verify, joined: &mut Joined, payload: &Value) {
+    let Some(token) = payload.get("access_token").and_then(Value::as_str) else { return };
+    if let Ok(caller) = verify(token.to_owned()).await {
+        let holder = Holder { token: token.to_owned(), caller };
+        joined.is_held_by(&holder);
+        joined.member.becomes(Known::new(holder.caller));
     }
 }
 
@@ -153,10 +177,26 @@ fn expires(caller: &Caller) -> Option<Instant> {
     Instant::now().checked_add(Duration::from_secs(at.saturating_sub(now)))
 }
 
-fn expire(realtime: &Realtime, joins: &mut HashMap<String, Joined>) {
+async fn expire(realtime: &Realtime, joins: &mut HashMap<String, Joined>) {
     let now = Instant::now();
-    let ended: Vec<String> =
-        joins.iter().filter(|(_, joined)| joined.until.is_some_and(|until| until <= now)).map(|(topic, _)| topic.clone()).collect();
+    let mut ended = Vec::new();
+    for (topic, joined) in joins.iter_mut().filter(|(_, joined)| joined.until.is_some_and(|until| until <= now)) {
+        if let Some(token) = joined.opaque.clone() {
+            match (realtime.verify)(token.clone()).await {
+                Ok(caller) => {
+                    joined.is_held_by(&Holder { token, caller });
+                    continue;
+                }
+                // Cannot be said now, and the changes that it may see cannot be asked for either.
+                Err(refused) if refused.status == StatusCode::SERVICE_UNAVAILABLE => {
+                    joined.until = Some(now + ASK_AFTER);
+                    continue;
+                }
+                Err(_) => {}
+            }
+        }
+        ended.push(topic.clone());
+    }
     for topic in ended {
         let Some(joined) = joins.remove(&topic) else { continue };
         realtime.hub.leave(&joined.member);

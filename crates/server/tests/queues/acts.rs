@@ -123,3 +123,24 @@ async fn operators_cancel_requeue_bury_assign_and_ask_why() -> Result<()> {
     assert_eq!(missing.status(), 404);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_body_that_does_not_fit_is_told_what_does_not() -> Result<()> {
+    let stage = stage().await?;
+    for (act, body, word) in [
+        ("complete", json!({"key": 1}), "lease"),
+        ("complete", json!({"key": 1, "lease": 1, "reslt": 1}), "reslt"),
+        ("complete", json!({"items": [{"key": 1}]}), "lease"),
+        ("complete", json!({"items": [], "lease": 1}), "lease"),
+        ("start", json!({"key": 1, "lease": 1, "result": 1}), "result"),
+        ("requeue", json!({}), "keys"),
+        ("cancel", json!({"keys": [], "matching": {}}), "matching"),
+        ("enqueue", json!({"items": [{"nosuch": 1}]}), "nosuch"),
+        ("enqueue", json!({"items": [{"due_at": "tomorrow-ish"}]}), "tomorrow-ish"),
+    ] {
+        let (status, answer) = stage.post(&stage.service(), &format!("jobs/{act}"), body.clone()).await?;
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert!(status == 400 && message.contains(word), "{act} {body}: {status} {answer}");
+    }
+    Ok(())
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
+use gleaner_server::access::Role;
 use serde_json::json;
 
 use crate::stage::stage;
@@ -93,5 +94,48 @@ async fn a_client_that_left_holds_nothing() -> Result<()> {
     stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}]})).await?;
     let answer = stage.ask("jobs/claim", json!({"agent": "here", "wait_seconds": 10})).await?;
     assert_eq!(answer["items"][0]["payload"], 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_its_rows_again_however_empty_the_queue_is() -> Result<()> {
+    let stage = stage().await?;
+    stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}]})).await?;
+    let asked = json!({"agent": "a", "request": "1f0c7a52-0000-4000-8000-000000000001"});
+    let first = stage.ask("jobs/claim", asked.clone()).await?;
+    // Others find nothing, until the gate knows it.
+    let spared = stage.queues.tally().0;
+    while stage.queues.tally().0 == spared {
+        assert_eq!(stage.ask("jobs/claim", json!({"agent": "b"})).await?["items"], json!([]));
+    }
+    let again = stage.ask("jobs/claim", asked).await?;
+    assert_eq!((&again["items"][0]["key"], &again["items"][0]["lease"]), (&first["items"][0]["key"], &first["items"][0]["lease"]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_row_that_is_due_but_locked_is_not_asked_for_without_a_pause() -> Result<()> {
+    let mut stage = stage().await?;
+    stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}]})).await?;
+    let before = stage.queues.tally().1;
+    let transaction = stage.client.transaction().await?;
+    transaction.execute("select from gleaner.jobs for update", &[]).await?;
+    let request = stage.http.post(format!("{}/v1/queues/jobs/claim", stage.base)).bearer_auth(stage.access.project_key(Role::Service));
+    let answer = request.json(&json!({"agent": "a", "wait_seconds": 2})).send().await?.text().await?;
+    assert!(answer.contains("\"items\":[]"), "{answer}");
+    transaction.rollback().await?;
+    let looks = stage.queues.tally().1 - before;
+    assert!(looks < 20, "{looks} looks in two seconds");
+    assert_eq!(stage.ask("jobs/claim", json!({"agent": "a", "wait_seconds": 5})).await?["items"][0]["payload"], 1, "free again, and found");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_takes_no_more_rows_than_fit_an_answer() -> Result<()> {
+    let stage = stage().await?;
+    for limit in [0, -1, 1001, i32::MAX] {
+        let (status, answer) = stage.post(&stage.service(), "jobs/claim", json!({"agent": "a", "limit": limit})).await?;
+        assert_eq!(status, 400, "{answer}");
+    }
     Ok(())
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_postgres::config::Host;
 use tokio_postgres::types::Type;
 
-use super::pgoutput::{self, Message, Relation};
+use super::pgoutput::{self, Cell, Message, Relation};
 use super::values::Shape;
 use super::{Change, Column, Commit, Kind, News, Table};
 
@@ -23,6 +23,10 @@ pub const PUBLICATION: &str = "supabase_realtime";
 
 /// Between the two epochs of time, PostgreSQL's (2000) and ours (1970).
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+/// Changes, and bytes of them, that are told at once.
+const MOST_CHANGES: usize = 1000;
+const MOST_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum WalError {
@@ -66,12 +70,14 @@ async fn once(url: &str, pool: &Pool, news: &mpsc::Sender<News>, pause: &mut Dur
     }
     let mut tables: HashMap<u32, Arc<Table>> = HashMap::new();
     let mut open: Option<Commit> = None;
+    let mut waiting = 0;
     while let Some(event) = tokio::select! {
         event = client.recv() => event?,
         () = news.closed() => return Ok(()),
     } {
         match event {
             ReplicationEvent::Begin { xid, commit_time_micros, .. } => {
+                waiting = 0;
                 open = Some(Commit { xid, at_micros: commit_time_micros + EPOCH_MICROS, changes: Vec::new() });
             }
             ReplicationEvent::XLogData { data, .. } => {
@@ -79,7 +85,17 @@ async fn once(url: &str, pool: &Pool, news: &mpsc::Sender<News>, pause: &mut Dur
                 if let Message::Relation(relation) = message {
                     tables.insert(relation.id, Arc::new(describe(pool, relation).await?));
                 } else if let (Some(commit), Some(change)) = (&mut open, change(&tables, message)?) {
+                    waiting += change.row().iter().map(|cell| if let Cell::Text(text) = cell { text.len() } else { 0 }).sum::<usize>();
                     commit.changes.push(change);
+                    // All of it is committed by the time the log is sent, so that a large transaction is told in parts and never
+                    // held as a whole.
+                    if commit.changes.len() >= MOST_CHANGES || waiting >= MOST_BYTES {
+                        waiting = 0;
+                        let part = Commit { changes: std::mem::take(&mut commit.changes), ..*commit };
+                        if news.send(News::Commit(part)).await.is_err() {
+                            return Ok(());
+                        }
+                    }
                 }
             }
             ReplicationEvent::Commit { end_lsn, .. } => {
