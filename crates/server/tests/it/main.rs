@@ -13,4 +13,5 @@ mod secrets;
 mod sender;
 mod stopping;
 mod support;
+mod sweeping;
 mod vectors;
