@@ -42,6 +42,13 @@ pub const COMMON: &[Setting] = &[
 
 /// Every mistake in a channel's settings at once, each with what to write instead.
 pub fn check(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
+    let mut wrong = unknown(provider, channel);
+    wrong.extend(problems(provider, channel));
+    wrong
+}
+
+/// Settings nobody reads: a slip of whoever types them, and harmless in a row that another program wrote.
+pub fn unknown(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
     let known = || provider.settings().iter().chain(COMMON);
     let mut wrong = Vec::new();
     for name in channel.settings.as_map().keys() {
@@ -55,7 +62,13 @@ pub fn check(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
             wrong.push(format!("{name} is no setting of {}; it has {}", provider.title(), names.join(", ")));
         }
     }
-    for setting in known().filter(|setting| setting.required) {
+    wrong
+}
+
+/// Why the channel cannot work: what is missing or wrong.
+pub fn problems(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for setting in provider.settings().iter().chain(COMMON).filter(|setting| setting.required) {
         if channel.settings.get(setting.name).is_none_or(|value| value.is_null() || value.as_str() == Some("")) {
             wrong.push(format!("{} is missing: {}", setting.name, setting.about));
         }

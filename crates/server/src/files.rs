@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
@@ -88,6 +89,17 @@ impl Files {
     pub async fn put(&self, path: &str, bytes: impl Into<Bytes>) -> Result<()> {
         let path = place::path(path)?;
         self.store.put(&path, bytes.into().into()).await.map_err(|source| Error::Store { act: "write", source })?;
+        Ok(())
+    }
+
+    /// Removes every file of an activity: its attachments, and what was fetched for it.
+    pub async fn delete_activity(&self, activity: Uuid) -> Result<()> {
+        let folder = place::path(&format!("activities/{activity}"))?;
+        let failed = |source| Error::Store { act: "delete", source };
+        let listed: Vec<_> = self.store.list(Some(&folder)).try_collect().await.map_err(failed)?;
+        for file in listed {
+            self.delete(file.location.as_ref()).await?;
+        }
         Ok(())
     }
 

@@ -27,13 +27,16 @@ use crate::media::{self, Media};
 use crate::queues::Queues;
 use crate::realtime::Realtime;
 use crate::rest::Rest;
-use crate::{Config, State, router, serve};
+use crate::{Config, State, contacts, router, serve};
 
 /// Hints that something waits at a provider, until somebody fetches it.
 const FETCHES: usize = 1024;
 
 /// How often we look for secrets written in clear at doors where nobody knocks.
 const SEALING: Duration = Duration::from_secs(60);
+
+/// How often we look for contacts nobody has read and senders nobody has looked at.
+const SWEEPING: Duration = Duration::from_secs(60);
 
 /// Why a server did not start; each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +131,7 @@ impl Server {
             tokio::spawn(refusals::keep_writing(Arc::clone(&state))),
             tokio::spawn(prune::keep_pruning(Arc::clone(&state))),
             tokio::spawn(state.channels.clone().keep_sealed(SEALING)),
+            tokio::spawn(contacts::keep_swept(state.pool.clone(), SWEEPING)),
         ];
         Ok(Self { state, stop, serving, finishing, background })
     }

@@ -206,3 +206,18 @@ fn providers_are_listed_with_what_each_needs() {
     assert_eq!((one.as_array().map(Vec::len), &one[0]["code"]), (Some(1), &json!("twilio")));
     assert!(gleaner.run(&["channels", "providers", "pigeon"]).err.contains("twilio"));
 }
+
+#[test]
+fn what_should_be_known_of_a_channel_is_told_wherever_it_is_shown() {
+    let gleaner = Gleaner::migrated();
+    let told = "nothing is signed";
+    let added = gleaner.ok(&["channels", "add", "Forms", "--provider", "generic", "--set", "scheme=none"]);
+    assert!(added.contains(told), "{added}");
+    for act in [&["channels", "list"][..], &["channels", "show", "Forms"]] {
+        let said = gleaner.ok(act);
+        assert!(said.contains(told) && said.contains("ready") && !said.contains("broken"), "{said}");
+    }
+    let shown = gleaner.json(&["channels", "show", "Forms"]);
+    assert!(shown["cautions"][0].as_str().is_some_and(|caution| caution.contains(told)), "{shown}");
+    assert_eq!(shown["problems"], json!([]));
+}

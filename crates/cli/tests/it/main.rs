@@ -8,6 +8,7 @@ mod help;
 mod keys;
 mod lifecycle;
 mod listing;
+mod mailboxes;
 mod migrating;
 mod serving;
 mod support;

@@ -66,6 +66,12 @@ impl Provider for Postmark {
         wrong
     }
 
+    fn cautions(&self, channel: &Channel) -> Vec<String> {
+        let named = channel.settings.text("basic_auth.password").is_some();
+        let caution = "Postmark signs nothing: without basic_auth whoever learns the URL with its key, and may come from an accepted address, can write what they like";
+        (!named).then(|| caution.to_owned()).into_iter().collect()
+    }
+
     fn body_limit(&self, channel: &Channel) -> usize {
         let size = channel.settings.get("body_limit_mb").and_then(whole).unwrap_or(LEAST_MEGABYTES);
         size.clamp(LEAST_MEGABYTES, MOST_MEGABYTES) * MEGABYTE

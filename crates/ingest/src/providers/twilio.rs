@@ -73,6 +73,12 @@ impl Provider for Twilio {
         SETTINGS
     }
 
+    fn cautions(&self, channel: &Channel) -> Vec<String> {
+        let missing = channel.settings.text("account_sid").is_none();
+        let caution = "without account_sid it is not checked whose event it is, and pictures cannot be fetched";
+        missing.then(|| caution.to_owned()).into_iter().collect()
+    }
+
     fn check(&self, channel: &Channel) -> Vec<String> {
         let mut wrong = Vec::new();
         if channel.settings.text("auth_token").is_some_and(|token| token.len() == 34 && token.starts_with("SK")) {

@@ -104,6 +104,22 @@ impl Channels {
         wrong
     }
 
+    /// Why a channel that is there cannot work.
+    pub(super) fn problems(&self, channel: &Channel) -> Vec<String> {
+        let Some(provider) = self.provider(&channel.provider_code) else { return self.check(channel) };
+        let mut wrong = masked_without_secret(channel.settings.as_map(), "");
+        wrong.extend(providers::problems(provider, channel));
+        wrong
+    }
+
+    /// What works and should yet be known. A program that is not ours may write settings nobody reads; that breaks nothing.
+    pub(super) fn cautions(&self, channel: &Channel) -> Vec<String> {
+        let Some(provider) = self.provider(&channel.provider_code) else { return Vec::new() };
+        let mut known = provider.cautions(channel);
+        known.extend(providers::unknown(provider, channel));
+        known
+    }
+
     /// Names are for addressing, so two channels added here do not share one. Plain writers may still; then ids tell them apart.
     pub(super) async fn refuse_taken(&self, client: &impl GenericClient, name: &str, myself: Option<Uuid>) -> Result<()> {
         let taken = client

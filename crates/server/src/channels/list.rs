@@ -29,6 +29,8 @@ pub struct Summary {
     pub state_detail: Option<String>,
     /// Why the channel cannot work as it is: secrets that do not open, settings that are wrong.
     pub problems: Vec<String>,
+    /// What works and should yet be known before it is relied on.
+    pub cautions: Vec<String>,
     pub created_at: String,
     pub changed_at: String,
 }
@@ -78,7 +80,7 @@ impl Channels {
     pub fn summary(&self, opened: &Opened) -> Summary {
         let channel = &opened.channel;
         let (settings, _) = masks::split(self.provider(&channel.provider_code), channel.settings.as_map());
-        let mut problems = self.check(channel);
+        let mut problems = self.problems(channel);
         if opened.key().is_err() {
             problems.push("it has no ingestion key; rotate it to make one".into());
         }
@@ -96,6 +98,7 @@ impl Channels {
             state: opened.state.clone(),
             state_detail: opened.state_detail.clone(),
             problems,
+            cautions: self.cautions(channel),
             created_at: opened.created_at.clone(),
             changed_at: opened.changed_at.clone(),
         }
@@ -118,6 +121,7 @@ impl Channels {
             state: row.state,
             state_detail: row.state_detail,
             problems: vec![problem],
+            cautions: Vec::new(),
             created_at: row.created_at,
             changed_at: row.changed_at,
         }

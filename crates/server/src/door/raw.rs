@@ -31,7 +31,7 @@ pub async fn keep(files: &Files, channel: &Channel, provider: &dyn Provider, hea
     if let Some(path) = &body_file {
         files.put(path, body.clone()).await?;
     }
-    let mut headers = headers(head.headers, &secrets(channel, provider));
+    let mut headers = headers(head.headers, channel.settings.text("header"), &secrets(channel, provider));
     // Also for a body that came without it: pruning adds these up.
     headers.insert("content-length".to_owned(), json!(body.len().to_string()));
     let row = json!({
@@ -51,11 +51,13 @@ pub struct Head<'a> {
 const DROPPED: &[&str] =
     &["authorization", "signature", "secret", "token", "cookie", "api-key", "apikey", "password", "x-forwarded", "x-real-ip"];
 
-fn headers(all: &HeaderMap, secrets: &[&str]) -> Map<String, Value> {
+/// `signature` is the header the channel's sender signs in, when that is not the usual one.
+fn headers(all: &HeaderMap, signature: Option<&str>, secrets: &[&str]) -> Map<String, Value> {
     let mut kept = Map::new();
     for (name, value) in all {
         let Ok(value) = value.to_str() else { continue };
-        let proves = DROPPED.iter().any(|word| name.as_str().contains(word));
+        let named = signature.is_some_and(|signature| name.as_str().eq_ignore_ascii_case(signature.trim()));
+        let proves = named || DROPPED.iter().any(|word| name.as_str().contains(word));
         // A scheme may put its secret into a header of any name.
         if proves || secrets.iter().any(|secret| value.contains(secret)) {
             continue;
@@ -109,11 +111,12 @@ mod tests {
             ("x-twilio-signature", "sig"),
             ("x-telegram-bot-api-secret-token", "t"),
             ("cookie", "c"),
+            ("x-sig", "of a scheme whose header the channel names"),
             ("x-custom", "prefix hunter22 suffix"),
             ("x-twice", "1"),
             ("x-twice", "2"),
         ]);
-        let kept = Value::Object(headers(&arrived, &["hunter22"]));
+        let kept = Value::Object(headers(&arrived, Some("X-Sig"), &["hunter22"]));
         assert_eq!(kept, json!({"content-type": "application/json", "webhook-id": "msg_1", "x-twice": ["1", "2"]}));
         let restored = restore(&kept);
         assert_eq!(restored, map(&[("content-type", "application/json"), ("webhook-id", "msg_1"), ("x-twice", "1"), ("x-twice", "2")]));

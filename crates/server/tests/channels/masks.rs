@@ -96,3 +96,16 @@ async fn the_flag_written_among_the_settings_moves_to_its_column() -> Result<()>
     );
     Ok(())
 }
+
+/// The settings of a row are another program's own business as long as what we read is right.
+#[tokio::test]
+async fn a_setting_nobody_reads_is_told_and_breaks_nothing() -> Result<()> {
+    let world = world().await?;
+    let config = json!({"token": "polly", "webhook_secret": "hush"});
+    world.run(&format!("insert into ingestion_providers (name, provider_code, ingestion_key, config) values ('Theirs', 'parrot', 'a-key-of-their-own-making', '{config}')")).await?;
+    let listed = world.channels.list().await?;
+    assert_eq!(listed[0].problems, Vec::<String>::new());
+    let [caution] = &listed[0].cautions[..] else { panic!("{listed:?}") };
+    assert!(caution.contains("webhook_secret is no setting") && !caution.contains("hush"), "{caution}");
+    Ok(())
+}

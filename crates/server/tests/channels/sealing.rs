@@ -55,7 +55,7 @@ async fn a_list_seals_and_shows_masks() -> Result<()> {
     let list = world.channels.list().await?;
     assert_eq!(json!(list[0].settings), json!({"token": "********", "webhook_secret": "********", "header": "X-Key"}));
     assert!(list[0].ingestion_key.starts_with("ik_…"));
-    assert!(list[0].problems.iter().any(|problem| problem.contains("webhook_secret")), "{:?}", list[0].problems);
+    assert!(list[0].cautions.iter().any(|caution| caution.contains("webhook_secret")), "{:?}", list[0].cautions);
     assert!(!world.dump().await?.contains("in-clear"));
     Ok(())
 }

@@ -201,3 +201,32 @@ async fn names_too_long_for_an_index_still_tell_events_apart() -> Result<()> {
     assert_eq!(outcomes(&world.ingest(&[request(channel, &long[1])]).await?), [(1, 1, "repeated")]);
     Ok(())
 }
+
+/// The database went away between the commit and its answer, and the door tries once more.
+#[tokio::test]
+async fn a_request_tried_again_after_its_answer_was_lost_is_answered_as_the_first_time() -> Result<()> {
+    let world = world().await?;
+    let channel = world.channel("mailgun").await?;
+    let brought = |token: &str| {
+        let mut brought = request(channel, "m1");
+        brought["events"][0]["id"] = json!(Uuid::new_v4());
+        brought["once"] = json!([{"token": token, "seconds": 600}]);
+        brought["raw"] = json!({"id": Uuid::new_v4(), "method": "POST", "target": "/", "headers": {}});
+        brought
+    };
+    let (first, nothing) = (brought("t1"), {
+        let mut nothing = brought("t2");
+        nothing["events"] = json!([]);
+        nothing
+    });
+    let once = world.ingest(&[first.clone(), nothing.clone()]).await?;
+    assert_eq!(once[0].outcome, "stored");
+    assert_eq!(world.ingest(&[first.clone(), nothing]).await?, once, "its files are still its own, and its token is used by itself");
+    assert_eq!(world.count("select count(*) from activities").await?, 1);
+    assert_eq!(world.count("select count(*) from gleaner.raw_request").await?, 2);
+    // Anybody else's request with that token is a replay, and a new delivery of the event a repetition.
+    assert_eq!(world.ingest(&[brought("t1")]).await?[0].outcome, "replayed");
+    let again = world.ingest(&[brought("t3")]).await?;
+    assert_eq!((again[0].outcome.as_str(), again[0].id), ("repeated", once[0].id));
+    Ok(())
+}

@@ -9,4 +9,5 @@ mod linking;
 mod matching;
 mod parsing;
 mod plans;
+mod sweeping;
 mod world;

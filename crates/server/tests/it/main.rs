@@ -16,4 +16,5 @@ mod secrets;
 mod sender;
 mod stopping;
 mod support;
+mod sweeping;
 mod vectors;

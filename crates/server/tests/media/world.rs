@@ -43,6 +43,7 @@ impl Drop for Home {
 pub struct World {
     pub provider: LocalProvider,
     pub client: Client,
+    pub pool: gleaner::Pool,
     pub files: Files,
     pub base: String,
     pub service: String,
@@ -74,14 +75,14 @@ pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
     let mut options =
         Options { allow_private: vec!["127.0.0.0/8".parse()?], limit: 4000, idle: Duration::from_millis(800), ..Options::default() };
     change(&mut options);
-    let media = Arc::new(Media::new(options, pool, channels, files.clone(), gmail)?);
+    let media = Arc::new(Media::new(options, pool.clone(), channels, files.clone(), gmail)?);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
     let router = gleaner_server::media::routes::router(media, Access::new(SECRET, "the test")?);
     tokio::spawn(async move { axum::serve(listener, router).await });
     let client = gleaner::connect(&database.url).await?;
     let service = token("service_role", Uuid::nil())?;
-    Ok(World { provider, client, files, base, service, _home: home })
+    Ok(World { provider, client, pool, files, base, service, _home: home })
 }
 
 pub fn token(role: &str, user: Uuid) -> Result<String> {

@@ -39,23 +39,26 @@ begin
     if p_requests @? '$[*].once[*]' then
         with wanted as (
             select r.n::integer as request, (r.item ->> 'channel')::uuid as channel, gleaner.short_key(t.item ->> 'token') as token,
-                   (t.item ->> 'seconds')::double precision as seconds
+                   (t.item ->> 'seconds')::double precision as seconds,
+                   jsonb_strip_nulls(jsonb_build_object('by', coalesce(r.item #>> '{events,0,id}', r.item #>> '{raw,id}'))) as mark
             from jsonb_array_elements(p_requests) with ordinality as r (item, n)
             cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'once') when 'array' then r.item -> 'once' end) as t (item)
             where r.n <> all (v_closed)
         ),
         -- Of two requests in one group that carry the same token, the first is the one.
         first as (
-            select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds
+            select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds, w.mark
             from wanted as w
             order by w.channel, w.token, w.request
         ),
         taken as (
-            insert into gleaner.ingest_memory as m (provider_id, key, expires_at)
-            select f.channel, 'once:' || f.token, v_now + f.seconds * interval '1 second'
+            insert into gleaner.ingest_memory as m (provider_id, key, value, expires_at)
+            select f.channel, 'once:' || f.token, f.mark, v_now + f.seconds * interval '1 second'
             from first as f
             order by f.channel, f.token
-            on conflict (provider_id, key) do update set expires_at = excluded.expires_at where m.expires_at <= v_now
+            -- The very request that used it may be tried again: it was committed, and the answer lost on its way to us.
+            on conflict (provider_id, key) do update set value = excluded.value, expires_at = excluded.expires_at
+            where m.expires_at <= v_now or (m.value = excluded.value and m.value <> '{}')
             returning m.provider_id, m.key
         )
         select coalesce(array_agg(distinct w.request), '{}') into v_replayed
@@ -120,7 +123,7 @@ begin
             on conflict (provider_id, external_id) where provider_id is not null do nothing
             returning a.id, a.provider_id, a.external_id
         )
-        select e.request, e."position", e.provider_id, e.external_id, i.id,
+        select e.request, e."position", e.provider_id, e.external_id, i.id, (e.item ->> 'id')::uuid as own_id,
                row_number() over (partition by e.provider_id, e.external_id order by e.request, e."position") as turn
         from event as e
         left join inserted as i on i.provider_id = e.provider_id and i.external_id = e.external_id
@@ -138,7 +141,8 @@ begin
             if not found then
                 raise exception 'the first delivery of % was deleted at this moment', v_event.external_id using errcode = '40001';
             end if;
-            v_event.turn := 2;
+            -- Our own, when the answer to an earlier try was lost: its files and its request belong to it.
+            v_event.turn := case when v_event.id = v_event.own_id then 1 else 2 end;
         end if;
         v_requests := v_requests || v_event.request;
         v_positions := v_positions || v_event."position";
@@ -158,7 +162,8 @@ begin
     ) as brought (ids, fresh)
     where jsonb_typeof(r.item -> 'raw') = 'object'
       and brought.fresh
-      and r.n <> all (v_shut);
+      and r.n <> all (v_shut)
+    on conflict (id) do nothing;
 
     return query
     select answer.request, answer."position", answer.outcome, answer.id

@@ -3,7 +3,8 @@
 alter table gleaner.raw_request enable row level security;
 alter table gleaner.ingest_refusal enable row level security;
 alter table gleaner.ingest_memory enable row level security;
-revoke all on gleaner.raw_request, gleaner.ingest_refusal, gleaner.ingest_memory from public, anon, authenticated, service_role;
+alter table gleaner.forgotten_files enable row level security;
+revoke all on gleaner.raw_request, gleaner.ingest_refusal, gleaner.ingest_memory, gleaner.forgotten_files from public, anon, authenticated, service_role;
 grant select on gleaner.raw_request, gleaner.ingest_refusal to authenticated, service_role;
 
 drop policy if exists raw_request_service on gleaner.raw_request;

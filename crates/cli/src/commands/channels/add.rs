@@ -7,6 +7,7 @@ use gleaner_server::channels::{NewChannel, nest};
 use zeroize::Zeroizing;
 
 use super::settings::{self, Settings};
+use super::show::cautions;
 use super::tools::{Form, addresses, channels, tell_url, with_key};
 use crate::Desk;
 use crate::output::{BOLD, DIM, paint};
@@ -56,6 +57,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     out.json(&with_key(&channels, &opened, &addresses(desk)?)?);
     out.line(format!("Added {}, which takes what {} sends.", paint(BOLD, &opened.channel.name), opened.channel.provider_code));
     tell_url(out, &opened, &addresses(desk)?)?;
+    cautions(out, &channels.summary(&opened).cautions);
     let name = shell_word(&opened.channel.name);
     out.note(paint(DIM, format!("`gleaner channels show {name} --reveal` shows it again, `gleaner channels test {name}` tries it.")));
     Ok(ExitCode::SUCCESS)

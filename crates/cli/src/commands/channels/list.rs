@@ -40,11 +40,17 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             channel.owner.clone().unwrap_or_default().into(),
             Cell::styled(channel.ingestion_key.clone(), DIM),
             channel.id.to_string().into(),
-            channel.problems.first().cloned().or_else(|| channel.state_detail.clone()).unwrap_or_default().into(),
+            detail(channel).into(),
         ]);
     }
     out.listing(table.text());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why it is so, else what should be known of it.
+fn detail(channel: &Summary) -> String {
+    let said = channel.problems.first().or(channel.state_detail.as_ref()).or(channel.cautions.first());
+    said.cloned().unwrap_or_default()
 }
 
 /// The most important thing to know about it.

@@ -40,6 +40,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     }
     out.listing(paint(BOLD, "every channel"));
     out.listing(settings(COMMON));
+    out.listing(
+        "Every secret may have a second one beside it, NAME_previous; `gleaner channels rotate` keeps the old one there for a while.",
+    );
     Ok(ExitCode::SUCCESS)
 }
 

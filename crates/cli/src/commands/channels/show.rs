@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::list::state;
 use super::tools::{Form, addresses, channels, tell_url, with_key};
 use crate::Desk;
-use crate::output::{BAD, Output, paint};
+use crate::output::{BAD, Output, WARN, paint};
 use crate::table::Table;
 use crate::words::{brief, shell_word};
 
@@ -58,6 +58,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     // Names and values need no titles.
     out.listing(table.text().lines().skip(1).collect::<Vec<_>>().join("\n"));
     problems(out, &summary.problems);
+    cautions(out, &summary.cautions);
     if args.reveal {
         tell_url(out, &opened, &addresses(desk)?)?;
     } else {
@@ -69,6 +70,13 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
 fn problems(out: Output, problems: &[String]) {
     for problem in problems {
         out.listing(format!("{} {problem}", paint(BAD, "!")));
+    }
+}
+
+/// What works and should yet be known.
+pub fn cautions(out: Output, cautions: &[String]) {
+    for caution in cautions {
+        out.listing(format!("{} {caution}", paint(WARN, "!")));
     }
 }
 
