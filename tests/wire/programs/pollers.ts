@@ -11,6 +11,7 @@ export type PollerConfig = {
     workerId: string;
     executeJob(job: ExecutionJob): Promise<void>;
     sleep(milliseconds: number): Promise<void>;
+    console: Pick<Console, 'error'>;
 };
 
 /** Section 2.1, with the claim of 4.2. */
@@ -30,7 +31,12 @@ export class JobPoller {
         this.isRunning = true;
 
         while (this.isRunning) {
-            await this.pollOnce();
+            try {
+                await this.pollOnce();
+            } catch (error) {
+                this.config.console.error('❌ Polling error:', error);
+            }
+
             await this.config.sleep(this.pollInterval);
         }
     }
@@ -147,7 +153,11 @@ export class AdaptivePoller extends JobPoller {
         this.isRunning = true;
 
         while (this.isRunning) {
-            await this.pollOnce();
+            try {
+                await this.pollOnce();
+            } catch (error) {
+                this.config.console.error('❌ Polling error:', error);
+            }
 
             // Use adaptive interval
             await this.config.sleep(this.currentInterval);
