@@ -10,7 +10,7 @@ help: ## list these targets
 up: ## install what is missing, build, and start Gleaner (UP_ARGS for `gleaner up`)
 	@scripts/up $(UP_ARGS)
 
-test: ## everything a change must pass: format, lints, licences, all tests
+test: ## everything a change must pass: format, lints, licences, all tests, the real clients
 	@scripts/test
 
 test-full: ## `make test` and the long forms: advisories, PostgreSQL 15 to 18, a clean machine
