@@ -1,8 +1,8 @@
 //! What the engine costs, as ratios to raw PostgreSQL in the same run: these machines drift, so only ratios mean anything.
 //!
 //! ```text
-//! make bench                                  everything, about twenty-five minutes
-//! make bench BENCH_ARGS='--quick'             smaller tables, about eight
+//! make bench                                  everything, about half an hour
+//! make bench BENCH_ARGS='--quick'             smaller tables, about ten minutes
 //! make bench BENCH_ARGS='--only drain,pinned' some of it
 //! ```
 
