@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     stage.clear().await?;
     let (few, many) = (10, if stage.quick { 500 } else { 5000 });
-    let seconds = stage.seconds(120).max(60);
+    let seconds = stage.seconds(120);
     let crowd = Crowd::gather(serving, few).await?;
     let with_few = quiet::statements_per_minute(stage, seconds).await?;
     let before = resident()?;
