@@ -1,20 +1,25 @@
 //! What the engine costs, as ratios to raw PostgreSQL in the same run: these machines drift, so only ratios mean anything.
 //!
 //! ```text
-//! make bench                                  everything, about fifteen minutes
-//! make bench BENCH_ARGS='--quick'             smaller tables, about three
+//! make bench                                  everything, about half an hour
+//! make bench BENCH_ARGS='--quick'             smaller tables, about ten minutes
 //! make bench BENCH_ARGS='--only drain,pinned' some of it
 //! ```
 
+mod asking;
 mod backlog;
 mod drain;
 mod enqueue;
 mod idle;
+mod ingest;
 mod pickup;
 mod pinned;
+mod quiet;
 mod raw;
 mod report;
+mod serving;
 mod stage;
+mod wire;
 
 use anyhow::Result;
 use clap::Parser;
@@ -31,17 +36,25 @@ struct Arguments {
     /// Smaller tables and shorter runs.
     #[arg(long)]
     quick: bool,
-    /// Only these: enqueue, drain, pickup, backlog, pinned, idle.
+    /// Only these: enqueue, drain, pickup, backlog, pinned, idle, ingest, wire.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Where the figures go as JSON.
     #[arg(long, default_value = "target/bench.json")]
     json: std::path::PathBuf,
+    /// Be that many subscribers instead: the benchmark starts itself so.
+    #[arg(long, hide = true, requires = "at")]
+    subscribe: Option<usize>,
+    #[arg(long, hide = true)]
+    at: Option<String>,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if let (Some(many), Some(address)) = (arguments.subscribe, &arguments.at) {
+        return wire::subscribers::subscribe(address, many).await;
+    }
     let stage = Stage::set(arguments.url.as_deref(), arguments.quick).await?;
     let mut report = Report::new(&stage.version);
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|o| o == name);
@@ -62,6 +75,12 @@ async fn main() -> Result<()> {
     }
     if wanted("idle") {
         idle::measure(&stage, &mut report).await?;
+    }
+    if wanted("ingest") {
+        ingest::measure(&stage, &mut report).await?;
+    }
+    if wanted("wire") {
+        wire::measure(&stage, &mut report).await?;
     }
     report.print();
     report.write(&arguments.json)?;

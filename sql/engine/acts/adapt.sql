@@ -30,7 +30,7 @@ language plpgsql
 as $adapt$
 declare
     v_now      timestamptz := clock_timestamp();
-    v_session  text := gleaner.caller_session();
+    v_session  text;
     v_mine     boolean;
     v_attempts integer;
 begin
@@ -74,7 +74,7 @@ begin
                 new.{{ col.open }} := {{ keep_open("new", "new." ~ col.due) }};
 {%- endif %}
                 new.{{ col.started }} := 1;
-                new.{{ col.session }} := v_session;
+                new.{{ col.session }} := gleaner.caller_session();
             end if;
         else
             new.{{ col.due }} := null;
@@ -84,6 +84,7 @@ begin
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
+    v_session := gleaner.caller_session();
     v_mine := old.{{ col.session }} = v_session and (gleaner.caller_uid() is not null or old.{{ col.agent }} is null);
 
 {%- if result %}

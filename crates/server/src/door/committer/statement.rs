@@ -7,7 +7,7 @@ use deadpool_postgres::Object;
 use gleaner::Pool;
 use gleaner_ingest::Stored;
 use serde_json::Value;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{Json, Type};
 use uuid::Uuid;
 
 use crate::contacts;
@@ -63,7 +63,7 @@ pub(super) async fn commit(pool: &Pool, batch: &[&Submission], until: Instant) -
     if let Err(error) = contacts::parse_pending(&***client).await {
         tracing::debug!(%error, "contacts' new addresses were not read; senders may stay unmatched until they are");
     }
-    let requests = Value::Array(batch.iter().map(|submission| submission.request.clone()).collect());
+    let requests = Json(batch.iter().map(|submission| &submission.request).collect::<Vec<_>>());
     let bodies: Vec<Option<&[u8]>> = batch.iter().map(|submission| submission.body.as_deref()).collect();
     // Whoever gave up must not leave a session behind that waits for a lock: it ends by itself when its waiters are gone.
     let patience = format!("{}ms", until.saturating_duration_since(Instant::now()).as_millis().max(1));

@@ -1,0 +1,91 @@
+//! Clients: each asks on a connection of its own, one request after the other.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use futures_util::future::try_join_all;
+use hdrhistogram::Histogram;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::MissedTickBehavior;
+
+/// Somebody who asks the same thing again and again.
+pub trait Ask: Send + 'static {
+    /// Once, answer included; false when there is nothing left to ask for.
+    fn ask(&mut self) -> impl Future<Output = Result<bool>> + Send;
+}
+
+/// As many as go through; answers per second.
+pub async fn flood<A: Ask>(askers: Vec<A>, lasting: Duration) -> Result<f64> {
+    let begun = Instant::now();
+    let asking = askers.into_iter().map(|mut asker| {
+        tokio::spawn(async move {
+            let mut answers = 0u64;
+            while begun.elapsed() < lasting && asker.ask().await? {
+                answers += 1;
+            }
+            anyhow::Ok(answers)
+        })
+    });
+    let mut all = 0;
+    for answers in try_join_all(asking).await? {
+        all += answers?;
+    }
+    Ok(all as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// At a steady rate, whatever the answers take; microseconds from when a request was due, so that waiting behind a slow one counts.
+pub async fn steady<A: Ask>(askers: Vec<A>, rate: f64, lasting: Duration) -> Result<Histogram<u64>> {
+    let many = askers.len() as f64;
+    let every = Duration::from_secs_f64(many / rate);
+    let begun = tokio::time::Instant::now();
+    let asking = askers.into_iter().enumerate().map(|(place, mut asker)| {
+        tokio::spawn(async move {
+            let mut latency = Histogram::<u64>::new(3)?;
+            let mut ticks = tokio::time::interval_at(begun + every.mul_f64(place as f64 / many), every);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            while begun.elapsed() < lasting {
+                let due = ticks.tick().await;
+                asker.ask().await?;
+                latency.record(u64::try_from(due.elapsed().as_micros())?)?;
+            }
+            anyhow::Ok(latency)
+        })
+    });
+    let mut all = Histogram::new(3)?;
+    for latency in try_join_all(asking).await? {
+        all.add(latency?)?;
+    }
+    Ok(all)
+}
+
+/// One HTTP connection.
+#[derive(Debug)]
+pub struct Connection {
+    requests: SendRequest<Full<Bytes>>,
+    address: String,
+}
+
+impl Connection {
+    pub async fn open(address: &str) -> Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let (requests, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self { requests, address: address.to_owned() })
+    }
+
+    /// The body of the answer; anything but success is an error.
+    pub async fn send(&mut self, request: http::request::Builder, body: impl Into<Bytes>) -> Result<Bytes> {
+        let request = request.header("host", &self.address).header("content-type", "application/json").body(Full::new(body.into()))?;
+        self.requests.ready().await?;
+        let response = self.requests.send_request(request).await?;
+        let status = response.status();
+        let answer = response.into_body().collect().await?.to_bytes();
+        ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&answer));
+        Ok(answer)
+    }
+}

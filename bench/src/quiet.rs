@@ -1,0 +1,32 @@
+//! What the database has to do while nobody asks for anything.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::stage::Stage;
+
+/// Statements per minute of everybody else on the database, counted for `seconds`. Each statement of ours is a transaction of its own.
+pub async fn statements_per_minute(stage: &Stage, seconds: u64) -> Result<f64> {
+    let watcher = stage.connect().await?;
+    let count = || async {
+        // Two statements of its own, which are taken off.
+        watcher.batch_execute("select pg_stat_clear_snapshot()").await?;
+        anyhow::Ok(
+            watcher
+                .query_one("select sum(xact_commit + xact_rollback)::int8 from pg_stat_database where datname = current_database()", &[])
+                .await?
+                .get::<_, i64>(0),
+        )
+    };
+    // The vacuum's own transactions would be counted as others'.
+    watcher.batch_execute("alter system set autovacuum = off").await?;
+    watcher.batch_execute("select pg_reload_conf()").await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = count().await?;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let after = count().await?;
+    watcher.batch_execute("alter system reset autovacuum").await?;
+    watcher.batch_execute("select pg_reload_conf()").await?;
+    Ok((after - before - 2).max(0) as f64 * 60.0 / seconds as f64)
+}

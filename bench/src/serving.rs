@@ -1,0 +1,46 @@
+//! A server to measure, in this process: what its clients take from the machine is taken from it.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use gleaner_server::access::Role;
+use gleaner_server::{Config, Server, State};
+
+use crate::stage::Stage;
+
+/// As many connections as `gleaner serve` takes unless told otherwise.
+const POOL: usize = 16;
+
+#[derive(Debug)]
+pub struct Serving {
+    server: Server,
+    home: PathBuf,
+    pub address: String,
+    /// The project's service key.
+    pub key: String,
+}
+
+impl Serving {
+    pub async fn start(stage: &Stage, realtime: bool) -> Result<Self> {
+        let home = std::env::temp_dir().join(format!("gleaner-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&home)?;
+        let mut config = Config::new(&home);
+        config.listen = "127.0.0.1:0".parse()?;
+        // The benchmark is one sender; what would be a flood from one is the point of it.
+        config.limits.ceiling_per_minute = 0;
+        config.realtime = realtime;
+        let server = Server::start(config, &stage.url, gleaner::pool(&stage.url, POOL)?).await?;
+        let address = server.local_addr().to_string();
+        let key = server.state().access.project_key(Role::Service);
+        Ok(Self { server, home, address, key })
+    }
+
+    pub fn state(&self) -> &State {
+        self.server.state()
+    }
+
+    pub async fn stop(self) -> Result<()> {
+        self.server.stop().await;
+        Ok(std::fs::remove_dir_all(&self.home)?)
+    }
+}
