@@ -44,7 +44,7 @@ CREATE FUNCTION gleaner.adapt_activities() RETURNS trigger
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
-    v_session  text := gleaner.caller_session();
+    v_session  text;
     v_mine     boolean;
     v_attempts integer;
 begin
@@ -76,7 +76,7 @@ begin
                 new.due_at := v_now + interval '5 minutes';
                 new.open_at := case when new.open_at is null then null else greatest(new.open_at, new.due_at) end;
                 new.started := 1;
-                new.session := v_session;
+                new.session := gleaner.caller_session();
             end if;
         else
             new.due_at := null;
@@ -86,6 +86,7 @@ begin
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
+    v_session := gleaner.caller_session();
     v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
     if tg_nargs = 1 then
         -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
@@ -243,7 +244,7 @@ CREATE FUNCTION gleaner.adapt_dumps() RETURNS trigger
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
-    v_session  text := gleaner.caller_session();
+    v_session  text;
     v_mine     boolean;
     v_attempts integer;
 begin
@@ -272,7 +273,7 @@ begin
                 new.deadline_at := v_now + interval '30 minutes';
                 new.due_at := v_now + interval '5 minutes';
                 new.started := 1;
-                new.session := v_session;
+                new.session := gleaner.caller_session();
             end if;
         else
             new.due_at := null;
@@ -282,6 +283,7 @@ begin
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
+    v_session := gleaner.caller_session();
     v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
     if tg_nargs = 1 then
         -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
@@ -415,7 +417,7 @@ CREATE FUNCTION gleaner.adapt_followups() RETURNS trigger
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
-    v_session  text := gleaner.caller_session();
+    v_session  text;
     v_mine     boolean;
     v_attempts integer;
 begin
@@ -443,7 +445,7 @@ begin
                 new.deadline_at := v_now + interval '15 minutes';
                 new.due_at := v_now + interval '5 minutes';
                 new.started := 1;
-                new.session := v_session;
+                new.session := gleaner.caller_session();
             end if;
         else
             new.due_at := null;
@@ -453,6 +455,7 @@ begin
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
+    v_session := gleaner.caller_session();
     v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
 
     -- Out of reach, always.
@@ -576,7 +579,7 @@ CREATE FUNCTION gleaner.adapt_jobs() RETURNS trigger
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
-    v_session  text := gleaner.caller_session();
+    v_session  text;
     v_mine     boolean;
     v_attempts integer;
 begin
@@ -603,7 +606,7 @@ begin
                 new.deadline_at := v_now + interval '1 hour';
                 new.due_at := v_now + interval '5 minutes';
                 new.started := 1;
-                new.session := v_session;
+                new.session := gleaner.caller_session();
             end if;
         else
             new.due_at := null;
@@ -613,6 +616,7 @@ begin
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
+    v_session := gleaner.caller_session();
     v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
     if tg_nargs = 1 then
         -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
@@ -754,7 +758,7 @@ CREATE FUNCTION gleaner.adapt_polls() RETURNS trigger
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
-    v_session  text := gleaner.caller_session();
+    v_session  text;
     v_mine     boolean;
     v_attempts integer;
 begin
@@ -780,7 +784,7 @@ begin
                 new.deadline_at := v_now + interval '6 hours';
                 new.due_at := v_now + interval '2 minutes';
                 new.started := 1;
-                new.session := v_session;
+                new.session := gleaner.caller_session();
             end if;
         else
             new.due_at := null;
@@ -790,6 +794,7 @@ begin
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
+    v_session := gleaner.caller_session();
     v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
 
     -- Out of reach, always.
@@ -895,7 +900,7 @@ CREATE FUNCTION gleaner.adapt_runs() RETURNS trigger
     AS $$
 declare
     v_now      timestamptz := clock_timestamp();
-    v_session  text := gleaner.caller_session();
+    v_session  text;
     v_mine     boolean;
     v_attempts integer;
 begin
@@ -924,7 +929,7 @@ begin
                 new.deadline_at := v_now + interval '2 hours';
                 new.due_at := v_now + interval '30 minutes';
                 new.started := 1;
-                new.session := v_session;
+                new.session := gleaner.caller_session();
             end if;
         else
             new.due_at := null;
@@ -934,6 +939,7 @@ begin
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
+    v_session := gleaner.caller_session();
     v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
     if tg_nargs = 1 then
         -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
@@ -5634,8 +5640,10 @@ declare
     v_shared boolean;
     v_after  interval;
 begin
+    p_owner := gleaner.own_activities(p_owner);
     select q.* into v_row from public.activities as q where q.id = p_id;
-    if not found then
+    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
+    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -5650,7 +5658,6 @@ begin
         else 'ready'
     end;
     v_at := v_row.due_at;
-    p_owner := gleaner.own_activities(p_owner);
     if v_row.sales_id is not null then
         v_class := 'own';
         if v_row.sales_id is distinct from p_owner then
@@ -5710,7 +5717,8 @@ declare
     v_reason text;
 begin
     select q.* into v_row from public.agent_processing_queue as q where q.id = p_id;
-    if not found then
+    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
+    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -5766,7 +5774,8 @@ declare
     v_reason text;
 begin
     select q.* into v_row from public.scheduled_actions as q where q.id = p_id;
-    if not found then
+    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
+    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -5824,7 +5833,8 @@ declare
     v_reason text;
 begin
     select q.* into v_row from gleaner.jobs as q where q.id = p_id;
-    if not found then
+    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
+    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -5882,7 +5892,8 @@ declare
     v_reason text;
 begin
     select q.* into v_row from gleaner.polls as q where q.provider_id = p_id;
-    if not found then
+    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
+    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -5937,7 +5948,8 @@ declare
     v_reason text;
 begin
     select q.* into v_row from public.execution_jobs as q where q.id = p_id;
-    if not found then
+    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
+    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -6360,6 +6372,25 @@ $$;
 
 COMMENT ON FUNCTION gleaner.find_ban(p_user uuid) IS 'Why a user may not sign in: banned or disabled; null when it may.';
 
+CREATE FUNCTION gleaner.forget_files() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    insert into gleaner.forgotten_files (activity_id)
+    select g.id
+    from gone as g
+    where g.raw_data ->> 'source_type' = 'url'
+       or coalesce(g.metadata -> 'attachments', '[]') <> '[]'
+       or coalesce(g.metadata -> 'media_urls', '[]') <> '[]'
+       or coalesce(g.metadata -> 'media', '[]') <> '[]'
+    on conflict (activity_id) do nothing;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.forget_files() IS 'Notes which deleted activities had files, so that a server deletes those too.';
+
 CREATE FUNCTION gleaner.ingest_activities(p_requests jsonb, p_bodies bytea[] DEFAULT NULL::bytea[]) RETURNS TABLE(request integer, "position" integer, outcome text, id uuid)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -6385,23 +6416,26 @@ begin
     if p_requests @? '$[*].once[*]' then
         with wanted as (
             select r.n::integer as request, (r.item ->> 'channel')::uuid as channel, gleaner.short_key(t.item ->> 'token') as token,
-                   (t.item ->> 'seconds')::double precision as seconds
+                   (t.item ->> 'seconds')::double precision as seconds,
+                   jsonb_strip_nulls(jsonb_build_object('by', coalesce(r.item #>> '{events,0,id}', r.item #>> '{raw,id}'))) as mark
             from jsonb_array_elements(p_requests) with ordinality as r (item, n)
             cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'once') when 'array' then r.item -> 'once' end) as t (item)
             where r.n <> all (v_closed)
         ),
         -- Of two requests in one group that carry the same token, the first is the one.
         first as (
-            select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds
+            select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds, w.mark
             from wanted as w
             order by w.channel, w.token, w.request
         ),
         taken as (
-            insert into gleaner.ingest_memory as m (provider_id, key, expires_at)
-            select f.channel, 'once:' || f.token, v_now + f.seconds * interval '1 second'
+            insert into gleaner.ingest_memory as m (provider_id, key, value, expires_at)
+            select f.channel, 'once:' || f.token, f.mark, v_now + f.seconds * interval '1 second'
             from first as f
             order by f.channel, f.token
-            on conflict (provider_id, key) do update set expires_at = excluded.expires_at where m.expires_at <= v_now
+            -- The very request that used it may be tried again: it was committed, and the answer lost on its way to us.
+            on conflict (provider_id, key) do update set value = excluded.value, expires_at = excluded.expires_at
+            where m.expires_at <= v_now or (m.value = excluded.value and m.value <> '{}')
             returning m.provider_id, m.key
         )
         select coalesce(array_agg(distinct w.request), '{}') into v_replayed
@@ -6440,7 +6474,10 @@ begin
     for v_event in
         with event as materialized (
             select r.n::integer as request, e.n::integer as "position", p.id as provider_id, p.sales_id,
-                   e.item, gleaner.short_key(e.item ->> 'external_id') as external_id, coalesce(m.value, '{}') as memory
+                   e.item, coalesce(m.value, '{}') as memory,
+                   -- Nearly always short; the call alone costs more than the look.
+                   case when octet_length(e.item ->> 'external_id') <= 512 then e.item ->> 'external_id'
+                        else gleaner.short_key(e.item ->> 'external_id') end as external_id
             from jsonb_array_elements(p_requests) with ordinality as r (item, n)
             join public.ingestion_providers as p on p.id = (r.item ->> 'channel')::uuid
             cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'events') when 'array' then r.item -> 'events' end)
@@ -6466,7 +6503,7 @@ begin
             on conflict (provider_id, external_id) where provider_id is not null do nothing
             returning a.id, a.provider_id, a.external_id
         )
-        select e.request, e."position", e.provider_id, e.external_id, i.id,
+        select e.request, e."position", e.provider_id, e.external_id, i.id, (e.item ->> 'id')::uuid as own_id,
                row_number() over (partition by e.provider_id, e.external_id order by e.request, e."position") as turn
         from event as e
         left join inserted as i on i.provider_id = e.provider_id and i.external_id = e.external_id
@@ -6484,7 +6521,8 @@ begin
             if not found then
                 raise exception 'the first delivery of % was deleted at this moment', v_event.external_id using errcode = '40001';
             end if;
-            v_event.turn := 2;
+            -- Our own, when the answer to an earlier try was lost: its files and its request belong to it.
+            v_event.turn := case when v_event.id = v_event.own_id then 1 else 2 end;
         end if;
         v_requests := v_requests || v_event.request;
         v_positions := v_positions || v_event."position";
@@ -6504,7 +6542,8 @@ begin
     ) as brought (ids, fresh)
     where jsonb_typeof(r.item -> 'raw') = 'object'
       and brought.fresh
-      and r.n <> all (v_shut);
+      and r.n <> all (v_shut)
+    on conflict (id) do nothing;
 
     return query
     select answer.request, answer."position", answer.outcome, answer.id
@@ -6578,6 +6617,18 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.is_disabled(p_user uuid) IS 'True when the team has disabled this user.';
+
+CREATE FUNCTION gleaner.is_member() RETURNS boolean
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    return gleaner.worker_session() is not null
+        or exists (select from public.sales as s where s.user_id = auth.uid() and not s.disabled);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.is_member() IS 'True when the caller belongs to the team: a person who is not disabled, or a worker''s key.';
 
 CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -7183,10 +7234,14 @@ begin
     if gleaner.is_trusted() then
         return p_owner;
     end if;
-    select o.id into v_owner from public.sales as o where o.user_id = gleaner.caller_uid();
+    select o.id into v_owner from public.sales as o where o.user_id = gleaner.caller_uid() and o.disabled is not true;
     if p_owner is not null and p_owner is distinct from v_owner then
         raise exception '% is not the caller''s own id in public.sales', p_owner
             using errcode = '42501', hint = 'Leave the owner out to act as yourself, or use the service key.';
+    end if;
+    if v_owner is null and gleaner.worker_session() is null then
+        raise exception 'the caller is no owner in public.sales, or a disabled one'
+            using errcode = '42501', hint = 'Work is for owners, for keys made by `gleaner keys add`, and for the service key.';
     end if;
     return v_owner;
 end
@@ -10416,6 +10471,15 @@ ALTER TABLE gleaner.audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE gleaner.forgotten_files (
+    activity_id uuid NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE gleaner.forgotten_files IS 'Deleted activities whose recordings and attachments are still to be deleted.';
+
+COMMENT ON COLUMN gleaner.forgotten_files.at IS 'When the activity was deleted.';
+
 CREATE TABLE gleaner.ingest_memory (
     provider_id uuid NOT NULL,
     key text NOT NULL,
@@ -10871,7 +10935,7 @@ CREATE VIEW public.unmatched_activities WITH (security_invoker='true') AS
     sender_address,
     (metadata #> '{match,candidates}'::text[]) AS candidates
    FROM public.activities a
-  WHERE (contact_id IS NULL);
+  WHERE ((contact_id IS NULL) AND (NOT ((processing_status = 'cancelled'::text) AND (metadata @> '{"test": true}'::jsonb))));
 
 COMMENT ON VIEW public.unmatched_activities IS 'Activities without a contact, for a person to link.';
 
@@ -10910,6 +10974,9 @@ ALTER TABLE gleaner.api_key
 
 ALTER TABLE gleaner.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.forgotten_files
+    ADD CONSTRAINT forgotten_files_pkey PRIMARY KEY (activity_id);
 
 ALTER TABLE gleaner.ingest_memory
     ADD CONSTRAINT ingest_memory_pkey PRIMARY KEY (provider_id, key);
@@ -11018,6 +11085,8 @@ CREATE INDEX sessions_user_id_idx ON auth.sessions USING btree (user_id);
 CREATE UNIQUE INDEX api_key_name_key ON gleaner.api_key USING btree (name) WHERE (revoked_at IS NULL);
 
 CREATE INDEX audit_key_idx ON gleaner.audit USING btree (queue, key, id);
+
+CREATE INDEX forgotten_files_at_idx ON gleaner.forgotten_files USING btree (at);
 
 CREATE INDEX gleaner_jobs_dead ON gleaner.jobs USING btree (id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
 
@@ -11135,6 +11204,8 @@ CREATE TRIGGER after_dump_insert AFTER INSERT ON public.raw_dumps FOR EACH ROW E
 
 CREATE TRIGGER before_insert_activity_link_contact BEFORE INSERT ON public.activities FOR EACH ROW WHEN (((new.contact_id IS NULL) AND ((new.sender_address IS NOT NULL) OR (new.metadata ? 'from'::text) OR (new.raw_data ? 'sender'::text)))) EXECUTE FUNCTION public.auto_link_contact();
 
+CREATE TRIGGER forget_files AFTER DELETE ON public.activities REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.forget_files();
+
 CREATE TRIGGER keep_channel_secrets BEFORE INSERT OR UPDATE ON public.ingestion_providers FOR EACH ROW EXECUTE FUNCTION public.keep_channel_secrets();
 
 CREATE TRIGGER refresh_contact_addresses AFTER INSERT OR UPDATE OF email, phone_number, email_jsonb, phone_jsonb ON public.contacts FOR EACH ROW EXECUTE FUNCTION public.refresh_contact_addresses();
@@ -11235,6 +11306,8 @@ ALTER TABLE public.raw_dumps
 ALTER TABLE public.substrate_relationships
     ADD CONSTRAINT substrate_relationships_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
 
+ALTER TABLE gleaner.forgotten_files ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE gleaner.ingest_memory ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE gleaner.ingest_refusal ENABLE ROW LEVEL SECURITY;
@@ -11259,17 +11332,17 @@ ALTER TABLE public.activities ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY activities_engine ON public.activities TO gleaner_engine USING (true) WITH CHECK (true);
 
-CREATE POLICY activities_insert ON public.activities FOR INSERT TO authenticated WITH CHECK (true);
+CREATE POLICY activities_insert ON public.activities FOR INSERT TO authenticated WITH CHECK (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY activities_privacy ON public.activities AS RESTRICTIVE TO authenticated USING (((sales_id IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)) OR (EXISTS ( SELECT
    FROM public.sales owner
   WHERE ((owner.id = activities.sales_id) AND (owner.allow_remote_processing OR (owner.user_id = ( SELECT auth.uid() AS uid)) OR ( SELECT gleaner.is_administrator() AS is_administrator))))))) WITH CHECK (true);
 
-CREATE POLICY activities_read ON public.activities FOR SELECT TO authenticated USING (true);
+CREATE POLICY activities_read ON public.activities FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY activities_service ON public.activities TO service_role USING (true) WITH CHECK (true);
 
-CREATE POLICY activities_update ON public.activities FOR UPDATE TO authenticated USING (true) WITH CHECK (true);
+CREATE POLICY activities_update ON public.activities FOR UPDATE TO authenticated USING (( SELECT gleaner.is_member() AS is_member)) WITH CHECK (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY activities_workers ON public.activities AS RESTRICTIVE TO authenticated USING (((( SELECT gleaner.worker_session() AS worker_session) IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)))) WITH CHECK (true);
 
@@ -11289,7 +11362,7 @@ ALTER TABLE public.agent_processing_queue ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY agent_processing_queue_engine ON public.agent_processing_queue TO gleaner_engine USING (true) WITH CHECK (true);
 
-CREATE POLICY agent_processing_queue_read ON public.agent_processing_queue FOR SELECT TO authenticated USING (true);
+CREATE POLICY agent_processing_queue_read ON public.agent_processing_queue FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY agent_processing_queue_service ON public.agent_processing_queue TO service_role USING (true) WITH CHECK (true);
 
@@ -11297,9 +11370,9 @@ CREATE POLICY agent_processing_queue_workers ON public.agent_processing_queue AS
 
 ALTER TABLE public.baskets ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY baskets_insert ON public.baskets FOR INSERT TO authenticated WITH CHECK (true);
+CREATE POLICY baskets_insert ON public.baskets FOR INSERT TO authenticated WITH CHECK (( SELECT gleaner.is_member() AS is_member));
 
-CREATE POLICY baskets_read ON public.baskets FOR SELECT TO authenticated USING (true);
+CREATE POLICY baskets_read ON public.baskets FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY baskets_service ON public.baskets TO service_role USING (true) WITH CHECK (true);
 
@@ -11307,7 +11380,7 @@ CREATE POLICY baskets_workers ON public.baskets AS RESTRICTIVE TO authenticated 
 
 ALTER TABLE public.blocks ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY blocks_read ON public.blocks FOR SELECT TO authenticated USING (true);
+CREATE POLICY blocks_read ON public.blocks FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY blocks_service ON public.blocks TO service_role USING (true) WITH CHECK (true);
 
@@ -11323,13 +11396,13 @@ CREATE POLICY contacts_engine ON public.contacts FOR SELECT TO gleaner_engine US
 
 CREATE POLICY contacts_service ON public.contacts TO service_role USING (true) WITH CHECK (true);
 
-CREATE POLICY contacts_team ON public.contacts TO authenticated USING (true) WITH CHECK (true);
+CREATE POLICY contacts_team ON public.contacts TO authenticated USING (( SELECT gleaner.is_member() AS is_member)) WITH CHECK (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY contacts_workers ON public.contacts AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
 ALTER TABLE public.context_items ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY context_items_read ON public.context_items FOR SELECT TO authenticated USING (true);
+CREATE POLICY context_items_read ON public.context_items FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY context_items_service ON public.context_items TO service_role USING (true) WITH CHECK (true);
 
@@ -11339,13 +11412,13 @@ ALTER TABLE public.crm_processing_nodes ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY crm_processing_nodes_engine ON public.crm_processing_nodes TO gleaner_engine USING (true) WITH CHECK (true);
 
-CREATE POLICY crm_processing_nodes_own ON public.crm_processing_nodes TO authenticated USING ((sales_id IN ( SELECT s.id
+CREATE POLICY crm_processing_nodes_own ON public.crm_processing_nodes TO authenticated USING ((( SELECT gleaner.is_member() AS is_member) AND (sales_id IN ( SELECT s.id
    FROM public.sales s
-  WHERE (s.user_id = ( SELECT auth.uid() AS uid))))) WITH CHECK ((sales_id IN ( SELECT s.id
+  WHERE (s.user_id = ( SELECT auth.uid() AS uid)))))) WITH CHECK ((( SELECT gleaner.is_member() AS is_member) AND (sales_id IN ( SELECT s.id
    FROM public.sales s
-  WHERE (s.user_id = ( SELECT auth.uid() AS uid)))));
+  WHERE (s.user_id = ( SELECT auth.uid() AS uid))))));
 
-CREATE POLICY crm_processing_nodes_read ON public.crm_processing_nodes FOR SELECT TO authenticated USING (true);
+CREATE POLICY crm_processing_nodes_read ON public.crm_processing_nodes FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY crm_processing_nodes_service ON public.crm_processing_nodes TO service_role USING (true) WITH CHECK (true);
 
@@ -11355,9 +11428,9 @@ ALTER TABLE public.execution_jobs ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY execution_jobs_engine ON public.execution_jobs TO gleaner_engine USING (true) WITH CHECK (true);
 
-CREATE POLICY execution_jobs_insert ON public.execution_jobs FOR INSERT TO authenticated WITH CHECK (true);
+CREATE POLICY execution_jobs_insert ON public.execution_jobs FOR INSERT TO authenticated WITH CHECK (( SELECT gleaner.is_member() AS is_member));
 
-CREATE POLICY execution_jobs_read ON public.execution_jobs FOR SELECT TO authenticated USING (true);
+CREATE POLICY execution_jobs_read ON public.execution_jobs FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY execution_jobs_service ON public.execution_jobs TO service_role USING (true) WITH CHECK (true);
 
@@ -11371,9 +11444,9 @@ CREATE POLICY ingestion_providers_service ON public.ingestion_providers TO servi
 
 ALTER TABLE public.raw_dumps ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY raw_dumps_insert ON public.raw_dumps FOR INSERT TO authenticated WITH CHECK (true);
+CREATE POLICY raw_dumps_insert ON public.raw_dumps FOR INSERT TO authenticated WITH CHECK (( SELECT gleaner.is_member() AS is_member));
 
-CREATE POLICY raw_dumps_read ON public.raw_dumps FOR SELECT TO authenticated USING (true);
+CREATE POLICY raw_dumps_read ON public.raw_dumps FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY raw_dumps_service ON public.raw_dumps TO service_role USING (true) WITH CHECK (true);
 
@@ -11385,7 +11458,7 @@ CREATE POLICY sales_engine ON public.sales FOR SELECT TO gleaner_engine USING (t
 
 CREATE POLICY sales_own_row_only ON public.sales AS RESTRICTIVE FOR UPDATE TO authenticated USING (((user_id = ( SELECT auth.uid() AS uid)) AND (NOT disabled))) WITH CHECK (((user_id = ( SELECT auth.uid() AS uid)) AND ((NOT administrator) OR ( SELECT gleaner.is_administrator() AS is_administrator))));
 
-CREATE POLICY sales_read ON public.sales FOR SELECT TO authenticated USING (true);
+CREATE POLICY sales_read ON public.sales FOR SELECT TO authenticated USING (((user_id = ( SELECT auth.uid() AS uid)) OR ( SELECT gleaner.is_member() AS is_member)));
 
 CREATE POLICY sales_service ON public.sales TO service_role USING (true) WITH CHECK (true);
 
@@ -11397,7 +11470,7 @@ ALTER TABLE public.scheduled_actions ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY scheduled_actions_engine ON public.scheduled_actions TO gleaner_engine USING (true) WITH CHECK (true);
 
-CREATE POLICY scheduled_actions_read ON public.scheduled_actions FOR SELECT TO authenticated USING (true);
+CREATE POLICY scheduled_actions_read ON public.scheduled_actions FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY scheduled_actions_service ON public.scheduled_actions TO service_role USING (true) WITH CHECK (true);
 
@@ -11405,7 +11478,7 @@ CREATE POLICY scheduled_actions_workers ON public.scheduled_actions AS RESTRICTI
 
 ALTER TABLE public.substrate_relationships ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY substrate_relationships_read ON public.substrate_relationships FOR SELECT TO authenticated USING (true);
+CREATE POLICY substrate_relationships_read ON public.substrate_relationships FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY substrate_relationships_service ON public.substrate_relationships TO service_role USING (true) WITH CHECK (true);
 
@@ -11413,7 +11486,7 @@ CREATE POLICY substrate_relationships_workers ON public.substrate_relationships 
 
 ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY workspaces_read ON public.workspaces FOR SELECT TO authenticated USING (true);
+CREATE POLICY workspaces_read ON public.workspaces FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
 
 CREATE POLICY workspaces_service ON public.workspaces TO service_role USING (true) WITH CHECK (true);
 
@@ -11697,6 +11770,8 @@ REVOKE ALL ON FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last
 
 REVOKE ALL ON FUNCTION gleaner.find_ban(p_user uuid) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.forget_files() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.ingest_activities(p_requests jsonb, p_bodies bytea[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) FROM PUBLIC;
@@ -11706,6 +11781,10 @@ GRANT ALL ON FUNCTION gleaner.is_administrator() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.is_administrator() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.is_disabled(p_user uuid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.is_member() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.is_member() TO authenticated;
+GRANT ALL ON FUNCTION gleaner.is_member() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) TO gleaner_engine;
