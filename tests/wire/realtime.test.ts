@@ -202,22 +202,25 @@ for (const { name, createClient } of releases) {
                 }
             };
             const writers = Promise.all([write(), write(), write(), write()]);
-            for (let round = 0; round < 25; round++) {
-                const heard = new Set<unknown>();
-                const channel = client.channel(randomUUID());
-                channel.on('postgres_changes', { event: 'INSERT', schema: 'public', table: 'execution_jobs', filter: `recording_id=eq.${mark}` }, (it) => heard.add(it.new.id));
-                let since = Infinity;
-                // The database's clock is ours: a transaction that began in a later millisecond commits later, too.
-                await subscribed(channel, () => (since = Date.now() + 1));
-                const due = await until('rows are written', async () => {
-                    const later = written.filter((row) => row.began >= since);
-                    return later.length >= 8 && later;
-                });
-                for (const { id, began } of due) await until(`round ${round}, ${began - since} ms after SUBSCRIBED`, async () => heard.has(id));
-                await client.removeChannel(channel);
+            try {
+                for (let round = 0; round < 25; round++) {
+                    const heard = new Set<unknown>();
+                    const channel = client.channel(randomUUID());
+                    channel.on('postgres_changes', { event: 'INSERT', schema: 'public', table: 'execution_jobs', filter: `recording_id=eq.${mark}` }, (it) => heard.add(it.new.id));
+                    let since = Infinity;
+                    // The database's clock is ours: a transaction that began in a later millisecond commits later, too.
+                    await subscribed(channel, () => (since = Date.now() + 1));
+                    const due = await until('rows are written', async () => {
+                        const later = written.filter((row) => row.began >= since);
+                        return later.length >= 8 && later;
+                    });
+                    for (const { id, began } of due) await until(`round ${round}, ${began - since} ms after SUBSCRIBED`, async () => heard.has(id));
+                    await client.removeChannel(channel);
+                }
+            } finally {
+                busy = false;
+                await writers;
             }
-            busy = false;
-            await writers;
         });
 
         test('what cannot be followed is said', async () => {
