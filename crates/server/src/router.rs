@@ -15,7 +15,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::api::{self, Api};
 use crate::channels::Addresses;
 use crate::config::DOOR;
-use crate::{State, auth, contacts, cors, door, gmail, health, media, queues, realtime, rest};
+use crate::{State, auth, contacts, cors, door, gmail, health, media, openapi, queues, realtime, rest};
 
 pub fn router(state: Arc<State>) -> Router {
     let mut router = Router::new().route(DOOR, door_with(None)).route("/health", get(health::health)).route("/ready", get(health::ready));
@@ -36,6 +36,8 @@ pub fn router(state: Arc<State>) -> Router {
         .merge(media::routes::router(Arc::clone(&state.media), access()))
         // /v1/queues/{queue}/{act}
         .merge(queues::routes(state.queues.clone()))
+        // /openapi.json, /docs
+        .merge(openapi::routes())
         .nest("/rest/v1", rest::routes(state.rest.clone()))
         .nest("/auth/v1", auth::routes_when_ready(state.pool.clone(), access(), sign_in(&state)))
         .merge(state.realtime.clone().map_or_else(Router::new, |realtime| Router::new().nest("/realtime/v1", realtime::routes(realtime))))

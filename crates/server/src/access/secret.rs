@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use gleaner_ingest::sealing::{Error, keyfile};
 use gleaner::Pool;
+use gleaner_ingest::sealing::{Error, keyfile};
 use jsonwebtoken::{DecodingKey, EncodingKey};
 use rand::RngCore as _;
 use zeroize::Zeroizing;

@@ -72,6 +72,10 @@ fn refused(error: Database) -> Refused {
     if error.code().is_some_and(|code| code.code() == "42501") {
         return Refused::new(StatusCode::FORBIDDEN, "42501", "only the service key may ask for a look into mailboxes");
     }
+    // A name that PostgreSQL cannot even read, with a NUL in it, is no channel's.
+    if error.code().is_some_and(|code| code.code().starts_with("22")) {
+        return Refused::bad("the channel's name is not one");
+    }
     tracing::warn!(%error, "a look could not be asked for");
     Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Holder, Realtime};
 use super::feed::Kind;
 use super::filter;
 use super::frame::{Frame, Version, encode};
 use super::hub::{Binding, Known, Member, Outbox};
+use super::{Holder, Realtime};
 
 /// A client waits ten seconds for its reply; the feed gets most of that to come up.
 const FEED_WITHIN: Duration = Duration::from_secs(8);
@@ -20,7 +20,13 @@ const LONGEST_FILTER: usize = 16 * 1024;
 const MOST_BINDINGS: usize = 100;
 
 /// Lets the sender of a `phx_join` in, or tells it why not.
-pub async fn join(realtime: &Realtime, frame: &Frame, version: Version, out: &Outbox, connection: &Holder) -> Option<(Arc<Member>, Holder)> {
+pub async fn join(
+    realtime: &Realtime,
+    frame: &Frame,
+    version: Version,
+    out: &Outbox,
+    connection: &Holder,
+) -> Option<(Arc<Member>, Holder)> {
     let refuse = |reason: String| {
         let payload = json!({"status": "error", "response": {"reason": reason}}).to_string();
         out.push(encode(version, frame.join_ref.as_deref(), frame.reference.as_deref(), &frame.topic, "phx_reply", &payload));

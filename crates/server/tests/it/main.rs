@@ -3,6 +3,9 @@
 mod bodies;
 mod chaos;
 mod commits;
+mod describing;
+mod hostile;
+mod keys;
 mod limits;
 mod outages;
 mod properties;

@@ -159,3 +159,16 @@ async fn changes_of_many_writers_come_in_commit_order_and_none_is_missing() -> R
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn a_large_transaction_is_told_whole_and_in_order() -> Result<()> {
+    let stage = stage().await?;
+    let mut socket = stage.connect(&service()).await?;
+    socket.follow("x", json!([{"event": "INSERT", "schema": "public", "table": ALL}])).await?;
+    // More than is told at once, and less than a socket may be behind.
+    stage.run("insert into activities (type, raw_data) select 'note', jsonb_build_object('n', n, 'x', repeat('x', 3000)) from generate_series(1, 900) as n").await?;
+    for n in 1..=900 {
+        assert_eq!(socket.change().await?["record"]["raw_data"]["n"], n);
+    }
+    Ok(())
+}

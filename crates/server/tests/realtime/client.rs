@@ -29,6 +29,13 @@ pub struct Stage {
 
 /// Tokens of the tests are the claims themselves; how real ones are read is tested where they are made.
 fn verify(token: String) -> BoxFuture<'static, Result<Caller, Refused>> {
+    // An opaque key, good as long as its file is there.
+    if let Some(path) = token.strip_prefix("sb_") {
+        let claims = Map::from_iter([("role".to_owned(), json!("service_role"))]);
+        let is_good = std::path::Path::new(path).exists();
+        let held = if is_good { Ok(Caller::Token { role: Role::Service, claims }) } else { Err(Refused::token("revoked")) };
+        return ready(held).boxed();
+    }
     let read = || {
         let claims: Map<String, Value> = serde_json::from_str(&token).map_err(|_| Refused::token("malformed"))?;
         let role = claims.get("role").and_then(Value::as_str).and_then(Role::named).ok_or_else(|| Refused::claims("no role"))?;

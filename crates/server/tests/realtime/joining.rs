@@ -102,3 +102,32 @@ async fn a_token_that_cannot_be_read_refuses_the_join_and_an_expired_one_ends_it
     socket.expect("phx_close").await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_revoked_key_is_asked_after_and_its_joins_end() -> Result<()> {
+    let stage = stage().await?;
+    let path = std::env::temp_dir().join(format!("gleaner-key-{}", std::process::id()));
+    std::fs::write(&path, "")?;
+    let mut socket = stage.connect(&format!("sb_{}", path.display())).await?;
+    socket.send("realtime:x", "phx_join", json!({"config": {}})).await?;
+    assert_eq!(socket.expect("phx_reply").await?.payload["status"], "ok");
+    std::fs::remove_file(&path)?;
+    let system = socket.expect("system").await?.payload;
+    assert_eq!((&system["status"], &system["message"]), (&json!("error"), &json!("Token has expired")));
+    socket.expect("phx_close").await?;
+    assert_eq!(stage.realtime.joins(), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_member_makes_us_keep_is_bounded() -> Result<()> {
+    let stage = stage().await?;
+    let mut socket = stage.connect(&service()).await?;
+    socket.send(&format!("realtime:{}", "x".repeat(2000)), "phx_join", json!({"config": {}})).await?;
+    assert_eq!(socket.expect("phx_reply").await?.payload["status"], "error");
+    socket.send("realtime:x", "phx_join", json!({"config": {}})).await?;
+    assert_eq!(socket.expect("phx_reply").await?.payload["status"], "ok");
+    socket.send("realtime:x", "presence", json!({"event": "track", "payload": {"me": "x".repeat(100_000)}})).await?;
+    assert_eq!(socket.expect("phx_reply").await?.payload["status"], "error");
+    Ok(())
+}
