@@ -54,6 +54,7 @@ pub const RELATIONS: &str = "
     gleaner.raw_request           ---- ---- ---- ---- ---- s--- ---- s---  true
     gleaner.ingest_refusal        ---- ---- ---- ---- ---- s--- ---- s---  true
     gleaner.ingest_memory         ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.forgotten_files       ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.audit                 ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.late_result           ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.offender              ---- ---- ---- ---- ---- ---- ---- s---  true

@@ -61,6 +61,7 @@ insert into gleaner.offender (queue, key, until, reason) values ('jobs', 'x', no
 insert into gleaner.audit (queue, key, act, caller) values ('jobs', 'x', 'bury', 'x');
 insert into gleaner.raw_request (id, provider_id, received_at, method, target, outcome) values (gen_random_uuid(), gen_random_uuid(), now(), 'POST', '/', 'stored');
 insert into gleaner.ingest_memory (provider_id, key, expires_at) values (gen_random_uuid(), 'x', now());
+insert into gleaner.forgotten_files (activity_id) values (gen_random_uuid());
 insert into gleaner.ingest_refusal (at_minute, reason, status, count, last_at) values (now(), 'mismatch', 401, 1, now());
 
 insert into auth.users (id, email) values ('00000000-0000-0000-0000-000000000001', 'member@example.com');
