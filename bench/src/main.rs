@@ -1,8 +1,8 @@
 //! What the engine costs, as ratios to raw PostgreSQL in the same run: these machines drift, so only ratios mean anything.
 //!
 //! ```text
-//! make bench                                  everything, about half an hour
-//! make bench BENCH_ARGS='--quick'             smaller tables, about ten minutes
+//! make bench                                  everything
+//! make bench BENCH_ARGS='--quick'             smaller tables, shorter runs
 //! make bench BENCH_ARGS='--only drain,pinned' some of it
 //! ```
 
