@@ -43,6 +43,17 @@ async fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error
     }
 }
 
+/// Where `url` points, for people: host and database, never a password.
+pub fn describe(url: &str) -> String {
+    let Ok(config) = parse(url) else { return "a URL that cannot be read".to_owned() };
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => format!("{host}:{}", config.get_ports().first().copied().unwrap_or(5432)),
+        Some(Host::Unix(path)) => path.display().to_string(),
+        None => "localhost".to_owned(),
+    };
+    format!("postgresql at {host}, database {}", config.get_dbname().or(config.get_user()).unwrap_or("postgres"))
+}
+
 /// A unix socket needs no encryption, and has no name to check.
 pub(crate) fn is_local(config: &Config) -> bool {
     config.get_hosts().iter().all(|h| matches!(h, Host::Unix(_)))

@@ -31,6 +31,19 @@ pub enum Error {
     #[error("connect to PostgreSQL: {0}")]
     Connect(String),
 
+    /// A server between us and the database refused, or could not be reached.
+    #[error("{act}: {message}")]
+    Remote {
+        act: String,
+        message: String,
+        /// The HTTP status, where there was an answer.
+        status: Option<u16>,
+        /// SQLSTATE or the server's own word.
+        code: Option<String>,
+        /// The same call may succeed a moment later.
+        transient: bool,
+    },
+
     /// Another run holds the migration lock and did not finish in time.
     #[error("another migration is running (held by {holder} for {age}); try again when it has ended")]
     MigrationBusy { holder: String, age: String },
@@ -63,6 +76,7 @@ impl Error {
         match self {
             Self::Connect(_) | Self::MigrationBusy { .. } | Self::TableBusy { .. } => true,
             Self::Database { source, .. } => is_transient(source),
+            Self::Remote { transient, .. } => *transient,
             _ => false,
         }
     }

@@ -5,6 +5,7 @@
 //! - [`declaration`] is what an author writes; [`plan`] is what it means for a real table; [`render`] makes SQL of it.
 //! - [`attach`] puts the queue on the table and takes it off; [`migrate`] ships our own tables; [`registry`] lists the queues.
 //! - [`queue`] has the acts as methods, with the verbs of the SQL functions; [`bell`] wakes those who wait.
+//! - [`transport`] is how a worker reaches its queue, directly or over a wire.
 //! - [`view`] shows queues and rows to people; [`worker`] is a small runtime around the acts.
 
 pub mod attach;
@@ -19,6 +20,7 @@ pub mod plan;
 pub mod queue;
 pub mod registry;
 pub mod render;
+pub mod transport;
 pub mod view;
 pub mod worker;
 

@@ -2,6 +2,8 @@
 //!
 //! Push wakes it, an adaptive poll keeps it correct. Completions are written in batches, as large as they come.
 
+mod control;
+
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,9 +15,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::bell::Listener;
+pub use self::control::{Control, Mishap, Stats};
 use crate::error::{Error, Result};
 use crate::queue::{Answer, Claim, Failure, Item, Outcome, Queue};
+use crate::transport::{DirectQueue, Push, Transport};
 
 /// How a worker behaves. The defaults are those of the polling strategy: 5 s, half as long again each time, at most 30 s;
 /// while bells are heard, 30 s to 60 s.
@@ -67,7 +70,7 @@ impl Default for Options {
 /// What a handler knows of its item, besides the item.
 #[derive(Debug, Clone)]
 pub struct Context {
-    queue: Queue,
+    queue: Arc<dyn Transport>,
     key: String,
     lease: i64,
     ended: watch::Receiver<bool>,
@@ -100,9 +103,8 @@ pub struct Tally {
 /// Works one queue.
 #[derive(Debug)]
 pub struct Worker {
-    queue: Queue,
+    queue: Arc<dyn Transport>,
     options: Options,
-    url: Option<String>,
 }
 
 struct Running {
@@ -129,7 +131,12 @@ struct Finished {
 impl Worker {
     /// A worker on `queue`; `url` is where it listens for bells.
     pub fn new(queue: Queue, url: Option<&str>, options: Options) -> Self {
-        Self { queue, options, url: url.map(str::to_owned) }
+        Self::over(Arc::new(DirectQueue::new(queue, url)), options)
+    }
+
+    /// A worker that reaches its queue by `transport`.
+    pub fn over(transport: Arc<dyn Transport>, options: Options) -> Self {
+        Self { queue: transport, options }
     }
 
     /// Runs `handler` for every claimed item until `stop` turns true.
@@ -149,7 +156,7 @@ impl Worker {
         // What is claimed, running, or finished but not yet written: the bound on what a crash can lose time on.
         let slots = self.options.concurrency + self.options.prefetch;
         let outstanding = Arc::new(Semaphore::new(slots));
-        let mut listener = self.url.as_deref().filter(|_| self.options.listen).map(|url| Listener::new(url, self.queue.name()));
+        let mut listener = if self.options.listen { self.queue.listen() } else { None };
         let mut pace = Pace::new(&self.options);
         let mut request = Uuid::new_v4();
         let mut to_take = self.options.take.unwrap_or(usize::MAX);
@@ -213,7 +220,7 @@ impl Worker {
                 tracing::debug!(found, "claimed");
                 continue;
             }
-            let connected = listener.as_ref().is_some_and(Listener::is_connected);
+            let connected = listener.as_ref().is_some_and(|listener| listener.is_connected());
             if self.options.until_empty && outstanding.available_permits() == slots {
                 break Ok(());
             }
@@ -325,7 +332,7 @@ fn lock(held: &Held) -> std::sync::MutexGuard<'_, HashMap<(String, i64), Running
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn heard(listener: Option<&mut Listener>) {
+async fn heard(listener: Option<&mut Box<dyn Push>>) {
     match listener {
         Some(listener) => listener.rung().await,
         None => std::future::pending().await,
@@ -333,7 +340,7 @@ async fn heard(listener: Option<&mut Listener>) {
 }
 
 /// Writes results as they come: everything that is ready goes in one statement, without waiting for more.
-async fn complete_all(queue: Queue, mut ended: mpsc::UnboundedReceiver<Finished>, held: Held) -> Tally {
+async fn complete_all(queue: Arc<dyn Transport>, mut ended: mpsc::UnboundedReceiver<Finished>, held: Held) -> Tally {
     let mut tally = Tally::default();
     let mut batch = Vec::new();
     while ended.recv_many(&mut batch, 1000).await > 0 {
@@ -409,7 +416,7 @@ async fn insist<T, F: Future<Output = Result<T>>>(act: impl Fn() -> F) -> Result
 }
 
 /// Shows life for handlers that run long, and tells them when their row was taken away or cancelled.
-async fn keep_alive(queue: Queue, held: Held, watch: Duration) {
+async fn keep_alive(queue: Arc<dyn Transport>, held: Held, watch: Duration) {
     let mut watched = Instant::now();
     loop {
         // Often enough for the shortest hold.
@@ -418,7 +425,7 @@ async fn keep_alive(queue: Queue, held: Held, watch: Duration) {
         let now = Instant::now();
         if now.duration_since(watched) >= watch {
             watched = now;
-            tell_ended(&queue, &held, watch).await;
+            tell_ended(&*queue, &held, watch).await;
         }
         let due: Vec<(String, i64)> = lock(&held)
             .iter()
@@ -446,7 +453,7 @@ async fn keep_alive(queue: Queue, held: Held, watch: Duration) {
 }
 
 /// Work that has run for a while may have been cancelled under its hands; quick work learns it when it completes.
-async fn tell_ended(queue: &Queue, held: &Held, watch: Duration) {
+async fn tell_ended(queue: &dyn Transport, held: &Held, watch: Duration) {
     let running: Vec<(String, i64)> = lock(held)
         .iter()
         .filter(|(_, r)| r.begun.is_some_and(|begun| begun.elapsed() >= watch) && !r.finished)

@@ -1,0 +1,1 @@
+//! The queue as an agent among agents: its card, and tasks over the acts.

@@ -1,0 +1,1 @@
+//! One agent process: its workers, one per queue, and what they share.

@@ -1,0 +1,1 @@
+//! What an agent is told, by flag, environment and file.

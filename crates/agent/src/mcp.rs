@@ -1,0 +1,1 @@
+//! The queue as an MCP server, so that an assistant can be the worker.

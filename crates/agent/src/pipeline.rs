@@ -1,0 +1,1 @@
+//! What is done to an item: a list of stages, each a checkpoint.

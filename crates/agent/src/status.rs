@@ -1,0 +1,1 @@
+//! The agent's own page, its metrics and its health.

@@ -1,0 +1,1 @@
+//! Queues by way of a server: Gleaner's own, or a Supabase project.

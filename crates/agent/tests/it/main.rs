@@ -1,0 +1,1 @@
+//! The agent against real servers and a real PostgreSQL.
