@@ -1,0 +1,90 @@
+//! Opens the place, however long that takes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gleaner::Error;
+use gleaner::transport::{Direct, Place};
+use gleaner_postgres::{Home, Phase, status};
+use tokio::sync::watch;
+
+use super::shared::Shared;
+use super::{Error as AgentError, Result};
+use crate::config::{Config, PlaceAt};
+
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+
+/// A place that is known and not yet reached.
+#[derive(Debug)]
+pub struct Opening {
+    at: At,
+    connections: usize,
+}
+
+#[derive(Debug)]
+enum At {
+    Known(Arc<dyn Place>),
+    /// The private PostgreSQL of this home, whose address is known when it runs.
+    Home(PathBuf),
+}
+
+impl Opening {
+    /// Refuses at once what waiting does not mend, such as an address that is none.
+    pub fn new(config: &Config, queues: usize) -> Result<Self> {
+        // Acts are short: a few connections serve many items. One more per queue, for polls.
+        let connections = config.concurrency.min(16) + queues + 1;
+        let at = match &config.place {
+            PlaceAt::Direct(url) => At::Known(Arc::new(Direct::new(url, connections)?)),
+            PlaceAt::Home(home) => At::Home(home.clone()),
+            PlaceAt::Wire { url, .. } => return Err(AgentError::Other(format!("{url}: the wire is not there yet"))),
+        };
+        Ok(Self { at, connections })
+    }
+
+    /// The place and the queues it has; none when stopped meanwhile. Trouble that may pass is waited out, told, and seen on the page.
+    pub async fn open(&self, shared: &Shared, stop: &mut watch::Receiver<bool>) -> Result<Option<(Arc<dyn Place>, Vec<String>)>> {
+        let mut wait = FIRST_WAIT;
+        loop {
+            let error = match self.try_open(shared).await {
+                Ok((place, queues)) => {
+                    shared.change(|now| (now.open, now.errors_in_a_row, now.trouble) = (true, 0, None));
+                    return Ok(Some((place, queues)));
+                }
+                Err(error) if error.is_transient() => error,
+                Err(error) => return Err(error.into()),
+            };
+            tracing::warn!(%error, wait_ms = wait.as_millis(), "the place is away; trying again");
+            shared.change(|now| {
+                now.errors_in_a_row = now.errors_in_a_row.saturating_add(1);
+                now.trouble = Some(error.to_string());
+            });
+            tokio::select! {
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(shared.config.poll.max),
+                _ = stop.wait_for(|stop| *stop) => return Ok(None),
+            }
+        }
+    }
+
+    async fn try_open(&self, shared: &Shared) -> gleaner::Result<(Arc<dyn Place>, Vec<String>)> {
+        let place = match &self.at {
+            At::Known(place) => place.clone(),
+            At::Home(home) => Arc::new(Direct::new(&url_of(home).await?, self.connections)?),
+        };
+        shared.change(|now| now.place = Some(place.describe()));
+        let queues = place.queues().await?;
+        Ok((place, queues))
+    }
+}
+
+/// Where the private PostgreSQL of a home listens.
+async fn url_of(home: &std::path::Path) -> gleaner::Result<String> {
+    let away = |why: String| Error::Connect(why);
+    let found = Home::at(home).map_err(|error| away(error.to_string()))?;
+    let now = status(&found).await.map_err(|error| away(error.to_string()))?;
+    match now.server {
+        Some(server) if server.phase == Phase::Ready => Ok(server.url),
+        Some(server) => Err(away(format!("the private one in {} (pid {}) is not ready yet", home.display(), server.pid))),
+        None => Err(away(format!("nothing runs in {}; `gleaner up` starts it, or set DATABASE_URL or SUPABASE_URL", home.display()))),
+    }
+}
