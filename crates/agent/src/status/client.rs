@@ -19,7 +19,7 @@ pub enum Error {
     #[error("no agent is named {name:?} here; there are: {}", there.join(", "))]
     Unknown { name: String, there: Vec<String> },
 
-    #[error("several agents run here: {}; say which with --name", there.join(", "))]
+    #[error("several agents run here: {}; name one of them", there.join(", "))]
     Several { there: Vec<String> },
 
     /// It listens no more, or somebody else does.
