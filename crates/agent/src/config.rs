@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gleaner::worker::{Poll, Wake};
 use uuid::Uuid;
 
 pub use self::layers::{Effective, Error, Origin, Sources};
@@ -67,28 +68,6 @@ pub enum PlaceAt {
 pub struct Listen {
     pub address: SocketAddr,
     pub or_next: bool,
-}
-
-/// What makes an agent look for work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wake {
-    /// Push wakes it, and the poll finds what push misses.
-    Hybrid,
-    PollOnly,
-    /// Without a poll: what push misses waits for the next push.
-    PushOnly,
-}
-
-/// How often it looks.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Poll {
-    pub base: Duration,
-    pub max: Duration,
-    pub factor: f64,
-    pub pushed_base: Duration,
-    pub pushed_max: Duration,
-    pub jitter: f64,
-    pub seed: Option<u64>,
 }
 
 /// When it ends by itself.

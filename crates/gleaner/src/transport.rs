@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::bell::Listener;
 use crate::connect::Pool;
 use crate::error::Result;
-use crate::queue::{Answer, Claim, Claimed, Failure, Queue, Waiting};
+use crate::queue::{Acts, Answer, Claim, Claimed, Failure, Queue, Waiting};
 
 /// The acts of one queue, however they get there. Every act of a holder can be repeated: the lease makes it safe.
 #[async_trait]
@@ -55,6 +55,11 @@ pub trait Transport: Debug + Send + Sync {
     /// Whether claims here may name kinds.
     fn has_kinds(&self) -> bool {
         true
+    }
+
+    /// The acts for a transaction of the caller's, where there is a database at the other end and not a server.
+    fn acts(&self) -> Option<&Acts> {
+        None
     }
 
     /// Begins to hear of new work; none where nothing is pushed, and the poll has to do.
@@ -195,6 +200,10 @@ impl Transport for DirectQueue {
 
     fn has_kinds(&self) -> bool {
         self.queue.acts().has_kinds()
+    }
+
+    fn acts(&self) -> Option<&Acts> {
+        Some(self.queue.acts())
     }
 
     fn listen(&self) -> Option<Box<dyn Push>> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gleaner::queue::{Answer, Claim, Claimed, Waiting};
 use gleaner::transport::{Push, Transport};
-use gleaner::{Failure, Outcome, Result};
+use gleaner::{Acts, Failure, Outcome, Result};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -232,6 +232,10 @@ impl Transport for Metered {
 
     fn has_kinds(&self) -> bool {
         self.inner.has_kinds()
+    }
+
+    fn acts(&self) -> Option<&Acts> {
+        self.inner.acts()
     }
 
     fn listen(&self) -> Option<Box<dyn Push>> {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use gleaner::queue::Claim;
 use gleaner::transport::{Place, Transport};
-use gleaner::worker::{Options, Tally, Worker};
+use gleaner::worker::{Job, Tally, Worker};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -14,7 +15,7 @@ use super::place::Opening;
 use super::shared::Shared;
 use super::work::Work;
 use super::{Error, Result};
-use crate::config::{Config, Until, Wake};
+use crate::config::{Config, Until};
 
 /// How long a queue that refused for a reason of its own is left alone.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -54,7 +55,7 @@ pub async fn run(shared: Arc<Shared>, opening: Opening, mut stop: watch::Receive
     let mut total = Tally::default();
     if shared.config.until == Until::Once {
         for meter in meters {
-            add(&mut total, work_queue(shared.clone(), place.clone(), meter, stop.clone()).await?);
+            total += work_queue(shared.clone(), place.clone(), meter, stop.clone()).await?;
             if total != Tally::default() {
                 break;
             }
@@ -66,7 +67,7 @@ pub async fn run(shared: Arc<Shared>, opening: Opening, mut stop: watch::Receive
         workers.spawn(work_queue(shared.clone(), place.clone(), meter, stop.clone()));
     }
     while let Some(ended) = workers.join_next().await {
-        add(&mut total, ended.map_err(|error| Error::Other(format!("a worker stopped: {error}")))??);
+        total += ended.map_err(|error| Error::Other(format!("a worker stopped: {error}")))??;
     }
     Ok(total)
 }
@@ -109,27 +110,37 @@ async fn work_once(
     let kinds = kinds_of(config, &*shared.work, &meter.queue).filter(|_| transport.has_kinds());
     let claim = Claim { owner: owner.clone(), kinds: kinds.clone(), ..Claim::by(&config.worker) };
     let transport = meter.on(transport, claim);
-    let options = Options {
-        agent: config.worker.clone(),
-        concurrency: config.concurrency,
-        prefetch: config.prefetch,
-        owner,
-        kinds,
-        poll_base: config.poll.base,
-        poll_max: config.poll.max,
-        poll_factor: config.poll.factor,
-        grace: config.grace,
-        listen: config.wake != Wake::PollOnly,
-        until_empty: config.until != Until::Stopped,
-        take: (config.until == Until::Once).then_some(1),
-        watch: config.watch,
+    let mut builder = Worker::builder(transport)
+        .agent(&config.worker)
+        .owner(owner)
+        .prefetch(config.prefetch)
+        .grace(config.grace)
+        .watch(config.watch)
+        .poll(config.poll.clone())
+        .wake(config.wake)
+        .control(shared.control.clone());
+    if let Some(limit) = shared.work.time_limit(&meter.queue, None) {
+        builder = builder.time_limit_default(limit);
+    }
+    for kind in kinds.iter().flatten() {
+        if let Some(limit) = shared.work.time_limit(&meter.queue, Some(kind)) {
+            builder = builder.time_limit(kind, limit);
+        }
+    }
+    if let Some(kinds) = kinds {
+        builder = builder.kinds(kinds);
+    }
+    builder = match config.until {
+        Until::Stopped => builder,
+        Until::Empty => builder.until_empty(),
+        Until::Once => builder.until_empty().take(1),
     };
     let (work, queue): (Arc<dyn Work>, Arc<str>) = (shared.work.clone(), meter.queue.as_str().into());
-    let handler = move |item, context| {
+    let handler = move |job: Job<Value>| {
         let (work, queue) = (work.clone(), queue.clone());
-        async move { work.run(&queue, item, context).await }
+        async move { work.run(&queue, job.item, job.context).await }
     };
-    Worker::over(transport, options).run(handler, stop).await
+    builder.otherwise(handler).build().run_until(stop).await
 }
 
 /// What the work can process and the person wants.
@@ -139,11 +150,4 @@ fn kinds_of(config: &Config, work: &dyn Work, queue: &str) -> Option<Vec<String>
         (Some(kinds), None) => Some(kinds),
         (None, want) => want.clone(),
     }
-}
-
-fn add(total: &mut Tally, more: Tally) {
-    total.completed += more.completed;
-    total.failed += more.failed;
-    total.lost += more.lost;
-    total.released += more.released;
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::Wake;
+use gleaner::worker::Wake;
 
 pub fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use gleaner::worker::{Stats, Wake};
 use serde::Serialize;
 
 use crate::agent::meter::Seen;
 use crate::agent::shared::Shared;
-use crate::config::{Config, Wake};
+use crate::config::Config;
 
 /// Errors in a row that are more than bad luck.
 pub const TOO_MANY: u32 = 5;
@@ -20,9 +21,11 @@ pub struct Health {
     pub reasons: Vec<String>,
 }
 
-/// `busy`: every slot is taken, so nobody looks for more.
-pub fn judge(shared: &Shared, queues: &[(String, Seen)], paused: bool, busy: bool) -> Health {
+pub fn judge(shared: &Shared, queues: &[(String, Seen)], stats: &Stats) -> Health {
     let now = shared.now();
+    // One that is paused, full, on its way out, or waits for push alone does not poll, by design.
+    let full = stats.running.len() >= stats.concurrency;
+    let polls = !stats.paused && !full && !shared.is_stopping() && shared.config.wake != Wake::PushOnly;
     let mut reasons = Vec::new();
     if !now.open {
         reasons.push(match now.trouble {
@@ -35,12 +38,13 @@ pub fn judge(shared: &Shared, queues: &[(String, Seen)], paused: bool, busy: boo
             let trouble = seen.trouble.as_deref().unwrap_or("unknown");
             reasons.push(format!("{queue}: {} errors in a row: {trouble}", seen.errors_in_a_row));
         }
-        // One that is paused, full, on its way out, or waits for push alone does not poll, by design.
-        let polls = !paused && !busy && !shared.is_stopping() && shared.config.wake != Wake::PushOnly;
         let since = seen.last_poll.map_or_else(|| shared.began.elapsed(), |poll| poll.elapsed());
         if polls && since > longest_wait(&shared.config) {
             reasons.push(format!("{queue}: has not looked for work for {} s", since.as_secs()));
         }
+    }
+    if polls && stats.overdue && reasons.is_empty() {
+        reasons.push("has not looked for work when it should have".into());
     }
     Health { healthy: reasons.is_empty(), reasons }
 }

@@ -95,8 +95,7 @@ impl View {
     pub(crate) fn of(shared: &Shared) -> Self {
         let (now, stats) = (shared.now(), shared.control.stats());
         let seen: Vec<(String, Seen)> = now.meters.iter().map(|meter| (meter.queue.clone(), meter.read())).collect();
-        let busy = stats.running.len() >= stats.concurrency;
-        let health = health::judge(shared, &seen, stats.paused, busy);
+        let health = health::judge(shared, &seen, &stats);
         let errors_in_a_row = seen.iter().map(|(_, seen)| seen.errors_in_a_row).max().unwrap_or(now.errors_in_a_row);
         let sum = |count: fn(&Seen) -> u64| seen.iter().map(|(_, seen)| count(seen)).sum();
         Self {
