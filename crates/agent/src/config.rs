@@ -16,6 +16,7 @@ use gleaner::worker::{Poll, Wake};
 use uuid::Uuid;
 
 pub use self::layers::{Effective, Error, Origin, Sources};
+use crate::wire::{Settings, session};
 
 /// Everything an agent needs to know. Start from [`Config::load`].
 #[derive(Debug, Clone)]
@@ -58,7 +59,7 @@ pub enum PlaceAt {
     /// A database, by its URL.
     Direct(String),
     /// A server, Gleaner's own or a Supabase project.
-    Wire { url: String, anon_key: Option<String>, service_key: Option<String>, session: PathBuf },
+    Wire(Settings),
     /// What `gleaner up` runs in this home, once it runs.
     Home(PathBuf),
 }
@@ -138,20 +139,29 @@ impl Config {
     }
 }
 
-/// The more urgent source names the place; a database before a server where both come from the same.
+/// The more urgent source names the place; a database before a server where both come from the same. Where nobody names one, it is
+/// the server somebody signed in to, else what `gleaner up` runs.
 fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
-    let database = layers.maybe("database_url", read::text);
-    let server = layers.maybe("url", read::url);
-    let session =
-        layers.maybe("session", read::text).map_or_else(|| home.join("session.json"), |path| layers.beside("session", Path::new(&path)));
-    let (anon_key, service_key) = (layers.maybe("anon_key", read::text), layers.maybe("service_key", read::text));
     let server_first = layers.origin("url").rank() < layers.origin("database_url").rank();
-    match (database, server) {
-        (Some(url), None) => PlaceAt::Direct(url),
-        (Some(url), Some(_)) if !server_first => PlaceAt::Direct(url),
-        (_, Some(url)) => PlaceAt::Wire { url, anon_key, service_key, session },
-        (None, None) => PlaceAt::Home(home.to_owned()),
+    let server = layers.maybe("url", read::url);
+    if let Some(url) = layers.maybe("database_url", read::text).filter(|_| server.is_none() || !server_first) {
+        return PlaceAt::Direct(url);
     }
+    let path = layers.maybe("session", read::text).map_or_else(|| session::path(home), |path| layers.beside("session", Path::new(&path)));
+    let kept = session::load(&path).unwrap_or_else(|error| {
+        layers.mistake("session", error);
+        None
+    });
+    let Some(url) = server.or_else(|| kept.as_ref().map(|kept| kept.url.clone())) else { return PlaceAt::Home(home.to_owned()) };
+    // A session belongs to its server; it says nothing of the key of another.
+    let kept = kept.filter(|kept| kept.url == url);
+    let service_key = layers.maybe("service_key", read::text);
+    let anon_key = layers.maybe("anon_key", read::text).or_else(|| kept.as_ref().map(|kept| kept.anon_key.clone()));
+    if service_key.is_none() && (anon_key.is_none() || kept.is_none()) {
+        let why = "there is no key and no session for it: set SUPABASE_ANON_KEY and run `gleaner agent login`, or set SUPABASE_SERVICE_ROLE_KEY or GLEANER_KEY";
+        layers.mistake("url", why);
+    }
+    PlaceAt::Wire(Settings { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|_| path) })
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use gleaner::transport::{Direct, Place};
 use gleaner_postgres::{Home, Phase, status};
 use tokio::sync::watch;
 
+use super::Result;
 use super::shared::Shared;
-use super::{Error as AgentError, Result};
 use crate::config::{Config, PlaceAt};
+use crate::wire::Wire;
 
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
@@ -20,11 +21,13 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 pub struct Opening {
     at: At,
     connections: usize,
+    owner: Option<String>,
 }
 
 #[derive(Debug)]
 enum At {
     Known(Arc<dyn Place>),
+    Wire(Wire),
     /// The private PostgreSQL of this home, whose address is known when it runs.
     Home(PathBuf),
 }
@@ -37,9 +40,9 @@ impl Opening {
         let at = match &config.place {
             PlaceAt::Direct(url) => At::Known(Arc::new(Direct::new(url, connections)?)),
             PlaceAt::Home(home) => At::Home(home.clone()),
-            PlaceAt::Wire { url, .. } => return Err(AgentError::Other(format!("{url}: the wire is not there yet"))),
+            PlaceAt::Wire(settings) => At::Wire(Wire::connect(settings.clone())?),
         };
-        Ok(Self { at, connections })
+        Ok(Self { at, connections, owner: config.owner.clone() })
     }
 
     /// The place and the queues it has; none when stopped meanwhile. Trouble that may pass is waited out, told, and seen on the page.
@@ -69,6 +72,14 @@ impl Opening {
     async fn try_open(&self, shared: &Shared) -> gleaner::Result<(Arc<dyn Place>, Vec<String>)> {
         let place = match &self.at {
             At::Known(place) => place.clone(),
+            At::Wire(wire) => {
+                shared.change(|now| now.place = Some(wire.describe()));
+                if self.owner.is_none() {
+                    let who = wire.who().await?;
+                    shared.change(|now| now.owner = who.map(|owner| owner.sales_id));
+                }
+                Arc::new(wire.clone())
+            }
             At::Home(home) => Arc::new(Direct::new(&url_of(home).await?, self.connections)?),
         };
         shared.change(|now| now.place = Some(place.describe()));

@@ -42,15 +42,19 @@ pub const ALL: &[Setting] = &[
     setting("name", &["GLEANER_AGENT_NAME"], "Tells the agents of one machine apart").or("agent"),
     setting("worker", &["WORKER_ID"], "Known to the database as the holder of what it claims").otherwise("a new one at each start"),
     setting("database_url", &["DATABASE_URL"], "The database, spoken to directly")
-        .otherwise("the server of url, else what `gleaner up` runs")
+        .otherwise("the server, else what `gleaner up` runs")
         .secret(),
-    setting("url", &["SUPABASE_URL"], "The server, Gleaner's own or a Supabase project").otherwise("the database"),
+    setting("url", &["SUPABASE_URL"], "The server, Gleaner's own or a Supabase project").otherwise("that of the session"),
     setting("anon_key", &["SUPABASE_ANON_KEY"], "The server's public key").otherwise("none").secret(),
-    setting("service_key", &["SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SERVICE_KEY"], "A key that may do everything; not for laptops")
-        .otherwise("the session of `gleaner agent login`")
-        .secret(),
+    setting(
+        "service_key",
+        &["GLEANER_KEY", "SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SERVICE_KEY"],
+        "A worker's key, or one that may do everything; the latter is not for laptops",
+    )
+    .otherwise("the session of `gleaner agent login`")
+    .secret(),
     setting("session", &["GLEANER_AGENT_SESSION"], "The file with the session of `gleaner agent login`")
-        .otherwise("session.json in the home"),
+        .otherwise("agent/session.json in the home"),
     setting("owner", &["GLEANER_AGENT_OWNER"], "Whose work comes first").otherwise("who signed in, else nobody"),
     setting("queues", &["GLEANER_AGENT_QUEUES"], "Only these of the pipelines' queues").otherwise("all of the pipelines'"),
     setting("kinds", &["GLEANER_AGENT_KINDS"], "Only these kinds").otherwise("all it can process"),

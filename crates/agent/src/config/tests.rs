@@ -77,21 +77,39 @@ fn every_mistake_is_told_at_once_with_where_it_was_made() {
 
 #[test]
 fn the_more_urgent_source_names_the_place() {
-    let folder = Folder::with("url = \"https://x.example.com/\"\nanon_key = \"public\"\n");
+    let folder = Folder::with("url = \"https://x.example.com/\"\nservice_key = \"secret\"\n");
     let place =
         |variables: &[(&str, &str)], flags: &[(&'static str, &str)]| Config::load(folder.sources(variables, flags)).expect("a place").place;
-    let wire = |url: &str| PlaceAt::Wire {
-        url: url.into(),
-        anon_key: Some("public".into()),
-        service_key: None,
-        session: folder.0.join("session.json"),
-    };
+    let wire =
+        |url: &str| PlaceAt::Wire(Settings { url: url.into(), anon_key: String::new(), service_key: Some("secret".into()), session: None });
+    let direct = PlaceAt::Direct("postgresql:///a".into());
     assert_eq!(place(&[], &[]), wire("https://x.example.com"));
-    assert_eq!(place(&[("DATABASE_URL", "postgresql:///a")], &[]), PlaceAt::Direct("postgresql:///a".into()));
+    assert_eq!(place(&[("DATABASE_URL", "postgresql:///a")], &[]), direct);
     assert_eq!(place(&[("DATABASE_URL", "postgresql:///a")], &[("url", "http://y")]), wire("http://y"));
-    assert_eq!(place(&[("DATABASE_URL", "postgresql:///a"), ("SUPABASE_URL", "http://z")], &[]), PlaceAt::Direct("postgresql:///a".into()));
+    assert_eq!(place(&[("DATABASE_URL", "postgresql:///a"), ("SUPABASE_URL", "http://z")], &[]), direct);
     let nothing = Folder::with("");
     assert_eq!(Config::load(nothing.sources(&[], &[])).expect("a place").place, PlaceAt::Home(nothing.0.clone()));
+}
+
+#[test]
+fn whoever_signed_in_needs_no_further_settings() {
+    let folder = Folder::with("");
+    let kept = session::Session {
+        url: "http://there".into(),
+        anon_key: "public".into(),
+        access_token: "a".into(),
+        refresh_token: "r".into(),
+        expires_at: 0,
+        user_id: "u".into(),
+        email: "ada@example.com".into(),
+    };
+    let path = session::path(&folder.0);
+    session::save(&path, &kept).expect("a session");
+    let wire = |session| PlaceAt::Wire(Settings { url: "http://there".into(), anon_key: "public".into(), service_key: None, session });
+    assert_eq!(Config::load(folder.sources(&[], &[])).expect("a place").place, wire(Some(path)));
+    // It is for that server, and not for another.
+    let told = Config::load(folder.sources(&[("SUPABASE_URL", "http://elsewhere")], &[])).expect_err("no key").to_string();
+    assert!(told.contains("gleaner agent login") && told.contains("SUPABASE_URL"), "{told}");
 }
 
 #[test]
@@ -100,7 +118,7 @@ fn the_specifications_variables_are_read_and_secrets_are_covered() {
         [("WORKER_ID", "laptop"), ("SUPABASE_URL", "http://x"), ("SUPABASE_SERVICE_KEY", "old"), ("SUPABASE_SERVICE_ROLE_KEY", "hidden")];
     let config = Config::load(Folder::with("").sources(&variables, &[])).expect("a place");
     assert_eq!(config.worker, "laptop");
-    assert!(matches!(&config.place, PlaceAt::Wire { service_key: Some(key), .. } if key == "hidden"));
-    let shown = format!("{:?}", config.effective());
+    assert!(matches!(&config.place, PlaceAt::Wire(settings) if settings.service_key.as_deref() == Some("hidden")));
+    let shown = format!("{:?} {config:?}", config.effective());
     assert!(!shown.contains("hidden") && shown.contains("(set)") && from(&config, "service_key") == "SUPABASE_SERVICE_ROLE_KEY");
 }

@@ -105,7 +105,7 @@ impl View {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: shared.began.elapsed().as_secs_f64(),
-            transport: if matches!(shared.config.place, PlaceAt::Wire { .. }) { "wire" } else { "direct" },
+            transport: if matches!(shared.config.place, PlaceAt::Wire(_)) { "wire" } else { "direct" },
             trouble: now.trouble.or_else(|| seen.iter().find_map(|(_, seen)| seen.trouble.clone())),
             name: now.name,
             place: now.place,
