@@ -2,9 +2,11 @@
 //!
 //! - [`place`]: opens the database or server, however long that takes; [`supervise`]: the workers.
 //! - [`meter`]: counts what passes between a worker and its queue; [`shared`]: what the parts know of each other.
-//! - [`work`]: what is done with an item.
+//! - [`work`]: what is done with an item; [`piped`]: by pipelines; [`fetch`]: how those get at what belongs to it.
 
+mod fetch;
 pub(crate) mod meter;
+mod piped;
 mod place;
 pub(crate) mod shared;
 mod supervise;
@@ -52,6 +54,9 @@ pub enum Error {
     NoKinds(Vec<String>),
 
     #[error(transparent)]
+    Pipelines(#[from] crate::pipeline::Error),
+
+    #[error(transparent)]
     Gleaner(#[from] gleaner::Error),
 
     #[error(transparent)]
@@ -75,9 +80,20 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts with this work instead of pipelines, and with `more` routes beside the status page.
+    /// Starts with the pipelines of the configuration.
     ///
     /// Comes back at once: a place that is away is waited for, and the page says so.
+    pub async fn start(config: Config) -> Result<Self> {
+        Self::start_with(config, Router::new()).await
+    }
+
+    /// The same, with `more` routes beside the status page. They too are only for those who address this machine as itself.
+    pub async fn start_with(config: Config, more: Router) -> Result<Self> {
+        let work = Arc::new(piped::Piped::load(&config)?);
+        Self::with(config, work, more).await
+    }
+
+    /// Starts with this work instead of pipelines.
     pub async fn with(config: Config, work: Arc<dyn Work>, more: Router) -> Result<Self> {
         let queues = supervise::queues_of(&config, &*work)?;
         let place = place::Opening::new(&config, queues.len())?;

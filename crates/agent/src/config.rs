@@ -28,6 +28,10 @@ pub struct Config {
     /// Where notes, sessions and the file are.
     pub home: PathBuf,
     pub place: PlaceAt,
+    /// The server through which recordings are fetched, beside a database that is spoken to directly.
+    pub server: Option<Settings>,
+    /// Without a server: beginnings of addresses from which recordings may be fetched.
+    pub recordings: Vec<String>,
     /// Whose work comes first. Over the wire the person who signed in, unless somebody else is named.
     pub owner: Option<String>,
     /// The queues of the pipelines, unless they are named.
@@ -93,6 +97,8 @@ impl Config {
             // A new one for each start: a holder that comes back is not the one that went.
             worker: layers.maybe("worker", read::text).unwrap_or_else(|| Uuid::now_v7().to_string()),
             place: place(&mut layers, &home),
+            server: server(&mut layers),
+            recordings: layers.maybe("recordings", read::list).unwrap_or_default(),
             owner: layers.maybe("owner", read::text),
             queues: layers.maybe("queues", read::list),
             kinds: layers.maybe("kinds", read::list),
@@ -162,6 +168,12 @@ fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
         layers.mistake("url", why);
     }
     PlaceAt::Wire(Settings { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|_| path) })
+}
+
+/// A server that was named with a key, whether or not it is the place.
+fn server(layers: &mut layers::Layers) -> Option<Settings> {
+    let (url, service_key) = (layers.maybe("url", read::url)?, layers.maybe("service_key", read::text)?);
+    Some(Settings { url, anon_key: layers.maybe("anon_key", read::text).unwrap_or_default(), service_key: Some(service_key), session: None })
 }
 
 #[cfg(test)]

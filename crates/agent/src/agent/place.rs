@@ -10,8 +10,10 @@ use gleaner_postgres::{Home, Phase, status};
 use tokio::sync::watch;
 
 use super::Result;
+use super::fetch::{Both, Through};
 use super::shared::Shared;
 use crate::config::{Config, PlaceAt};
+use crate::pipeline::{Fetch, fetch};
 use crate::wire::Wire;
 
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -22,11 +24,22 @@ pub struct Opening {
     at: At,
     connections: usize,
     owner: Option<String>,
+    server: Option<Wire>,
+    recordings: Vec<String>,
+}
+
+/// A place that answers.
+#[derive(Debug)]
+pub struct Opened {
+    pub place: Arc<dyn Place>,
+    /// The queues it has.
+    pub queues: Vec<String>,
+    pub fetch: Arc<dyn Fetch>,
 }
 
 #[derive(Debug)]
 enum At {
-    Known(Arc<dyn Place>),
+    Direct(Direct),
     Wire(Wire),
     /// The private PostgreSQL of this home, whose address is known when it runs.
     Home(PathBuf),
@@ -38,21 +51,22 @@ impl Opening {
         // Acts are short: a few connections serve many items. One more per queue, for polls.
         let connections = config.concurrency.min(16) + queues + 1;
         let at = match &config.place {
-            PlaceAt::Direct(url) => At::Known(Arc::new(Direct::new(url, connections)?)),
+            PlaceAt::Direct(url) => At::Direct(Direct::new(url, connections)?),
             PlaceAt::Home(home) => At::Home(home.clone()),
             PlaceAt::Wire(settings) => At::Wire(Wire::connect(settings.clone())?),
         };
-        Ok(Self { at, connections, owner: config.owner.clone() })
+        let server = config.server.clone().map(Wire::connect).transpose()?;
+        Ok(Self { at, connections, owner: config.owner.clone(), server, recordings: config.recordings.clone() })
     }
 
-    /// The place and the queues it has; none when stopped meanwhile. Trouble that may pass is waited out, told, and seen on the page.
-    pub async fn open(&self, shared: &Shared, stop: &mut watch::Receiver<bool>) -> Result<Option<(Arc<dyn Place>, Vec<String>)>> {
+    /// None when stopped meanwhile. Trouble that may pass is waited out, told, and seen on the page.
+    pub async fn open(&self, shared: &Shared, stop: &mut watch::Receiver<bool>) -> Result<Option<Opened>> {
         let mut wait = FIRST_WAIT;
         loop {
             let error = match self.try_open(shared).await {
-                Ok((place, queues)) => {
+                Ok(opened) => {
                     shared.change(|now| (now.open, now.errors_in_a_row, now.trouble) = (true, 0, None));
-                    return Ok(Some((place, queues)));
+                    return Ok(Some(opened));
                 }
                 Err(error) if error.is_transient() => error,
                 Err(error) => return Err(error.into()),
@@ -69,22 +83,31 @@ impl Opening {
         }
     }
 
-    async fn try_open(&self, shared: &Shared) -> gleaner::Result<(Arc<dyn Place>, Vec<String>)> {
-        let place = match &self.at {
-            At::Known(place) => place.clone(),
-            At::Wire(wire) => {
-                shared.change(|now| now.place = Some(wire.describe()));
-                if self.owner.is_none() {
-                    let who = wire.who().await?;
-                    shared.change(|now| now.owner = who.map(|owner| owner.sales_id));
-                }
-                Arc::new(wire.clone())
+    async fn try_open(&self, shared: &Shared) -> gleaner::Result<Opened> {
+        let (place, fetch): (Arc<dyn Place>, Arc<dyn Fetch>) = match &self.at {
+            At::Direct(direct) => (Arc::new(direct.clone()), self.fetch(direct)?),
+            At::Home(home) => {
+                let direct = Direct::new(&url_of(home).await?, self.connections)?;
+                let fetch = self.fetch(&direct)?;
+                (Arc::new(direct), fetch)
             }
-            At::Home(home) => Arc::new(Direct::new(&url_of(home).await?, self.connections)?),
+            At::Wire(wire) => (Arc::new(wire.clone()), Arc::new(Through(wire.clone()))),
         };
         shared.change(|now| now.place = Some(place.describe()));
         let queues = place.queues().await?;
-        Ok((place, queues))
+        if let (At::Wire(wire), None) = (&self.at, &self.owner) {
+            let who = wire.who().await?;
+            shared.change(|now| now.owner = who.map(|owner| owner.sales_id));
+        }
+        Ok(Opened { place, queues, fetch })
+    }
+
+    fn fetch(&self, direct: &Direct) -> gleaner::Result<Arc<dyn Fetch>> {
+        let rows = fetch::Direct::new(Some(direct.pool().clone()), self.recordings.clone()).map_err(|error| Error::Other(error.to_string()))?;
+        Ok(match &self.server {
+            Some(server) => Arc::new(Both { rows, files: Through(server.clone()) }),
+            None => Arc::new(rows),
+        })
     }
 }
 

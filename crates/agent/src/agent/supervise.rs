@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::meter::Meter;
-use super::place::Opening;
+use super::place::{Opened, Opening};
 use super::shared::Shared;
 use super::work::Work;
 use super::{Error, Result};
@@ -40,7 +40,8 @@ fn wanted(config: &Config, work: &dyn Work, queues: Vec<String>) -> Result<Vec<S
 
 /// Works until stopped, or until there is nothing left where that was asked for.
 pub async fn run(shared: Arc<Shared>, opening: Opening, mut stop: watch::Receiver<bool>) -> Result<Tally> {
-    let Some((place, there)) = opening.open(&shared, &mut stop).await? else { return Ok(Tally::default()) };
+    let Some(Opened { place, queues: there, fetch }) = opening.open(&shared, &mut stop).await? else { return Ok(Tally::default()) };
+    shared.work.opened(fetch);
     let here: Vec<&String> = shared.queues.iter().filter(|queue| there.contains(queue)).collect();
     let missing: Vec<&String> = shared.queues.iter().filter(|queue| !there.contains(queue)).collect();
     if here.is_empty() || shared.config.queues.is_some() && !missing.is_empty() {

@@ -1,12 +1,15 @@
 //! What an agent does with what it claims.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use gleaner::worker::Context;
 use gleaner::{Failure, Item};
 use serde_json::Value;
+
+use crate::pipeline::Fetch;
 
 /// The pipelines, or whatever a program that embeds an agent brings instead.
 #[async_trait]
@@ -26,6 +29,11 @@ pub trait Work: Debug + Send + Sync + 'static {
     /// What it can do, for people and other programs.
     fn capabilities(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The place was reached, and this is how to get at what belongs to an item there. Told before the first item.
+    fn opened(&self, fetch: Arc<dyn Fetch>) {
+        let _ = fetch;
     }
 
     async fn run(&self, queue: &str, item: Item, context: Context) -> Result<Option<Value>, Failure>;

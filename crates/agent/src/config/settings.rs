@@ -59,6 +59,8 @@ pub const ALL: &[Setting] = &[
     setting("queues", &["GLEANER_AGENT_QUEUES"], "Only these of the pipelines' queues").otherwise("all of the pipelines'"),
     setting("kinds", &["GLEANER_AGENT_KINDS"], "Only these kinds").otherwise("all it can process"),
     setting("pipelines", &["GLEANER_AGENT_PIPELINES"], "The file that says what is done to an item").otherwise("built in, offline"),
+    setting("recordings", &["GLEANER_AGENT_RECORDINGS"], "Without a server: beginnings of addresses from which recordings may be fetched")
+        .otherwise("through the server only"),
     setting("concurrency", &["GLEANER_AGENT_CONCURRENCY"], "Items in work at once, in all queues together").or("4"),
     setting("prefetch", &["GLEANER_AGENT_PREFETCH"], "Items taken beyond those in work").or("0"),
     setting("grace", &["GLEANER_AGENT_GRACE"], "How long running work may take to finish when asked to stop").or("30s"),

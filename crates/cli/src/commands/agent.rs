@@ -16,7 +16,7 @@ use gleaner_agent::status::client::Remote;
 
 use crate::Desk;
 
-pub use config::load;
+pub use config::at;
 
 /// Work queues where the compute is: claim, process, write results back.
 ///

@@ -1,6 +1,6 @@
 //! What an agent is told by flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use gleaner_agent::config::{Config, Sources};
@@ -106,5 +106,12 @@ pub fn load(desk: &Desk, flags: &Flags) -> Result<Config> {
         ("status", &flags.status),
     ];
     sources.flags = all.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();
+    Ok(Config::load(sources)?)
+}
+
+/// The settings of a home for an agent of that database, whatever place they name.
+pub fn at(home: &Path, database_url: &str) -> Result<Config> {
+    let mut sources = Sources::of(home);
+    sources.flags = vec![("database_url", database_url.to_owned())];
     Ok(Config::load(sources)?)
 }
