@@ -1,10 +1,11 @@
 //! One agent process: its workers, one per queue, and what they share.
 //!
-//! - [`place`]: opens the database or server, however long that takes; [`supervise`]: the workers.
+//! - [`place`]: opens the database or server, however long that takes; [`home`]: finds the one of `gleaner up` again; [`supervise`]: the workers.
 //! - [`meter`]: counts what passes between a worker and its queue; [`shared`]: what the parts know of each other.
 //! - [`work`]: what is done with an item; [`piped`]: by pipelines; [`fetch`]: how those get at what belongs to it.
 
 mod fetch;
+mod home;
 pub(crate) mod meter;
 mod piped;
 mod place;

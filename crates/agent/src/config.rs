@@ -173,7 +173,12 @@ fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
 /// A server that was named with a key, whether or not it is the place.
 fn server(layers: &mut layers::Layers) -> Option<Settings> {
     let (url, service_key) = (layers.maybe("url", read::url)?, layers.maybe("service_key", read::text)?);
-    Some(Settings { url, anon_key: layers.maybe("anon_key", read::text).unwrap_or_default(), service_key: Some(service_key), session: None })
+    Some(Settings {
+        url,
+        anon_key: layers.maybe("anon_key", read::text).unwrap_or_default(),
+        service_key: Some(service_key),
+        session: None,
+    })
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    agent, attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay, reset,
-    serve, sql, status, up, users, work,
+    agent, attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay,
+    reset, serve, sql, status, up, users, work,
 };
 use output::Output;
 use place::Place;

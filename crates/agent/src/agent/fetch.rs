@@ -37,7 +37,11 @@ pub struct Through(pub Wire);
 impl Fetch for Through {
     async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure> {
         let fetched = self.0.fetch(&format!("/v1/media/{}/{}", written(&medium.key), medium.n)).await.map_err(told)?;
-        Ok(Fetched { content_type: fetched.content_type, length: fetched.length, stream: fetched.stream.map_err(|error| error.to_string()).boxed() })
+        Ok(Fetched {
+            content_type: fetched.content_type,
+            length: fetched.length,
+            stream: fetched.stream.map_err(|error| error.to_string()).boxed(),
+        })
     }
 
     async fn row(&self, table: &str, key: &str, value: &str) -> Result<Option<Value>, Failure> {

@@ -1,22 +1,23 @@
 //! Opens the place, however long that takes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gleaner::Error;
 use gleaner::transport::{Direct, Place};
-use gleaner_postgres::{Home, Phase, status};
 use tokio::sync::watch;
 
 use super::Result;
 use super::fetch::{Both, Through};
+use super::home::Link;
 use super::shared::Shared;
 use crate::config::{Config, PlaceAt};
 use crate::pipeline::{Fetch, fetch};
 use crate::wire::Wire;
 
 const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// How often one looks where a place that is away might have gone.
+const FOLLOW: Duration = Duration::from_secs(1);
 
 /// A place that is known and not yet reached.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ enum At {
     Direct(Direct),
     Wire(Wire),
     /// The private PostgreSQL of this home, whose address is known when it runs.
-    Home(PathBuf),
+    Home(Link),
 }
 
 impl Opening {
@@ -52,7 +53,7 @@ impl Opening {
         let connections = config.concurrency.min(16) + queues + 1;
         let at = match &config.place {
             PlaceAt::Direct(url) => At::Direct(Direct::new(url, connections)?),
-            PlaceAt::Home(home) => At::Home(home.clone()),
+            PlaceAt::Home(home) => At::Home(Link::new(home)),
             PlaceAt::Wire(settings) => At::Wire(Wire::connect(settings.clone())?),
         };
         let server = config.server.clone().map(Wire::connect).transpose()?;
@@ -86,8 +87,8 @@ impl Opening {
     async fn try_open(&self, shared: &Shared) -> gleaner::Result<Opened> {
         let (place, fetch): (Arc<dyn Place>, Arc<dyn Fetch>) = match &self.at {
             At::Direct(direct) => (Arc::new(direct.clone()), self.fetch(direct)?),
-            At::Home(home) => {
-                let direct = Direct::new(&url_of(home).await?, self.connections)?;
+            At::Home(link) => {
+                let direct = Direct::new(&link.lead().await?, self.connections)?;
                 let fetch = self.fetch(&direct)?;
                 (Arc::new(direct), fetch)
             }
@@ -102,23 +103,25 @@ impl Opening {
         Ok(Opened { place, queues, fetch })
     }
 
+    /// Follows a place that moves, for as long as it is asked to.
+    pub async fn follow(&self, shared: &Shared) {
+        let At::Home(link) = &self.at else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(FOLLOW).await;
+            if shared.meters().iter().any(|meter| meter.read().errors_in_a_row > 0)
+                && let Err(error) = link.lead().await
+            {
+                tracing::debug!(%error, "the place is still away");
+            }
+        }
+    }
+
     fn fetch(&self, direct: &Direct) -> gleaner::Result<Arc<dyn Fetch>> {
-        let rows = fetch::Direct::new(Some(direct.pool().clone()), self.recordings.clone()).map_err(|error| Error::Other(error.to_string()))?;
+        let rows =
+            fetch::Direct::new(Some(direct.pool().clone()), self.recordings.clone()).map_err(|error| Error::Other(error.to_string()))?;
         Ok(match &self.server {
             Some(server) => Arc::new(Both { rows, files: Through(server.clone()) }),
             None => Arc::new(rows),
         })
-    }
-}
-
-/// Where the private PostgreSQL of a home listens.
-async fn url_of(home: &std::path::Path) -> gleaner::Result<String> {
-    let away = |why: String| Error::Connect(why);
-    let found = Home::at(home).map_err(|error| away(error.to_string()))?;
-    let now = status(&found).await.map_err(|error| away(error.to_string()))?;
-    match now.server {
-        Some(server) if server.phase == Phase::Ready => Ok(server.url),
-        Some(server) => Err(away(format!("the private one in {} (pid {}) is not ready yet", home.display(), server.pid))),
-        None => Err(away(format!("nothing runs in {}; `gleaner up` starts it, or set DATABASE_URL or SUPABASE_URL", home.display()))),
     }
 }

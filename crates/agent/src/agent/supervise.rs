@@ -39,7 +39,14 @@ fn wanted(config: &Config, work: &dyn Work, queues: Vec<String>) -> Result<Vec<S
 }
 
 /// Works until stopped, or until there is nothing left where that was asked for.
-pub async fn run(shared: Arc<Shared>, opening: Opening, mut stop: watch::Receiver<bool>) -> Result<Tally> {
+pub async fn run(shared: Arc<Shared>, opening: Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
+    tokio::select! {
+        tally = work(shared.clone(), &opening, stop) => tally,
+        () = opening.follow(&shared) => Ok(Tally::default()),
+    }
+}
+
+async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<bool>) -> Result<Tally> {
     let Some(Opened { place, queues: there, fetch }) = opening.open(&shared, &mut stop).await? else { return Ok(Tally::default()) };
     shared.work.opened(fetch);
     let here: Vec<&String> = shared.queues.iter().filter(|queue| there.contains(queue)).collect();

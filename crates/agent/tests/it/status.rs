@@ -1,5 +1,7 @@
 //! The page, the figures, and who may give orders.
 
+mod browser;
+
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -68,7 +68,11 @@ fn concurrency(view: &Value) -> usize {
 
 fn text(remote: &Remote, answer: &Result<Value, Error>) -> String {
     match answer {
-        Ok(view) => format!("{}\n\n{}", show::lines(view, remote.url()), paint(DIM, "q quits · p pauses and resumes · + and - change how many at once")),
+        Ok(view) => format!(
+            "{}\n\n{}",
+            show::lines(view, remote.url()),
+            paint(DIM, "q quits · p pauses and resumes · + and - change how many at once")
+        ),
         Err(error) => format!("{}\n\n{}", paint(BAD, error), paint(DIM, "q quits")),
     }
 }
@@ -81,7 +85,12 @@ async fn lines(desk: &Desk, remote: &Remote, signals: &mut Signals) -> Result<Ex
         let view = remote.status().await?;
         desk.out.json_line(&view);
         let pending: u64 = view["queues"].as_array().into_iter().flatten().filter_map(|queue| queue["pending"].as_u64()).sum();
-        desk.out.line(format!("{}  {pending} pending  {} completed  {} failed", show::state(&view), member(&view, "completed"), member(&view, "failed")));
+        desk.out.line(format!(
+            "{}  {pending} pending  {} completed  {} failed",
+            show::state(&view),
+            member(&view, "completed"),
+            member(&view, "failed")
+        ));
     }
 }
 

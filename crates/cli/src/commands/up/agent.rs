@@ -16,7 +16,12 @@ pub async fn start(desk: &Desk, home: &Home, database: &str, server: &str) -> Re
     let mut config = agent::at(home.path(), database)?;
     config.server = status::keys::project_keys(desk).map(|keys| {
         let key = |name: &str| keys.iter().find(|(known, _)| *known == name).map(|(_, key)| key.clone());
-        Settings { url: server.to_owned(), anon_key: key("ANON_KEY").unwrap_or_default(), service_key: key("SERVICE_ROLE_KEY"), session: None }
+        Settings {
+            url: server.to_owned(),
+            anon_key: key("ANON_KEY").unwrap_or_default(),
+            service_key: key("SERVICE_ROLE_KEY"),
+            session: None,
+        }
     });
     Ok(Agent::start(config).await?)
 }
@@ -31,7 +36,10 @@ pub async fn ended(desk: &Desk, running: &mut Option<Agent>) {
     if let Some(agent) = running
         && let Err(error) = agent.wait().await
     {
-        desk.out.note(format!("{} {error}\n  `gleaner up` goes on without it; `gleaner agent` starts another.", paint(WARN, "The agent ended:")));
+        desk.out.note(format!(
+            "{} {error}\n  `gleaner up` goes on without it; `gleaner agent` starts another.",
+            paint(WARN, "The agent ended:")
+        ));
         *running = None;
     }
     std::future::pending().await
