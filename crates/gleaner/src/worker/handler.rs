@@ -143,8 +143,7 @@ impl Handlers {
         };
         let limit = self.time_limits.get(kind).copied().or(self.time_limit);
         let next = Next::new(self.layers.clone().into(), handler);
-        // An async block, so that a handler that panics before its first await is caught too.
-        let work = AssertUnwindSafe(async move { next.run(item, context).await }).catch_unwind();
+        let work = AssertUnwindSafe(next.run(item, context)).catch_unwind();
         let ended = match limit {
             None => work.await,
             Some(limit) => match tokio::time::timeout(limit, work).await {
