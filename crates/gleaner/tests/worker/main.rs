@@ -6,8 +6,11 @@ mod world;
 
 mod building;
 mod control;
+mod crashing;
 mod errors;
+mod examples;
 mod polling;
 mod running;
 mod simulation;
 mod sleeping;
+mod transactions;
