@@ -87,6 +87,14 @@ impl Credentials {
         }
     }
 
+    /// When the token will be another one; none when that never is.
+    pub async fn renew_at(&self) -> Option<Instant> {
+        match &self.holder {
+            Holder::Key => None,
+            Holder::Person(person) => person.held.lock().await.as_ref().map(|held| held.until),
+        }
+    }
+
     /// Who is signed in.
     pub async fn session(&self) -> Result<Option<Session>> {
         match &self.holder {
