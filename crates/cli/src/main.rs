@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay, reset,
-    serve, sql, status, up, users, work,
+    agent, attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay,
+    reset, serve, sql, status, up, users, work,
 };
 use output::Output;
 use place::Place;
@@ -94,6 +94,9 @@ enum Command {
     /// Manage the channels through which activities arrive
     #[command(subcommand)]
     Channels(channels::Command),
+    /// Work on your own machine, for a server elsewhere
+    #[command(subcommand)]
+    Agent(agent::Command),
     // What arrives.
     Serve(serve::Args),
     Replay(replay::Args),
@@ -138,6 +141,7 @@ async fn main() -> ExitCode {
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
         Command::Channels(command) => channels::run(&desk, command).await,
+        Command::Agent(command) => agent::run(&desk, command).await,
         Command::Serve(args) => serve::run(&desk, args).await,
         Command::Replay(args) => replay::run(&desk, args).await,
         Command::Users(command) => users::run(&desk, command).await,

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::feed::Kind;
-use super::{bell, filter};
 use super::frame::{Frame, Version, encode};
 use super::hub::{Binding, Known, Member, Outbox};
 use super::{Holder, Realtime};
+use super::{bell, filter};
 
 /// A client waits ten seconds for its reply; the feed gets most of that to come up.
 const FEED_WITHIN: Duration = Duration::from_secs(8);

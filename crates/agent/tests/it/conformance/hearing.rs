@@ -9,11 +9,7 @@ use serde_json::json;
 use super::promises;
 use super::stage::{PATIENCE, Stage, connected, outcomes, settled, take};
 
-promises!(
-    new_work_is_heard_of_within_a_second,
-    a_lost_connection_comes_back_and_counts_as_heard,
-    work_goes_on_after_a_restart_in_between,
-);
+promises!(new_work_is_heard_of_within_a_second, a_lost_connection_comes_back_and_counts_as_heard, work_goes_on_after_a_restart_in_between,);
 
 async fn new_work_is_heard_of_within_a_second(stage: &Stage) -> Result<()> {
     let activities = stage.open("activities").await?;
