@@ -23,11 +23,9 @@ fn a_person_signs_in_from_a_laptop_and_out_again() {
     child.stdin.take().expect("piped").write_all(PASSWORD.as_bytes()).expect("it reads");
     assert!(child.wait().expect("it ends").success());
     let mut server = gleaner.start(&["serve", "--listen", "127.0.0.1:0"]);
-    let said = server.err_until("http://");
-    let url =
-        said[said.find("http://").expect("its address")..].split(|c: char| c.is_whitespace() || "\"/,".contains(c)).collect::<Vec<_>>();
-    let url = format!("http://{}", url[2]);
-    let key = gleaner_server_key(&gleaner);
+    server.out_until("health");
+    let told = gleaner.ok(&["status", "-o", "env"]);
+    let (url, key) = (value(&told, "API_URL"), value(&told, "ANON_KEY"));
 
     let ran = on_laptop(&gleaner, &["agent", "login", "--email", "ada@example.com", "--password-stdin"], PASSWORD);
     assert!(ran.code == 1 && ran.err.contains("--url"), "{ran:?}");
@@ -53,8 +51,8 @@ fn a_person_signs_in_from_a_laptop_and_out_again() {
     assert!(on_laptop(&gleaner, &["agent", "logout"], "").out.contains("nobody was signed in"));
 }
 
-fn gleaner_server_key(gleaner: &Gleaner) -> String {
-    let line = gleaner.ok(&["status", "-o", "env"]);
-    let key = line.lines().find_map(|line| line.split_once("ANON_KEY=").map(|(_, key)| key.trim_matches(['"', '\'']).to_owned()));
-    key.expect("the key is told")
+/// What a line `NAME="value"` says.
+fn value(lines: &str, name: &str) -> String {
+    let found = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    found.expect("it is told").trim_matches('"').to_owned()
 }

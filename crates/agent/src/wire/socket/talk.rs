@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::Method;
 use ::http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use futures_util::{SinkExt as _, StreamExt as _};
 use rand::Rng as _;
@@ -69,11 +68,11 @@ fn about(pause: Duration) -> Duration {
 /// The handshake, by the HTTP client: with its certificates, its proxies and its patience.
 async fn open(http: &Http) -> Result<Stream, String> {
     http.wait_until_welcome().await;
-    let token = http.credentials.token().await.map_err(|error| error.to_string())?;
     let apikey: String = form_urlencoded::byte_serialize(http.credentials.key().as_bytes()).collect();
     let url = format!("{}/realtime/v1/websocket?apikey={apikey}&vsn=2.0.0", http.base);
     let key = generate_key();
-    let request = http.request(Method::GET, &url, &token).header(CONNECTION, "Upgrade").header(UPGRADE, "websocket");
+    // No other header can be relied on, or is: who we are, each join says for itself.
+    let request = http.client.get(&url).header(CONNECTION, "Upgrade").header(UPGRADE, "websocket");
     let request = request.header(SEC_WEBSOCKET_VERSION, "13").header(SEC_WEBSOCKET_KEY, &key);
     // The address holds the key, so what the client says of the error does not.
     let response = request.send().await.map_err(|error| error.without_url().to_string())?;

@@ -93,3 +93,14 @@ async fn a_channel_that_fails_is_joined_again_and_whoever_waits_looks() -> Resul
     tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard any more")?;
     Ok(())
 }
+
+/// Whatever the type of their keys and words.
+#[tokio::test]
+async fn every_published_queue_is_heard_by_its_table() -> Result<()> {
+    let stage = stage(Over::Rpc).await?;
+    for name in ["activities", "dumps", "runs", "followups"] {
+        let mut push = stage.open(name).await?.listen().context("pushed")?;
+        connected(&mut push, true).await.context(name)?;
+    }
+    Ok(())
+}
