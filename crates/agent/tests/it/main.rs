@@ -1,1 +1,5 @@
 //! The agent against real servers and a real PostgreSQL.
+
+mod pipelines;
+mod recording;
+mod stages;
