@@ -76,7 +76,10 @@ async fn partial_results_reach_the_row_before_the_next_stage_ends() -> Result<()
     world.folder.write("go", "")?;
     assert_eq!(agent.task.await??.completed, 1);
     let late = world.row(id).await?;
-    assert_eq!((late.status.as_str(), &late.result["slow"], &late.result["summary"]), ("completed", &json!("done"), &json!("Please call me.")));
+    assert_eq!(
+        (late.status.as_str(), &late.result["slow"], &late.result["summary"]),
+        ("completed", &json!("done"), &json!("Please call me."))
+    );
     Ok(())
 }
 
@@ -94,7 +97,7 @@ async fn a_second_agent_resumes_behind_finished_stages_and_repeats_those_whose_p
     let agent = world.mortal("activities", &hangs, Arc::new(fetch::Nothing))?;
     world.until(id, |row| row.result["first"] == json!(1) && row.progress["stage"] == "second").await?;
     agent.kill();
-    world.expire(id).await?;
+    world.let_leases_lapse().await?;
     let works = world.pipelines(&file("echo second >> ran; echo 2"))?;
     assert_eq!(world.work("activities", &works).await?.completed, 1);
     let row = world.row(id).await?;
@@ -111,7 +114,8 @@ async fn failures_are_stored_with_the_categories_of_the_specification() -> Resul
          [stages.worse]\ncommand = \"echo 'not now' >&2; exit 1\"\ncategory = \"LLMError\"\n\
          [queues.activities.kinds]\ncall = [\"transcript\"]\nnote = [\"bad\"]\ntask = [\"worse\"]\nsms = [\"clean\"]\n",
     )?;
-    let nowhere = world.activity("call", json!({"source_type": "url", "content": "https://elsewhere.example/RE1", "format": "audio/wav"})).await?;
+    let nowhere =
+        world.activity("call", json!({"source_type": "url", "content": "https://elsewhere.example/RE1", "format": "audio/wav"})).await?;
     let file = world.folder.write("noise.wav", "this is no sound")?;
     let noise = json!({"source_type": "url", "content": format!("file://{}", file.display()), "format": "audio/wav"});
     let noise = world.activity("call", noise).await?;

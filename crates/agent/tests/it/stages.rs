@@ -3,4 +3,3 @@
 mod commands;
 mod models;
 mod openai;
-

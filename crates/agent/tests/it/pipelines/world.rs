@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub struct World {
     pub client: Client,
     pub pool: Pool,
-    url: String,
+    pub url: String,
     pub folder: Folder,
     // Last, so that it outlives everything connected to it.
     _database: TestDatabase,
@@ -56,8 +56,8 @@ impl Drop for Folder {
 }
 
 pub async fn world() -> Result<World> {
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let migrate = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
+    let database = testing::server().database_from("migrated", migrate).await?;
     let (client, pool) = (gleaner::connect(&database.url).await?, gleaner::pool(&database.url, 8)?);
     Ok(World { client, pool, url: database.url.clone(), folder: Folder::new()?, _database: database })
 }
@@ -69,12 +69,18 @@ pub struct Agent {
 }
 
 /// An agent on a runtime of its own, which can be taken from under it.
-pub struct Mortal(tokio::runtime::Runtime);
+pub struct Mortal(Option<tokio::runtime::Runtime>);
 
 impl Mortal {
     /// Gone without a word, as a machine that loses its power: nothing is released, no sign of life is given any more.
-    pub fn kill(self) {
-        self.0.shutdown_background();
+    pub fn kill(self) {}
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -122,7 +128,7 @@ impl World {
             let (_stop, stopping) = watch::channel(false);
             agent(gleaner::pool(&url, 4)?, queue, pipelines, services, stopping).await
         });
-        Ok(Mortal(runtime))
+        Ok(Mortal(Some(runtime)))
     }
 
     /// Works what is due, once, with rows and files from here.
@@ -159,11 +165,11 @@ impl World {
         }
     }
 
-    /// As if its lease had run out: its holder is gone for good.
-    pub async fn expire(&self, id: Uuid) -> Result<()> {
-        let changed = self.client.execute("update activities set due_at = now() - interval '1 second' where id = $1", &[&id]).await?;
-        anyhow::ensure!(changed == 1, "there is no such row");
-        Ok(())
+    /// Lets half an hour pass, in which nobody showed any life. The engine's role writes, so no act is meant.
+    pub async fn let_leases_lapse(&self) -> Result<()> {
+        let set = ["due_at", "open_at", "deadline_at", "locked_at"].map(|column| format!("{column} = {column} - interval '30 minutes'"));
+        let sql = format!("begin; set local role gleaner_engine; update activities set {}; commit", set.join(", "));
+        Ok(self.client.batch_execute(&sql).await?)
     }
 }
 

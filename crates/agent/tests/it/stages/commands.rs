@@ -39,8 +39,14 @@ async fn a_command_gets_the_item_and_what_earlier_stages_found() -> Result<()> {
     let id = world.text("note", " hello ").await?;
     world.work("activities", &world.pipelines(text)?).await?;
     let input = world.row(id).await?.result["it"].clone();
-    assert_eq!((&input["queue"], &input["id"], &input["kind"], &input["stage"]), (&json!("activities"), &json!(id), &json!("note"), &json!("it")));
-    assert_eq!((&input["payload"]["content"], &input["text"], &input["results"]["transcript"]), (&json!(" hello "), &json!("hello"), &json!("hello")));
+    assert_eq!(
+        (&input["queue"], &input["id"], &input["kind"], &input["stage"]),
+        (&json!("activities"), &json!(id), &json!("note"), &json!("it"))
+    );
+    assert_eq!(
+        (&input["payload"]["content"], &input["text"], &input["results"]["transcript"]),
+        (&json!(" hello "), &json!("hello"), &json!("hello"))
+    );
     Ok(())
 }
 
@@ -64,7 +70,10 @@ async fn a_command_that_takes_too_long_is_ended_and_tried_again_later() -> Resul
     let tally = world.work("activities", &world.pipelines(&file(STUBBORN, "timeout = \"1s\""))?).await?;
     assert_eq!(tally.failed, 1);
     let row = world.row(id).await?;
-    assert_eq!((&row.error["type"], &row.error["message"], row.is_dead), (&json!("StageError"), &json!("stage it took longer than 1s"), false));
+    assert_eq!(
+        (&row.error["type"], &row.error["message"], row.is_dead),
+        (&json!("StageError"), &json!("stage it took longer than 1s"), false)
+    );
     ended(&world).await
 }
 

@@ -29,8 +29,7 @@ impl Bench {
 
     async fn run(&self, payload: Value) -> Result<Value, Failure> {
         let fetch = fetch::Direct::new(None, [format!("file://{}", self.folder.path().display())]).expect("a client");
-        let services =
-            Services { fetch: Arc::new(fetch), models: self.pipelines.models().clone(), home: self.folder.path().to_owned() };
+        let services = Services { fetch: Arc::new(fetch), models: self.pipelines.models().clone(), home: self.folder.path().to_owned() };
         let hour = Duration::from_secs(3600);
         let item = Item {
             key: "7".into(),
@@ -62,7 +61,11 @@ fn pipeline(model: &str, stage: &str, list: &str) -> String {
 #[tokio::test]
 async fn a_chat_sends_the_prompt_with_the_item_and_stores_answer_and_tokens() -> Result<()> {
     let endpoint = Endpoint::start([chat(r#"{"summary": "Ann will zwei Pumpen."}"#)]).await?;
-    let bench = Bench::new(&pipeline(&model("chat", &endpoint.base), "[stages.summary]\nchat = \"it\"\ntemperature = 0.2\nmax_tokens = 300", "\"summary\""))?;
+    let bench = Bench::new(&pipeline(
+        &model("chat", &endpoint.base),
+        "[stages.summary]\nchat = \"it\"\ntemperature = 0.2\nmax_tokens = 300",
+        "\"summary\"",
+    ))?;
     let result = bench.text("Ann wants two pumps.").await.map_err(|f| anyhow::anyhow!("{f:?}"))?;
     assert_eq!(result["summary"], "Ann will zwei Pumpen.");
     let books = &result["gleaner"];
@@ -76,9 +79,15 @@ async fn a_chat_sends_the_prompt_with_the_item_and_stores_answer_and_tokens() ->
     assert_eq!((&body["model"], &body["temperature"], &body["max_tokens"]), (&json!("test-model"), &json!(0.2), &json!(300)));
     assert_eq!(body["messages"][0]["role"], "system");
     assert!(body["messages"][0]["content"].as_str().is_some_and(|text| text.contains("you write in German")), "{body}");
-    assert!(body["messages"][1]["content"].as_str().is_some_and(|text| text.contains("<message>\nAnn wants two pumps.\n</message>")), "{body}");
+    assert!(
+        body["messages"][1]["content"].as_str().is_some_and(|text| text.contains("<message>\nAnn wants two pumps.\n</message>")),
+        "{body}"
+    );
     assert_eq!(body["response_format"]["json_schema"]["schema"]["required"], json!(["summary"]));
-    assert_eq!((&body["response_format"]["type"], &body["response_format"]["json_schema"]["strict"]), (&json!("json_schema"), &json!(true)));
+    assert_eq!(
+        (&body["response_format"]["type"], &body["response_format"]["json_schema"]["strict"]),
+        (&json!("json_schema"), &json!(true))
+    );
     Ok(())
 }
 
@@ -107,22 +116,44 @@ async fn an_answer_that_never_fits_is_a_failure_after_two_calls() -> Result<()> 
 #[tokio::test]
 async fn errors_say_whether_to_try_again_and_when() -> Result<()> {
     for (answer, retryable, retry_in, told) in [
-        (error(429, "Rate limit reached for requests", "rate_limit_exceeded").with("retry-after", "7"), true, Some(7), "429 Too Many Requests: Rate limit reached"),
+        (
+            error(429, "Rate limit reached for requests", "rate_limit_exceeded").with("retry-after", "7"),
+            true,
+            Some(7),
+            "429 Too Many Requests: Rate limit reached",
+        ),
         (error(500, "The server had an error", "server_error"), true, None, "500 Internal Server Error"),
         (error(503, "overloaded", "overloaded").with("retry-after", "2"), true, Some(2), "503"),
         (error(401, "Incorrect API key provided", "invalid_api_key"), false, None, "401 Unauthorized: Incorrect API key provided"),
-        (error(400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"), false, None, "maximum context length"),
+        (
+            error(400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"),
+            false,
+            None,
+            "maximum context length",
+        ),
         (error(404, "The model does not exist", "model_not_found"), false, None, "404 Not Found"),
         (chat("late").after(Duration::from_secs(2)), true, None, "model it: "),
         (ok(json!({"object": "chat.completion", "choices": []})), true, None, "no choices[0].message.content"),
     ] {
         let endpoint = Endpoint::start([answer]).await?;
-        let bench = Bench::new(&pipeline(&model("chat", &endpoint.base), "[stages.answer]\nchat = \"it\"\nprompt_text = \"{{ text }}\"", "\"answer\""))?;
+        let bench = Bench::new(&pipeline(
+            &model("chat", &endpoint.base),
+            "[stages.answer]\nchat = \"it\"\nprompt_text = \"{{ text }}\"",
+            "\"answer\"",
+        ))?;
         let failure = bench.text("a").await.expect_err("it failed");
-        assert_eq!((failure.category.as_str(), failure.retryable, failure.retry_in.map(|wait| wait.as_secs())), ("LLMError", retryable, retry_in), "{failure:?}");
+        assert_eq!(
+            (failure.category.as_str(), failure.retryable, failure.retry_in.map(|wait| wait.as_secs())),
+            ("LLMError", retryable, retry_in),
+            "{failure:?}"
+        );
         assert!(failure.message.contains(told) && !failure.message.contains("sk-secret"), "{failure:?}");
     }
-    let bench = Bench::new(&pipeline(&model("chat", "http://127.0.0.1:9/v1"), "[stages.answer]\nchat = \"it\"\nprompt_text = \"x\"", "\"answer\""))?;
+    let bench = Bench::new(&pipeline(
+        &model("chat", "http://127.0.0.1:9/v1"),
+        "[stages.answer]\nchat = \"it\"\nprompt_text = \"x\"",
+        "\"answer\"",
+    ))?;
     let failure = bench.text("a").await.expect_err("nobody is there");
     assert_eq!((failure.category.as_str(), failure.retryable), ("LLMError", true), "{failure:?}");
     Ok(())
@@ -131,7 +162,11 @@ async fn errors_say_whether_to_try_again_and_when() -> Result<()> {
 #[tokio::test]
 async fn a_template_that_does_not_fit_the_item_is_invalid_for_good() -> Result<()> {
     let endpoint = Endpoint::start([chat("x")]).await?;
-    let bench = Bench::new(&pipeline(&model("chat", &endpoint.base), "[stages.answer]\nchat = \"it\"\nprompt_text = \"{{ item.payload.a.b }}\"", "\"answer\""))?;
+    let bench = Bench::new(&pipeline(
+        &model("chat", &endpoint.base),
+        "[stages.answer]\nchat = \"it\"\nprompt_text = \"{{ item.payload.a.b }}\"",
+        "\"answer\"",
+    ))?;
     let failure = bench.text("a").await.expect_err("there is no a");
     assert_eq!((failure.category.as_str(), failure.retryable, endpoint.asked().len()), ("ValidationError", false, 0), "{failure:?}");
     Ok(())
@@ -154,9 +189,11 @@ fn tone(path: &Path) -> Result<()> {
 
 #[tokio::test]
 async fn a_transcription_sends_sixteen_kilohertz_and_stores_what_was_said() -> Result<()> {
-    let answer = || ok(json!({"text": " Hello there. ", "usage": {"type": "tokens", "input_tokens": 14, "output_tokens": 45, "total_tokens": 59}}));
+    let answer =
+        || ok(json!({"text": " Hello there. ", "usage": {"type": "tokens", "input_tokens": 14, "output_tokens": 45, "total_tokens": 59}}));
     let endpoint = Endpoint::start([answer(), answer()]).await?;
-    let stage = "[stages.transcript]\ntranscribe = \"it\"\nlanguage = \"en\"\n[stages.plain]\ntranscribe = \"it\"\ndecode = false\nas = \"plain\"";
+    let stage =
+        "[stages.transcript]\ntranscribe = \"it\"\nlanguage = \"en\"\n[stages.plain]\ntranscribe = \"it\"\ndecode = false\nas = \"plain\"";
     let bench = Bench::new(&pipeline(&model("transcription", &endpoint.base), stage, "\"transcript\", \"plain\", \"summary\""))?;
     let file = bench.folder.path().join("call.wav");
     tone(&file)?;
@@ -168,7 +205,10 @@ async fn a_transcription_sends_sixteen_kilohertz_and_stores_what_was_said() -> R
     assert_eq!((asked[0].path.as_str(), asked[0].header("authorization")), ("/v1/audio/transcriptions", "Bearer sk-secret"));
     let form = asked[0].form().await?;
     let text = |name: &str| form.iter().find(|field| field.0 == name).map(|field| String::from_utf8_lossy(&field.3).into_owned());
-    assert_eq!((text("model").as_deref(), text("response_format").as_deref(), text("language").as_deref()), (Some("test-model"), Some("json"), Some("en")));
+    assert_eq!(
+        (text("model").as_deref(), text("response_format").as_deref(), text("language").as_deref()),
+        (Some("test-model"), Some("json"), Some("en"))
+    );
     let (_, name, kind, sound) = form.iter().find(|field| field.0 == "file").context("a file")?;
     assert_eq!((name.as_deref(), kind.as_deref()), (Some("recording.wav"), Some("audio/wav")));
     assert_eq!((&sound[..4], u32::from_le_bytes(sound[24..28].try_into()?)), (&b"RIFF"[..], 16_000));
@@ -196,7 +236,8 @@ async fn a_text_becomes_a_vector() -> Result<()> {
 
 #[tokio::test]
 async fn a_call_sends_what_its_templates_say_and_repeats_itself_recognisably() -> Result<()> {
-    let endpoint = Endpoint::start([error(503, "busy", "x").with("retry-after", "3"), ok(json!({"ticket": 12})), error(409, "taken", "x")]).await?;
+    let endpoint =
+        Endpoint::start([error(503, "busy", "x").with("retry-after", "3"), ok(json!({"ticket": 12})), error(409, "taken", "x")]).await?;
     let stage = format!(
         "[stages.ticket]\nhttp = {{ method = \"PUT\", url = \"{}/tickets/{{{{ item.id | urlencode }}}}?q={{{{ text | urlencode }}}}\", headers = {{ x-path = \"{{{{ env('PATH') }}}}\" }}, \
          body = '{{{{ {{\"text\": text, \"kind\": item.kind}} | tojson }}}}', give_up = [409] }}",
@@ -204,7 +245,11 @@ async fn a_call_sends_what_its_templates_say_and_repeats_itself_recognisably() -
     );
     let bench = Bench::new(&pipeline("", &stage, "\"ticket\""))?;
     let failure = bench.text("a b&c").await.expect_err("busy");
-    assert_eq!((failure.category.as_str(), failure.retryable, failure.retry_in), ("StageError", true, Some(Duration::from_secs(3))), "{failure:?}");
+    assert_eq!(
+        (failure.category.as_str(), failure.retryable, failure.retry_in),
+        ("StageError", true, Some(Duration::from_secs(3))),
+        "{failure:?}"
+    );
     let result = bench.text("a b&c").await.map_err(|f| anyhow::anyhow!("{f:?}"))?;
     assert_eq!(result["ticket"], json!(12), "an answer with only the stage's key is what is in it");
     let asked = endpoint.asked();
