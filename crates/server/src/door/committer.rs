@@ -3,6 +3,7 @@
 //! A few tasks take turns. Whoever is free takes everything that waits; meanwhile the next batch gathers. Nothing is delayed to
 //! make a batch larger: under load commits take longer than arrivals, and batches grow by themselves.
 
+mod columns;
 mod statement;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use gleaner::Pool;
 use gleaner::bell::Bell;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-pub use self::statement::{Committed, Submission};
+pub use self::statement::{Committed, EventRow, Submission};
 use self::statement::{Trouble, commit};
 
 /// Requests that wait for their turn; beyond that the door itself waits.
