@@ -48,9 +48,9 @@ impl<'a> Columns<'a> {
                     .iter()
                     .map(|(token, lifetime)| json!({"request": request, "token": token, "seconds": lifetime.as_secs_f64()})),
             );
-            remember.extend(submission.remember.iter().map(|memory| {
-                json!({"request": request, "key": memory.key, "value": memory.value, "seconds": memory.lifetime.as_secs_f64()})
-            }));
+            remember.extend(submission.remember.iter().map(
+                |memory| json!({"request": request, "key": memory.key, "value": memory.value, "seconds": memory.lifetime.as_secs_f64()}),
+            ));
         }
         all.once = (!once.is_empty()).then(|| once.into());
         all.remember = (!remember.is_empty()).then(|| remember.into());

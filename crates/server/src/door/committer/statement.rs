@@ -162,7 +162,8 @@ fn outcomes(batch: &[&Submission], rows: &[tokio_postgres::Row]) -> Result<Vec<C
         let (request, event, outcome, id): (i32, Option<i32>, &str, Option<Uuid>) = (row.get(0), row.get(1), row.get(2), row.get(3));
         let unasked = || Trouble::Broken(format!("an answer for request {request}, which was not asked"));
         // SQL counts from one.
-        let at = usize::try_from(request).ok().and_then(|request| request.checked_sub(1)).filter(|at| *at < all.len()).ok_or_else(unasked)?;
+        let at =
+            usize::try_from(request).ok().and_then(|request| request.checked_sub(1)).filter(|at| *at < all.len()).ok_or_else(unasked)?;
         match (outcome, event, id, &mut all[at]) {
             ("repeated", Some(event), Some(id), Committed::Stored(stored)) => {
                 let place = usize::try_from(event).ok().and_then(|event| event.checked_sub(1 + before[at])).ok_or_else(unasked)?;
