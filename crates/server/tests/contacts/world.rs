@@ -138,7 +138,7 @@ pub async fn ingest(client: &Client, requests: &[Value]) -> Result<Vec<Answer>> 
              given as (select array_agg(coalesce((item ->> 'id')::uuid, gen_random_uuid()) order by n) as ids from event),
              answer as materialized (
                  select a.* from given, gleaner.ingest_activities(
-                     array(select (item ->> 'channel')::uuid from request order by n), array(select (item #>> '{raw,id}')::uuid from request order by n),
+                     '10s', array(select (item ->> 'channel')::uuid from request order by n), array(select (item #>> '{raw,id}')::uuid from request order by n),
                      array(select item #>> '{raw,method}' from request order by n), array(select item #>> '{raw,target}' from request order by n),
                      array(select item #> '{raw,headers}' from request order by n), array(select convert_to(item ->> 'body', 'UTF8') from request order by n),
                      array(select item #>> '{raw,body_file}' from request order by n),

@@ -1,7 +1,7 @@
 /*
  * The one statement of a group commit: what many requests brought, stored together. Requests and events count from 1.
  *
- * Takes    one array per column, because unpacking JSON costs more than storing it. Per request its channel and, where it is
+ * Takes    how long it may wait for a lock, and one array per column, because unpacking JSON costs more than storing it. Per request its channel and, where it is
  *          kept, the request itself (p_raw_ids null: not kept). Per event the number of its request, and its row. Seldom:
  *          p_once [{request, token, seconds}], p_remember [{request, key, value, seconds}]. A remembered value may have
  *          from, to, direction, sender and sender_name: an event that recalls its key gets what it lacks of them, and the
@@ -16,6 +16,7 @@
  */
 drop function if exists gleaner.ingest_activities(jsonb, bytea[]);
 create or replace function gleaner.ingest_activities(
+    p_patience         text,
     p_channels         uuid[],
     p_raw_ids          uuid[],
     p_methods          text[],
@@ -52,6 +53,8 @@ declare
     v_event    record;
     v_id       uuid;
 begin
+    -- Whoever gave up must not leave a session behind that waits: it ends by itself when its waiters are gone.
+    perform set_config('lock_timeout', p_patience, true);
     if cardinality(p_ids) <> cardinality(p_external_ids) or array_position(p_external_ids, null) is not null then
         raise exception 'event % has no external_id', array_position(p_external_ids, null)
             using errcode = 'GL002', hint = 'Without it a redelivery could not be told from a new event.';
@@ -196,11 +199,11 @@ begin
 end
 $$;
 comment on function gleaner.ingest_activities(
-    uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
+    text, uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
     integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb)
     is 'Stores what many requests brought, together, each event once.';
 -- The server that keeps the door signs in as the owner of this schema; nobody else may speak for a provider.
 revoke all on function gleaner.ingest_activities(
-    uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
+    text, uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
     integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb)
     from public, anon, authenticated, service_role;

@@ -89,8 +89,9 @@ impl<'a> Columns<'a> {
         self.recalls.push(event.recall.as_deref());
     }
 
-    pub(super) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    pub(super) fn parameters<'p>(&'p self, patience: &'p String) -> Vec<(&'p (dyn ToSql + Sync), Type)> {
         vec![
+            (patience, Type::TEXT),
             (&self.channels, Type::UUID_ARRAY),
             (&self.raw_ids, Type::UUID_ARRAY),
             (&self.methods, Type::TEXT_ARRAY),

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use deadpool_postgres::Object;
 use gleaner::Pool;
 use gleaner_ingest::{Event, Memory, Stored};
-use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::columns::Columns;
@@ -83,18 +82,12 @@ pub(super) async fn commit(pool: &Pool, batch: &[&Submission], until: Instant) -
         tracing::debug!(%error, "contacts' new addresses were not read; senders may stay unmatched until they are");
     }
     let columns = Columns::of(batch);
-    // Whoever gave up must not leave a session behind that waits for a lock: it ends by itself when its waiters are gone.
     let patience = format!("{}ms", until.saturating_duration_since(Instant::now()).as_millis().max(1));
-    let mut parameters = columns.parameters();
-    parameters.push((&patience, Type::TEXT));
     let rows = client
         .query_typed(
-            "with patience as materialized (select set_config('lock_timeout', $20, true) as given)
-             select done.request, done.event, done.outcome, done.id
-             from patience
-             cross join lateral gleaner.ingest_activities(
-                 case when patience.given <> '' then $1 end, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) done",
-            &parameters,
+            "select request, event, outcome, id from gleaner.ingest_activities(
+                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+            &columns.parameters(&patience),
         )
         .await;
     match rows {
