@@ -6391,7 +6391,7 @@ $$;
 
 COMMENT ON FUNCTION gleaner.forget_files() IS 'Notes which deleted activities had files, so that a server deletes those too.';
 
-CREATE FUNCTION gleaner.ingest_activities(p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb DEFAULT NULL::jsonb, p_remember jsonb DEFAULT NULL::jsonb) RETURNS TABLE(request integer, event integer, outcome text, id uuid)
+CREATE FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb DEFAULT NULL::jsonb, p_remember jsonb DEFAULT NULL::jsonb) RETURNS TABLE(request integer, event integer, outcome text, id uuid)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
@@ -6408,6 +6408,8 @@ declare
     v_event    record;
     v_id       uuid;
 begin
+    -- Whoever gave up must not leave a session behind that waits: it ends by itself when its waiters are gone.
+    perform set_config('lock_timeout', p_patience, true);
     if cardinality(p_ids) <> cardinality(p_external_ids) or array_position(p_external_ids, null) is not null then
         raise exception 'event % has no external_id', array_position(p_external_ids, null)
             using errcode = 'GL002', hint = 'Without it a redelivery could not be told from a new event.';
@@ -6552,7 +6554,7 @@ begin
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.ingest_activities(p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb, p_remember jsonb) IS 'Stores what many requests brought, together, each event once.';
+COMMENT ON FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb, p_remember jsonb) IS 'Stores what many requests brought, together, each event once.';
 
 CREATE FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql
@@ -11764,7 +11766,7 @@ REVOKE ALL ON FUNCTION gleaner.find_ban(p_user uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.forget_files() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.ingest_activities(p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb, p_remember jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb, p_remember jsonb) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) FROM PUBLIC;
 
