@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
 
@@ -87,5 +88,37 @@ impl Connection {
         let answer = response.into_body().collect().await?.to_bytes();
         ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&answer));
         Ok(answer)
+    }
+}
+
+/// One HTTP connection that sends what was written beforehand: what its client costs is taken from the server's cores.
+#[derive(Debug)]
+pub struct Wire {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Wire {
+    pub async fn open(address: &str) -> Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, read: Vec::with_capacity(4096) })
+    }
+
+    /// Sends one request, head and body, and waits for the whole answer; anything but success is an error.
+    pub async fn send(&mut self, request: &[u8]) -> Result<()> {
+        self.stream.write_all(request).await?;
+        self.read.clear();
+        loop {
+            ensure!(self.stream.read_buf(&mut self.read).await? > 0, "the server hung up");
+            let Some(head) = self.read.windows(4).position(|end| end == b"\r\n\r\n") else { continue };
+            let text = std::str::from_utf8(&self.read[..head])?;
+            let length = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+            let length: usize = length.map_or(Ok(0), |(_, length)| length.trim().parse())?;
+            if self.read.len() >= head + 4 + length {
+                ensure!(text.starts_with("HTTP/1.1 2"), "{}", String::from_utf8_lossy(&self.read));
+                return Ok(());
+            }
+        }
     }
 }

@@ -12,13 +12,15 @@ use gleaner_server::channels::NewChannel;
 use serde_json::json;
 use tokio_postgres::CopyInSink;
 
-use crate::asking::{self, Ask, Connection};
+use crate::asking::{self, Ask, Wire};
 use crate::raw;
 use crate::report::Report;
 use crate::serving::Serving;
 use crate::stage::Stage;
 
 const CONNECTIONS: usize = 64;
+/// Written beforehand; a sender that has sent all of its share ends its turn.
+const MOST_PER_SECOND: u64 = 30_000;
 const SECRET: &str = "the secret of the benchmark";
 
 /// The same message inserted by hand, each in a transaction of its own.
@@ -27,36 +29,38 @@ const BY_HAND: &str = "insert into activities (type, raw_data, metadata) values 
 pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let seconds = stage.seconds(10);
     let lasting = Duration::from_secs(seconds);
+    // One door that groups, and the same door with a commit for each request.
     let serving = Serving::start(stage, false).await?;
-    let settings = json!({"scheme": "hub-sha256", "secret": SECRET});
-    let new = NewChannel {
-        name: "bench".into(),
-        provider_code: "generic".into(),
-        settings: settings.as_object().cloned().unwrap_or_default().into(),
-        ..NewChannel::default()
-    };
-    let key = serving.state().channels.add(new).await?.key()?.to_string();
-    let sender = Arc::new(Sender { address: serving.address.clone(), key, sent: AtomicU64::new(0) });
+    let grouped = Sender::new(&serving).await?;
+    let ungrouped = Serving::start_with(stage, CONNECTIONS + 8, |config| {
+        (config.realtime, config.committers, config.group) = (false, CONNECTIONS, 1);
+    })
+    .await?;
+    let one_by_one = Sender::new(&ungrouped).await?;
 
-    // By turns, so that a machine that drifts drifts under both alike.
-    let (mut single, mut through, mut acknowledged) = (0.0, 0.0, 0);
+    // By turns, so that a machine that drifts drifts under all alike.
+    let (mut by_hand, mut alone, mut each, mut together) = (0.0, 0.0, 0.0, 0.0);
     for _ in 0..2 {
         clear(stage).await?;
-        single += raw::insert(stage, BY_HAND, CONNECTIONS, seconds).await? / 2.0;
+        by_hand += raw::insert(stage, BY_HAND, CONNECTIONS, seconds).await? / 2.0;
         clear(stage).await?;
-        acknowledged = sender.sent.load(Ordering::Relaxed);
-        through += asking::flood(sender.askers().await?, lasting).await? / 2.0;
-        acknowledged = sender.sent.load(Ordering::Relaxed) - acknowledged;
+        alone += raw::insert(stage, BY_HAND, 1, seconds).await? / 2.0;
+        each += one_by_one.flood(stage, lasting).await? / 2.0;
+        together += grouped.flood(stage, lasting).await? / 2.0;
     }
-    let stored: i64 = stage.connect().await?.query_one("select count(*) from activities", &[]).await?.get(0);
-    ensure!(u64::try_from(stored)? == acknowledged, "{acknowledged} were acknowledged, {stored} are there");
+    ungrouped.stop().await?;
     let copy = copy_activities(stage).await?;
-    report.figure(format!("single-row commits into activities, {CONNECTIONS} connections"), single, "/s");
+    let what = format!("webhook to durable row, {CONNECTIONS} connections");
+    report.figure("single-row commits into activities, 1 connection", alone, "/s");
+    report.figure(format!("single-row commits into activities, {CONNECTIONS} connections"), by_hand, "/s");
     report.figure("COPY into activities", copy, "/s");
-    report.ratio(format!("webhook to durable row, {CONNECTIONS} connections"), through, "/s", single, "single-row commits", Some(3.0));
-    report.ratio(format!("webhook to durable row, {CONNECTIONS} connections"), through, "/s", copy, "COPY into activities", None);
+    report.figure(format!("webhooks with a commit each, {CONNECTIONS} connections"), each, "/s");
+    report.ratio(&what, together, "/s", each, "webhooks with a commit each", Some(3.0));
+    report.ratio(&what, together, "/s", alone, "single-row commits, 1 connection", Some(3.0));
+    report.ratio(&what, together, "/s", by_hand, format!("single-row commits, {CONNECTIONS} connections"), Some(3.0));
+    report.ratio(&what, together, "/s", copy, "COPY into activities", None);
     clear(stage).await?;
-    let latency = asking::steady(sender.askers().await?, through / 2.0, lasting).await?;
+    let latency = asking::steady(grouped.askers(lasting).await?, together / 2.0, lasting).await?;
     report.figure("webhook at half load, p50", latency.value_at_quantile(0.5) as f64 / 1000.0, "ms");
     report.figure("webhook at half load, p99 (aim 50 ms)", latency.value_at_quantile(0.99) as f64 / 1000.0, "ms");
     serving.stop().await
@@ -72,34 +76,73 @@ async fn clear(stage: &Stage) -> Result<()> {
 struct Sender {
     address: String,
     key: String,
+    written: AtomicU64,
     sent: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Sending {
     sender: Arc<Sender>,
-    connection: Connection,
+    connection: Wire,
+    /// Signed beforehand, as they would be elsewhere.
+    requests: Vec<Vec<u8>>,
 }
 
 impl Sender {
-    async fn askers(self: &Arc<Self>) -> Result<Vec<Sending>> {
-        try_join_all(
-            (0..CONNECTIONS)
-                .map(|_| async { anyhow::Ok(Sending { sender: self.clone(), connection: Connection::open(&self.address).await? }) }),
-        )
+    /// With a channel of its own at that door.
+    async fn new(serving: &Serving) -> Result<Arc<Self>> {
+        let settings = json!({"scheme": "hub-sha256", "secret": SECRET});
+        let new = NewChannel {
+            name: format!("bench {}", serving.address),
+            provider_code: "generic".into(),
+            settings: settings.as_object().cloned().unwrap_or_default().into(),
+            ..NewChannel::default()
+        };
+        let key = serving.state().channels.add(new).await?.key()?.to_string();
+        Ok(Arc::new(Self { address: serving.address.clone(), key, written: AtomicU64::new(0), sent: AtomicU64::new(0) }))
+    }
+
+    /// As much as goes through; requests per second. What was acknowledged must be there.
+    async fn flood(self: &Arc<Self>, stage: &Stage, lasting: Duration) -> Result<f64> {
+        clear(stage).await?;
+        let before = self.sent.load(Ordering::Relaxed);
+        let rate = asking::flood(self.askers(lasting).await?, lasting).await?;
+        let acknowledged = self.sent.load(Ordering::Relaxed) - before;
+        let stored: i64 = stage.connect().await?.query_one("select count(*) from activities", &[]).await?.get(0);
+        ensure!(u64::try_from(stored)? == acknowledged, "{acknowledged} were acknowledged, {stored} are there");
+        Ok(rate)
+    }
+
+    /// As many senders as connections, each with enough to send for `lasting`, at far more than a machine like this takes.
+    async fn askers(self: &Arc<Self>, lasting: Duration) -> Result<Vec<Sending>> {
+        let each = lasting.as_secs() * MOST_PER_SECOND / CONNECTIONS as u64;
+        try_join_all((0..CONNECTIONS).map(|_| async {
+            let requests = (0..each).map(|_| self.write()).collect();
+            anyhow::Ok(Sending { sender: self.clone(), connection: Wire::open(&self.address).await?, requests })
+        }))
         .await
+    }
+
+    /// A message nobody has sent before, signed.
+    fn write(&self) -> Vec<u8> {
+        let n = self.written.fetch_add(1, Ordering::Relaxed);
+        let body = json!({"type": "sms", "content": "x".repeat(300), "external_id": format!("bench-{n}")}).to_string();
+        let signature = hex::encode(crypt::hmac_sha256(SECRET.as_bytes(), &[body.as_bytes()]));
+        let (key, host) = (&self.key, &self.address);
+        format!(
+            "POST /functions/v1/ingest-activity?key={key} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nx-hub-signature-256: sha256={signature}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .into_bytes()
     }
 }
 
 impl Ask for Sending {
-    /// A message nobody has sent before, signed; returns when it is durable.
+    /// Returns when it is durable.
     async fn ask(&mut self) -> Result<bool> {
-        let n = self.sender.sent.fetch_add(1, Ordering::Relaxed);
-        let body = json!({"type": "sms", "content": "x".repeat(300), "external_id": format!("bench-{n}")}).to_string();
-        let signature = format!("sha256={}", hex::encode(crypt::hmac_sha256(SECRET.as_bytes(), &[body.as_bytes()])));
-        let request =
-            http::Request::post(format!("/functions/v1/ingest-activity?key={}", self.sender.key)).header("x-hub-signature-256", signature);
-        self.connection.send(request, body).await?;
+        let Some(request) = self.requests.pop() else { return Ok(false) };
+        self.connection.send(&request).await?;
+        self.sender.sent.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 }

@@ -31,7 +31,15 @@ impl Report {
     }
 
     /// A figure and its ratio to `baseline`, where at least `aim` is wanted.
-    pub fn ratio(&mut self, what: impl Into<String>, value: f64, unit: &'static str, baseline: f64, of: &str, aim: Option<f64>) {
+    pub fn ratio(
+        &mut self,
+        what: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        baseline: f64,
+        of: impl Into<String>,
+        aim: Option<f64>,
+    ) {
         self.add(Figure { what: what.into(), value, unit, ratio: Some((value / baseline, of.into(), aim)) });
     }
 

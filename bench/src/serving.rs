@@ -22,14 +22,18 @@ pub struct Serving {
 
 impl Serving {
     pub async fn start(stage: &Stage, realtime: bool) -> Result<Self> {
-        let home = std::env::temp_dir().join(format!("gleaner-bench-{}", std::process::id()));
+        Self::start_with(stage, POOL, |config| config.realtime = realtime).await
+    }
+
+    pub async fn start_with(stage: &Stage, pool: usize, change: impl FnOnce(&mut Config)) -> Result<Self> {
+        let home = std::env::temp_dir().join(format!("gleaner-bench-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir_all(&home)?;
         let mut config = Config::new(&home);
         config.listen = "127.0.0.1:0".parse()?;
         // The benchmark is one sender; what would be a flood from one is the point of it.
         config.limits.ceiling_per_minute = 0;
-        config.realtime = realtime;
-        let server = Server::start(config, &stage.url, gleaner::pool(&stage.url, POOL)?).await?;
+        change(&mut config);
+        let server = Server::start(config, &stage.url, gleaner::pool(&stage.url, pool)?).await?;
         let address = server.local_addr().to_string();
         let key = server.state().access.project_key(Role::Service);
         Ok(Self { server, home, address, key })

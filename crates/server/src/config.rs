@@ -47,6 +47,8 @@ pub struct Config {
     pub realtime: bool,
     /// Tasks that commit. Each gathers what waits while the other commits; more than a few only make smaller batches.
     pub committers: usize,
+    /// The most requests that share a commit. One is what a door without group commit does; the benchmark shows what that costs.
+    pub group: usize,
     /// How long a request may wait for its commit, repetitions after a lost connection included. Twilio hangs up after 15 s.
     pub commit_within: Duration,
     /// A further path of the door, and the key that holds there. For senders whose URL is given, such as published examples.
@@ -109,6 +111,7 @@ impl Config {
             auth: auth::Settings::new(""),
             realtime: true,
             committers: 2,
+            group: 256,
             commit_within: Duration::from_secs(10),
             door_path: None,
         }

@@ -35,7 +35,7 @@ pub async fn ready(Shared(state): Shared<Arc<State>>) -> Response {
 pub async fn is_migrated(pool: &Pool) -> gleaner::Result<bool> {
     let client = pool.get().await.map_err(|e| Error::Connect(e.to_string()))?;
     let rows = client
-        .query_typed("select to_regprocedure('gleaner.ingest_activities(jsonb, bytea[])') is not null", &[])
+        .query_typed("select to_regproc('gleaner.ingest_activities') is not null", &[])
         .await
         .map_err(Error::doing("look at the schema"))?;
     Ok(rows.first().is_some_and(|row| row.get(0)))

@@ -16,7 +16,7 @@ use crate::access::Access;
 use crate::auth::Keyring;
 use crate::channels::Channels;
 use crate::door::body::Memory;
-use crate::door::committer::Committer;
+use crate::door::committer::{Committer, How};
 use crate::door::contacts::Newcomers;
 use crate::door::limits::Limits;
 use crate::door::prune;
@@ -75,7 +75,8 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
 
-        let (committer, mut finishing) = Committer::start(&pool, &Bell::new(pool.clone()), config.committers, config.commit_within);
+        let how = How { tasks: config.committers, group: config.group, within: config.commit_within };
+        let (committer, mut finishing) = Committer::start(&pool, &Bell::new(pool.clone()), how);
         let (newcomers, creating) = Newcomers::start(pool.clone());
         finishing.push(creating);
         let (fetches, to_fetch) = mpsc::channel(FETCHES);

@@ -3,6 +3,7 @@
 //! A few tasks take turns. Whoever is free takes everything that waits; meanwhile the next batch gathers. Nothing is delayed to
 //! make a batch larger: under load commits take longer than arrivals, and batches grow by themselves.
 
+mod columns;
 mod statement;
 
 use std::sync::Arc;
@@ -12,15 +13,25 @@ use gleaner::Pool;
 use gleaner::bell::Bell;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-pub use self::statement::{Committed, Submission};
+pub use self::statement::{Committed, EventRow, Submission};
 use self::statement::{Trouble, commit};
 
 /// Requests that wait for their turn; beyond that the door itself waits.
 const WAITING: usize = 4096;
 
-/// The most one statement carries.
-const BATCH: usize = 256;
+/// The most one statement carries; how many requests, the configuration says.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
+
+/// How requests share commits.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// Tasks that commit, by turns.
+    pub tasks: usize,
+    /// The most requests in one commit.
+    pub group: usize,
+    /// How long a request may wait for its own.
+    pub within: Duration,
+}
 
 /// Why a request was not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,11 +61,12 @@ pub struct Committer {
 
 impl Committer {
     /// Starts the tasks. The handles end after the last clone of the committer is dropped.
-    pub fn start(pool: &Pool, bell: &Bell, tasks: usize, within: Duration) -> (Self, Vec<tokio::task::JoinHandle<()>>) {
+    pub fn start(pool: &Pool, bell: &Bell, how: How) -> (Self, Vec<tokio::task::JoinHandle<()>>) {
         let (queue, waiting) = mpsc::channel(WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
-        let tasks = (0..tasks.max(1)).map(|_| tokio::spawn(run(pool.clone(), bell.clone(), Arc::clone(&waiting)))).collect();
-        (Self { queue, within }, tasks)
+        let run = || run(pool.clone(), bell.clone(), Arc::clone(&waiting), how.group.max(1));
+        let tasks = (0..how.tasks.max(1)).map(|_| tokio::spawn(run())).collect();
+        (Self { queue, within: how.within }, tasks)
     }
 
     /// Stores what the request brought; returns when it is durable.
@@ -84,8 +96,8 @@ pub async fn commit_alone(pool: &Pool, submission: &Submission, within: Duration
     }
 }
 
-async fn run(pool: Pool, bell: Bell, queue: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
-    while let Some(batch) = take(&queue).await {
+async fn run(pool: Pool, bell: Bell, queue: Arc<Mutex<mpsc::Receiver<Waiting>>>, most: usize) {
+    while let Some(batch) = take(&queue, most).await {
         if settle(&pool, batch).await {
             bell.ring("activities");
         }
@@ -93,12 +105,12 @@ async fn run(pool: Pool, bell: Bell, queue: Arc<Mutex<mpsc::Receiver<Waiting>>>)
 }
 
 /// Everything that waits, within bounds; waits for the first. None when nothing will ever come.
-async fn take(queue: &Mutex<mpsc::Receiver<Waiting>>) -> Option<Vec<Waiting>> {
+async fn take(queue: &Mutex<mpsc::Receiver<Waiting>>, most: usize) -> Option<Vec<Waiting>> {
     let mut queue = queue.lock().await;
     let first = queue.recv().await?;
     let mut bytes = first.submission.size();
     let mut batch = vec![first];
-    while batch.len() < BATCH && bytes < BATCH_BYTES {
+    while batch.len() < most && bytes < BATCH_BYTES {
         let Ok(next) = queue.try_recv() else { break };
         bytes += next.submission.size();
         batch.push(next);

@@ -14,10 +14,13 @@ use crate::files::{self, Files};
 pub const IN_TABLE: usize = 256 * 1024;
 
 /// A request as it is kept.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Kept {
-    /// `raw` of a request of `gleaner.ingest_activities`.
-    pub row: Value,
+    pub id: Uuid,
+    pub method: Method,
+    /// Without the key.
+    pub target: String,
+    pub headers: Map<String, Value>,
     /// The body, unless it is in a file.
     pub body: Option<Bytes>,
     /// The file, if there is one.
@@ -34,10 +37,8 @@ pub async fn keep(files: &Files, channel: &Channel, provider: &dyn Provider, hea
     let mut headers = headers(head.headers, channel.settings.text("header"), &secrets(channel, provider));
     // Also for a body that came without it: pruning adds these up.
     headers.insert("content-length".to_owned(), json!(body.len().to_string()));
-    let row = json!({
-        "id": id, "method": head.method.as_str(), "target": Target(head.target).without_key(), "headers": headers, "body_file": body_file,
-    });
-    Ok(Kept { row, body: body_file.is_none().then(|| body.clone()), file: body_file })
+    let target = Target(head.target).without_key();
+    Ok(Kept { id, method: head.method.clone(), target, headers, body: body_file.is_none().then(|| body.clone()), file: body_file })
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use gleaner_ingest::{Attachment, Channel, Event, Memory};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::committer::{Committed, Submission};
+use super::committer::{Committed, EventRow, Submission};
 use super::raw::Kept;
 use crate::files::{self, Files};
 
@@ -34,34 +34,19 @@ pub struct Written {
 
 pub async fn prepare(files: &Files, channel: &Channel, arrival: Arrival) -> files::Result<Prepared> {
     let mut written = Written::default();
-    let mut events = Vec::new();
+    let mut rows = Vec::with_capacity(arrival.events.len());
     for mut event in arrival.events {
         let id = Uuid::now_v7();
         let paths = store_attachments(files, id, &mut event).await?;
-        events.push(describe(id, &event));
+        if let Some(name) = event.sender_name.take() {
+            event.metadata.entry("sender_name").or_insert(Value::String(name));
+        }
+        rows.push(EventRow { id, event });
         written.attachments.push((id, paths));
     }
-    let once: Vec<Value> =
-        arrival.once.iter().map(|(token, lifetime)| json!({"token": token, "seconds": lifetime.as_secs_f64()})).collect();
-    let remember: Vec<Value> = arrival
-        .remember
-        .iter()
-        .map(|memory| json!({"key": memory.key, "value": memory.value, "seconds": memory.lifetime.as_secs_f64()}))
-        .collect();
-    let (mut raw, mut body) = (Value::Null, None);
-    if let Some(kept) = arrival.raw {
-        (raw, body, written.raw) = (kept.row, kept.body, kept.file);
-    }
-    let request = json!({"channel": channel.id, "raw": raw, "once": once, "remember": remember, "events": events});
-    Ok(Prepared { submission: Submission { request, body }, written })
-}
-
-/// An element of `events`.
-fn describe(id: Uuid, event: &Event) -> Value {
-    json!({
-        "id": id, "type": event.kind, "direction": event.direction, "raw_data": event.raw_data, "metadata": event.metadata,
-        "external_id": event.external_id, "sender": event.sender, "sender_name": event.sender_name, "recall": event.recall,
-    })
+    written.raw = arrival.raw.as_ref().and_then(|kept| kept.file.clone());
+    let submission = Submission { channel: channel.id, raw: arrival.raw, once: arrival.once, remember: arrival.remember, events: rows };
+    Ok(Prepared { submission, written })
 }
 
 async fn store_attachments(files: &Files, id: Uuid, event: &mut Event) -> files::Result<Vec<String>> {

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::{Gmail, Google, Parts};
 use crate::channels::Channels;
-use crate::door::committer::Committer;
+use crate::door::committer::{Committer, How};
 use crate::door::contacts::Newcomers;
 use crate::files::Files;
 
@@ -26,7 +26,8 @@ impl Alone {
     pub fn new(google: Google, pool: Pool, channels: Channels, files: Files) -> Result<Self, reqwest::Error> {
         // The HTTP client leaves the choice of cryptography to the program; it may have been made already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (committer, mut tasks) = Committer::start(&pool, &Bell::new(pool.clone()), 1, Duration::from_secs(30));
+        let how = How { tasks: 1, group: 256, within: Duration::from_secs(30) };
+        let (committer, mut tasks) = Committer::start(&pool, &Bell::new(pool.clone()), how);
         let (newcomers, creating) = Newcomers::start(pool.clone());
         tasks.push(creating);
         let gmail = Arc::new(Gmail::new(google, Parts { pool, channels, files, committer, newcomers })?);

@@ -85,7 +85,7 @@ async fn bytes_and_refusals_are_for_administrators_and_memories_for_nobody() -> 
     for forbidden in [
         "select count(*) from gleaner.ingest_memory",
         "delete from gleaner.raw_request",
-        "select * from gleaner.ingest_activities('[]')",
+        "select * from gleaner.ingest_activities('1s', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')",
         "select gleaner.record_refusals('[]')",
         "select * from gleaner.prune_ingestion()",
         "select * from gleaner.create_contacts('{}')",

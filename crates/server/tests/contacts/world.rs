@@ -130,9 +130,35 @@ pub async fn text(client: &Client, sql: &str) -> Result<Option<String>> {
     Ok(row.and_then(|r| r.get(0)))
 }
 
+/// Stores what these requests bring, as one group; what became of each event, and at position 0 of what had none.
 pub async fn ingest(client: &Client, requests: &[Value]) -> Result<Vec<Answer>> {
-    let bodies: Vec<Option<Vec<u8>>> = requests.iter().map(|r| r["body"].as_str().map(|b| b.as_bytes().to_vec())).collect();
-    let rows = client.query("select * from gleaner.ingest_activities($1, $2)", &[&Value::from(requests), &bodies]).await?;
+    let sql = "with request as (select item, n from jsonb_array_elements($1) with ordinality as r (item, n)),
+             event as (select r.n as request, e.n as position, e.item, row_number() over (order by r.n, e.n) as n
+                       from request as r cross join lateral jsonb_array_elements(r.item -> 'events') with ordinality as e (item, n)),
+             given as (select array_agg(coalesce((item ->> 'id')::uuid, gen_random_uuid()) order by n) as ids from event),
+             answer as materialized (
+                 select a.* from given, gleaner.ingest_activities(
+                     '10s', array(select (item ->> 'channel')::uuid from request order by n), array(select (item #>> '{raw,id}')::uuid from request order by n),
+                     array(select item #>> '{raw,method}' from request order by n), array(select item #>> '{raw,target}' from request order by n),
+                     array(select item #> '{raw,headers}' from request order by n), array(select convert_to(item ->> 'body', 'UTF8') from request order by n),
+                     array(select item #>> '{raw,body_file}' from request order by n),
+                     array(select request::int from event order by n), coalesce(given.ids, '{}'), array(select item ->> 'type' from event order by n),
+                     array(select item ->> 'direction' from event order by n), array(select item -> 'raw_data' from event order by n),
+                     array(select jsonb_strip_nulls(jsonb_build_object('sender_name', item -> 'sender_name')) || coalesce(item -> 'metadata', '{}') from event order by n),
+                     array(select item ->> 'external_id' from event order by n), array(select item #>> '{sender,kind}' from event order by n),
+                     array(select item #>> '{sender,address}' from event order by n), array(select item ->> 'recall' from event order by n),
+                     (select jsonb_agg(t.item || jsonb_build_object('request', r.n)) from request as r, jsonb_array_elements(r.item -> 'once') as t (item)),
+                     (select jsonb_agg(t.item || jsonb_build_object('request', r.n) order by r.n, t.n)
+                      from request as r, jsonb_array_elements(r.item -> 'remember') with ordinality as t (item, n))) as a)
+         select e.request::int, e.position::int, coalesce(a.outcome, 'stored'), coalesce(a.id, given.ids[e.n])
+         from given, event as e left join answer as a on a.event = e.n
+         where not exists (select from answer as shut where shut.request = e.request and shut.event is null)
+         union all
+         select r.n::int, 0, coalesce(a.outcome, 'nothing'), null
+         from request as r left join answer as a on a.request = r.n and a.event is null
+         where a.outcome is not null or not exists (select from event as e where e.request = r.n)
+         order by 1, 2";
+    let rows = client.query(sql, &[&Value::from(requests)]).await?;
     Ok(rows.iter().map(|r| Answer { request: r.get(0), position: r.get(1), outcome: r.get(2), id: r.get(3) }).collect())
 }
 

@@ -10,7 +10,7 @@ use gleaner_ingest::sealing::MasterKeys;
 use gleaner_postgres::testing;
 use gleaner_server::access::{Access, Caller};
 use gleaner_server::channels::{Channels, NewChannel, nest};
-use gleaner_server::door::committer::Committer;
+use gleaner_server::door::committer::{Committer, How};
 use gleaner_server::door::contacts::Newcomers;
 use gleaner_server::files::Files;
 use gleaner_server::gmail::ask::Report;
@@ -54,7 +54,7 @@ pub async fn idle_world() -> Result<World> {
     let pool = gleaner::pool(&database.url, 16)?;
     let home = std::env::temp_dir().join(format!("gleaner-gmail-{}", Uuid::now_v7()));
     std::fs::create_dir(&home)?;
-    let (committer, _) = Committer::start(&pool, &Bell::new(pool.clone()), 1, Duration::from_secs(10));
+    let (committer, _) = Committer::start(&pool, &Bell::new(pool.clone()), How { tasks: 1, group: 256, within: Duration::from_secs(10) });
     let (newcomers, _) = Newcomers::start(pool.clone());
     let channels = Channels::new(pool.clone(), MasterKeys::generate());
     let files = Files::open(&home, None)?;

@@ -1,49 +1,80 @@
 /*
  * The one statement of a group commit: what many requests brought, stored together. Requests and events count from 1.
  *
- * Takes    p_requests[i] = {channel, raw: {id, method, target, headers, body_file} | null, once: [{token, seconds}],
- *          remember: [{key, value, seconds}], events: [{id?, type, direction, raw_data, metadata, external_id,
- *          sender: {kind, address} | null, sender_name, recall}]}, and p_bodies[i], the bytes of its body or null.
- *          A remembered value may have from, to, direction, sender and sender_name: an event that recalls its key gets
- *          what it lacks of them, and the direction.
- * Returns  per event `stored`, or `repeated` with the id of the first; per request, at position 0, `replayed` (a one-time
- *          token was used before: nothing of it is stored), `closed` (the channel is gone or paused) or `nothing`.
+ * Takes    how long it may wait for a lock, and one array per column, because unpacking JSON costs more than storing it. Per request its channel and, where it is
+ *          kept, the request itself (p_raw_ids null: not kept). Per event the number of its request, and its row. Seldom:
+ *          p_once [{request, token, seconds}], p_remember [{request, key, value, seconds}]. A remembered value may have
+ *          from, to, direction, sender and sender_name: an event that recalls its key gets what it lacks of them, and the
+ *          direction.
+ * Returns  what is not as one would expect: per event that was there before `repeated` and the id of the first; per request,
+ *          with no event, `replayed` (a one-time token was used before: nothing of it is stored) or `closed` (the channel is
+ *          gone or paused). Every event that is not named is stored under the id it was given.
  * Changes  activities, ingest_memory, and raw_request unless all a request brought was there already.
  * Races    the same event, or token, at the same moment in another transaction: waits for that one, then repeats or
  *          is replayed. Everything is written in the order of its keys, so that two groups never wait for each other.
  * Raises   when a row cannot be stored, and nothing of the group is: the caller then tries one request at a time.
  */
-create or replace function gleaner.ingest_activities(p_requests jsonb, p_bodies bytea[] default null)
-returns table (request integer, "position" integer, outcome text, id uuid)
+drop function if exists gleaner.ingest_activities(jsonb, bytea[]);
+create or replace function gleaner.ingest_activities(
+    p_patience         text,
+    p_channels         uuid[],
+    p_raw_ids          uuid[],
+    p_methods          text[],
+    p_targets          text[],
+    p_headers          jsonb[],
+    p_bodies           bytea[],
+    p_body_files       text[],
+    p_requests         integer[],
+    p_ids              uuid[],
+    p_types            text[],
+    p_directions       text[],
+    p_raw_data         jsonb[],
+    p_metadata         jsonb[],
+    p_external_ids     text[],
+    p_sender_kinds     text[],
+    p_sender_addresses text[],
+    p_recalls          text[],
+    p_once             jsonb default null,
+    p_remember         jsonb default null)
+returns table (request integer, event integer, outcome text, id uuid)
 language plpgsql volatile
 set search_path = pg_catalog, public, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    v_now       timestamptz := clock_timestamp();
-    v_closed    integer[];
-    v_replayed  integer[] := '{}';
-    v_shut      integer[];
-    v_event     record;
-    v_requests  integer[] := '{}';
-    v_positions integer[] := '{}';
-    v_outcomes  text[] := '{}';
-    v_ids       uuid[] := '{}';
+    v_now      timestamptz := clock_timestamp();
+    v_closed   integer[];
+    v_replayed integer[] := '{}';
+    v_shut     integer[];
+    v_external text[] := p_external_ids;
+    v_stored   uuid[];
+    v_first    uuid[] := p_ids;
+    v_repeated integer[] := '{}';
+    v_event    record;
+    v_id       uuid;
 begin
+    -- Whoever gave up must not leave a session behind that waits: it ends by itself when its waiters are gone.
+    perform set_config('lock_timeout', p_patience, true);
+    if cardinality(p_ids) <> cardinality(p_external_ids) or array_position(p_external_ids, null) is not null then
+        raise exception 'event % has no external_id', array_position(p_external_ids, null)
+            using errcode = 'GL002', hint = 'Without it a redelivery could not be told from a new event.';
+    end if;
+
     v_closed := array(
         select r.n::integer
-        from jsonb_array_elements(p_requests) with ordinality as r (item, n)
-        left join public.ingestion_providers as p on p.id = (r.item ->> 'channel')::uuid and p.is_active
+        from unnest(p_channels) with ordinality as r (channel, n)
+        left join public.ingestion_providers as p on p.id = r.channel and p.is_active
         where p.id is null);
 
-    if p_requests @? '$[*].once[*]' then
+    if p_once is not null then
         with wanted as (
-            select r.n::integer as request, (r.item ->> 'channel')::uuid as channel, gleaner.short_key(t.item ->> 'token') as token,
-                   (t.item ->> 'seconds')::double precision as seconds,
-                   jsonb_strip_nulls(jsonb_build_object('by', coalesce(r.item #>> '{events,0,id}', r.item #>> '{raw,id}'))) as mark
-            from jsonb_array_elements(p_requests) with ordinality as r (item, n)
-            cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'once') when 'array' then r.item -> 'once' end) as t (item)
-            where r.n <> all (v_closed)
+            select (t.item ->> 'request')::integer as request, p_channels[(t.item ->> 'request')::integer] as channel,
+                   gleaner.short_key(t.item ->> 'token') as token, (t.item ->> 'seconds')::double precision as seconds,
+                   jsonb_strip_nulls(jsonb_build_object('by', coalesce(
+                       p_ids[array_position(p_requests, (t.item ->> 'request')::integer)],
+                       p_raw_ids[(t.item ->> 'request')::integer]))) as mark
+            from jsonb_array_elements(p_once) as t (item)
+            where (t.item ->> 'request')::integer <> all (v_closed)
         ),
         -- Of two requests in one group that carry the same token, the first is the one.
         first as (
@@ -72,19 +103,18 @@ begin
     v_shut := v_closed || v_replayed;
 
     -- Before the events, which may recall what their own request says.
-    if p_requests @? '$[*].remember[*]' then
+    if p_remember is not null then
         insert into gleaner.ingest_memory as m (provider_id, key, value, expires_at)
         select said.channel, said.key, said.value, v_now + said.seconds * interval '1 second'
         from (
-            select distinct on ((r.item ->> 'channel')::uuid, gleaner.short_key(t.item ->> 'key'))
-                   (r.item ->> 'channel')::uuid, gleaner.short_key(t.item ->> 'key'), coalesce(t.item -> 'value', '{}'),
+            select distinct on (p_channels[(t.item ->> 'request')::integer], gleaner.short_key(t.item ->> 'key'))
+                   p_channels[(t.item ->> 'request')::integer], gleaner.short_key(t.item ->> 'key'), coalesce(t.item -> 'value', '{}'),
                    (t.item ->> 'seconds')::double precision
-            from jsonb_array_elements(p_requests) with ordinality as r (item, n)
-            cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'remember') when 'array' then r.item -> 'remember' end)
-                with ordinality as t (item, n)
-            where r.n <> all (v_shut)
+            from jsonb_array_elements(p_remember) with ordinality as t (item, n)
+            where (t.item ->> 'request')::integer <> all (v_shut)
             -- The latest word on a key counts; one command cannot write a row twice.
-            order by (r.item ->> 'channel')::uuid, gleaner.short_key(t.item ->> 'key'), r.n desc, t.n desc
+            order by p_channels[(t.item ->> 'request')::integer], gleaner.short_key(t.item ->> 'key'),
+                     (t.item ->> 'request')::integer desc, t.n desc
         ) as said (channel, key, value, seconds)
         order by said.channel, said.key
         on conflict (provider_id, key) do update set
@@ -94,94 +124,86 @@ begin
             expires_at = greatest(m.expires_at, excluded.expires_at);
     end if;
 
-    for v_event in
-        with event as materialized (
-            select r.n::integer as request, e.n::integer as "position", p.id as provider_id, p.sales_id,
-                   e.item, coalesce(m.value, '{}') as memory,
-                   -- Nearly always short; the call alone costs more than the look.
-                   case when octet_length(e.item ->> 'external_id') <= 512 then e.item ->> 'external_id'
-                        else gleaner.short_key(e.item ->> 'external_id') end as external_id
-            from jsonb_array_elements(p_requests) with ordinality as r (item, n)
-            join public.ingestion_providers as p on p.id = (r.item ->> 'channel')::uuid
-            cross join lateral jsonb_array_elements(case jsonb_typeof(r.item -> 'events') when 'array' then r.item -> 'events' end)
-                with ordinality as e (item, n)
-            left join gleaner.ingest_memory as m
-                on m.provider_id = p.id and m.key = gleaner.short_key(e.item ->> 'recall') and m.expires_at > v_now
-            where r.n <> all (v_shut)
-        ),
-        inserted as (
-            insert into public.activities as a
-                (id, type, direction, sales_id, raw_data, metadata, provider_id, external_id, sender_kind, sender_address)
-            select coalesce((e.item ->> 'id')::uuid, gen_random_uuid()), e.item ->> 'type',
-                   coalesce(e.memory ->> 'direction', e.item ->> 'direction', 'inbound'), e.sales_id, e.item -> 'raw_data',
-                   jsonb_strip_nulls(jsonb_build_object(
-                       'from', e.memory -> 'from', 'to', e.memory -> 'to',
-                       'sender_name', coalesce(nullif(e.item -> 'sender_name', 'null'), e.memory -> 'sender_name')))
-                   || coalesce(nullif(e.item -> 'metadata', 'null'), '{}')
-                   || jsonb_build_object('external_id', e.external_id),
-                   e.provider_id, e.external_id, sender.value ->> 'kind', sender.value ->> 'address'
-            from event as e
-            cross join lateral (select coalesce(nullif(e.item -> 'sender', 'null'), e.memory -> 'sender')) as sender (value)
-            order by e.provider_id, e.external_id, e.request, e."position"
-            on conflict (provider_id, external_id) where provider_id is not null do nothing
-            returning a.id, a.provider_id, a.external_id
-        )
-        select e.request, e."position", e.provider_id, e.external_id, i.id, (e.item ->> 'id')::uuid as own_id,
-               row_number() over (partition by e.provider_id, e.external_id order by e.request, e."position") as turn
-        from event as e
-        left join inserted as i on i.provider_id = e.provider_id and i.external_id = e.external_id
-        order by e.request, e."position"
-    loop
-        if v_event.external_id is null then
-            raise exception 'event % of request % has no external_id', v_event."position", v_event.request
-                using errcode = 'GL002', hint = 'Without it a redelivery could not be told from a new event.';
-        end if;
-        if v_event.id is null then
+    -- Nearly always short; asked of all at once, because each call costs more than the look.
+    if (select max(octet_length(x.key)) > 512 from unnest(p_external_ids) as x (key)) then
+        v_external := array(select gleaner.short_key(x.key) from unnest(p_external_ids) with ordinality as x (key, n) order by x.n);
+    end if;
+
+    with stored as (
+        insert into public.activities as a
+            (id, type, direction, sales_id, raw_data, metadata, provider_id, external_id, sender_kind, sender_address)
+        select e.id, e.type, coalesce(m.value ->> 'direction', e.direction, 'inbound'), p.sales_id, e.raw_data,
+               case when m.value is null then coalesce(e.metadata, '{}')
+                    else jsonb_strip_nulls(jsonb_build_object(
+                             'from', m.value -> 'from', 'to', m.value -> 'to', 'sender_name', m.value -> 'sender_name'))
+                         || coalesce(e.metadata, '{}') end
+               || jsonb_build_object('external_id', e.external_id),
+               p.id, e.external_id,
+               case when e.sender_address is null then m.value #>> '{sender,kind}' else e.sender_kind end,
+               case when e.sender_address is null then m.value #>> '{sender,address}' else e.sender_address end
+        from unnest(p_requests, p_ids, p_types, p_directions, p_raw_data, p_metadata, v_external, p_sender_kinds, p_sender_addresses, p_recalls)
+            with ordinality as e (request, id, type, direction, raw_data, metadata, external_id, sender_kind, sender_address, recall, n)
+        join public.ingestion_providers as p on p.id = p_channels[e.request]
+        left join gleaner.ingest_memory as m
+            on e.recall is not null and m.provider_id = p.id and m.key = gleaner.short_key(e.recall) and m.expires_at > v_now
+        where e.request <> all (v_shut)
+        order by p.id, e.external_id, e.n
+        on conflict (provider_id, external_id) where provider_id is not null do nothing
+        returning a.id
+    )
+    select coalesce(array_agg(s.id), '{}') into v_stored from stored as s;
+
+    if cardinality(v_stored) < cardinality(p_ids) then
+        for v_event in
+            select e.n::integer as n, e.id, e.request, p_channels[e.request] as channel, v_external[e.n] as external_id
+            from unnest(p_ids, p_requests) with ordinality as e (id, request, n)
+            where e.request <> all (v_shut) and e.id <> all (v_stored)
+            order by e.n
+        loop
             -- A statement of its own sees what another transaction committed while the insert waited for it.
-            select a.id into v_event.id
+            select a.id into v_id
             from public.activities as a
-            where a.provider_id = v_event.provider_id and a.external_id = v_event.external_id;
+            where a.provider_id = v_event.channel and a.external_id = v_event.external_id;
             if not found then
                 raise exception 'the first delivery of % was deleted at this moment', v_event.external_id using errcode = '40001';
             end if;
+            v_first[v_event.n] := v_id;
             -- Our own, when the answer to an earlier try was lost: its files and its request belong to it.
-            v_event.turn := case when v_event.id = v_event.own_id then 1 else 2 end;
-        end if;
-        v_requests := v_requests || v_event.request;
-        v_positions := v_positions || v_event."position";
-        v_outcomes := v_outcomes || case v_event.turn when 1 then 'stored' else 'repeated' end;
-        v_ids := v_ids || v_event.id;
-    end loop;
+            if v_id <> v_event.id then
+                v_repeated := v_repeated || v_event.n;
+            end if;
+        end loop;
+    end if;
 
     insert into gleaner.raw_request (id, provider_id, received_at, method, target, headers, body, body_file, outcome, activity_ids)
-    select (r.item #>> '{raw,id}')::uuid, (r.item ->> 'channel')::uuid, v_now, r.item #>> '{raw,method}', r.item #>> '{raw,target}',
-           coalesce(nullif(r.item #> '{raw,headers}', 'null'), '{}'), p_bodies[r.n], r.item #>> '{raw,body_file}',
+    select r.id, p_channels[r.n], v_now, r.method, r.target, coalesce(r.headers, '{}'), r.body, r.body_file,
            case when brought.ids is null then 'nothing' else 'stored' end, coalesce(brought.ids, '{}')
-    from jsonb_array_elements(p_requests) with ordinality as r (item, n)
-    cross join lateral (
-        select array_agg(o.id order by o."position"), coalesce(bool_or(o.outcome = 'stored'), true)
-        from unnest(v_requests, v_positions, v_outcomes, v_ids) as o (request, "position", outcome, id)
-        where o.request = r.n
-    ) as brought (ids, fresh)
-    where jsonb_typeof(r.item -> 'raw') = 'object'
-      and brought.fresh
+    from unnest(p_raw_ids, p_methods, p_targets, p_headers, p_bodies, p_body_files)
+        with ordinality as r (id, method, target, headers, body, body_file, n)
+    left join (
+        select e.request, array_agg(e.id order by e.n) as ids, bool_or(e.n <> all (v_repeated)) as fresh
+        from unnest(p_requests, v_first) with ordinality as e (request, id, n)
+        group by e.request
+    ) as brought on brought.request = r.n
+    where r.id is not null
+      and brought.fresh is not false
       and r.n <> all (v_shut)
     on conflict (id) do nothing;
 
     return query
-    select answer.request, answer."position", answer.outcome, answer.id
-    from (
-        select o.request, o."position", o.outcome, o.id
-        from unnest(v_requests, v_positions, v_outcomes, v_ids) as o (request, "position", outcome, id)
-        union all
-        select r.n::integer, 0,
-               case when r.n = any (v_closed) then 'closed' when r.n = any (v_replayed) then 'replayed' else 'nothing' end, null
-        from jsonb_array_elements(p_requests) with ordinality as r (item, n)
-        where r.n = any (v_shut) or r.n <> all (v_requests)
-    ) as answer (request, "position", outcome, id)
-    order by answer.request, answer."position";
+    select p_requests[e.n], e.n, 'repeated', v_first[e.n] from unnest(v_repeated) as e (n)
+    union all
+    select r.n, null, 'closed', null from unnest(v_closed) as r (n)
+    union all
+    select r.n, null, 'replayed', null from unnest(v_replayed) as r (n);
 end
 $$;
-comment on function gleaner.ingest_activities(jsonb, bytea[]) is 'Stores what many requests brought, together, each event once.';
+comment on function gleaner.ingest_activities(
+    text, uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
+    integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb)
+    is 'Stores what many requests brought, together, each event once.';
 -- The server that keeps the door signs in as the owner of this schema; nobody else may speak for a provider.
-revoke all on function gleaner.ingest_activities(jsonb, bytea[]) from public, anon, authenticated, service_role;
+revoke all on function gleaner.ingest_activities(
+    text, uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
+    integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb)
+    from public, anon, authenticated, service_role;

@@ -1,24 +1,34 @@
 //! The one statement of a group commit: what goes in, what comes out, and what its errors mean.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use deadpool_postgres::Object;
 use gleaner::Pool;
-use gleaner_ingest::Stored;
-use serde_json::Value;
-use tokio_postgres::types::{Json, Type};
+use gleaner_ingest::{Event, Memory, Stored};
 use uuid::Uuid;
 
+use super::columns::Columns;
 use crate::contacts;
+use crate::door::raw::Kept;
 
 /// What one request brings to the database.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// An element of `p_requests` of `gleaner.ingest_activities`.
-    pub request: Value,
-    /// The body as received, when it is small enough for the table.
-    pub body: Option<Bytes>,
+    pub channel: Uuid,
+    /// The request itself, unless it is not kept.
+    pub raw: Option<Kept>,
+    /// A token that counts only once, and for how long.
+    pub once: Option<(String, Duration)>,
+    pub remember: Vec<Memory>,
+    pub events: Vec<EventRow>,
+}
+
+/// An event, and the id it gets.
+#[derive(Debug, Clone)]
+pub struct EventRow {
+    pub id: Uuid,
+    pub event: Event,
 }
 
 /// What became of one request.
@@ -46,13 +56,19 @@ pub(super) enum Trouble {
 
 impl Submission {
     pub(super) fn size(&self) -> usize {
-        self.body.as_ref().map_or(0, Bytes::len) + 1024
+        self.raw.as_ref().and_then(|raw| raw.body.as_ref()).map_or(0, Bytes::len) + 1024
     }
 
     /// What comes first wherever it is stored: by channel and event.
-    pub(super) fn order<'a>(&'a self) -> (&'a str, &'a str) {
-        let text = |value: &'a Value| value.as_str().unwrap_or_default();
-        (text(&self.request["channel"]), text(&self.request["events"][0]["external_id"]))
+    pub(super) fn order(&self) -> (Uuid, &str) {
+        (self.channel, self.events.first().map_or("", |row| row.event.external_id.as_str()))
+    }
+
+    /// Whether a contact may be found for it. What a recalled call knows of its caller counts.
+    fn has_sender(&self) -> bool {
+        self.events.iter().any(|EventRow { event, .. }| {
+            event.sender.is_some() || event.recall.is_some() || event.metadata.contains_key("from") || event.raw_data.contains_key("sender")
+        })
     }
 }
 
@@ -60,27 +76,24 @@ pub(super) async fn commit(pool: &Pool, batch: &[&Submission], until: Instant) -
     let mut leased = Leased(Some(pool.get().await.map_err(|error| Trouble::Away(format!("connect: {error}")))?));
     let Some(client) = &leased.0 else { return Err(Trouble::Away("no connection".to_owned())) };
     // A contact saved a moment ago is to be known to the message that follows.
-    if let Err(error) = contacts::parse_pending(&***client).await {
+    if batch.iter().any(|submission| submission.has_sender())
+        && let Err(error) = contacts::parse_pending(&***client).await
+    {
         tracing::debug!(%error, "contacts' new addresses were not read; senders may stay unmatched until they are");
     }
-    let requests = Json(batch.iter().map(|submission| &submission.request).collect::<Vec<_>>());
-    let bodies: Vec<Option<&[u8]>> = batch.iter().map(|submission| submission.body.as_deref()).collect();
-    // Whoever gave up must not leave a session behind that waits for a lock: it ends by itself when its waiters are gone.
+    let columns = Columns::of(batch);
     let patience = format!("{}ms", until.saturating_duration_since(Instant::now()).as_millis().max(1));
     let rows = client
         .query_typed(
-            "with patience as materialized (select set_config('lock_timeout', $3, true) as given)
-             select done.request, done.position, done.outcome, done.id
-             from patience
-             cross join lateral gleaner.ingest_activities(case when patience.given <> '' then $1 end, $2) done
-             order by done.request, done.position",
-            &[(&requests, Type::JSONB), (&bodies, Type::BYTEA_ARRAY), (&patience, Type::TEXT)],
+            "select request, event, outcome, id from gleaner.ingest_activities(
+                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+            &columns.parameters(&patience),
         )
         .await;
     match rows {
         Ok(rows) => {
             leased.give_back();
-            outcomes(batch.len(), &rows)
+            outcomes(batch, &rows)
         }
         Err(error) => {
             if error.code().is_some() {
@@ -121,25 +134,37 @@ fn sort(error: &tokio_postgres::Error) -> Trouble {
     }
 }
 
-fn outcomes(requests: usize, rows: &[tokio_postgres::Row]) -> Result<Vec<Committed>, Trouble> {
-    let mut all = vec![Committed::Nothing; requests];
+/// The answer names what is not as one would expect; everything else is stored under the id it was given.
+fn outcomes(batch: &[&Submission], rows: &[tokio_postgres::Row]) -> Result<Vec<Committed>, Trouble> {
+    let stored = |row: &EventRow| Stored { id: row.id, fresh: true };
+    let mut all: Vec<Committed> = batch
+        .iter()
+        .map(|submission| match submission.events.as_slice() {
+            [] => Committed::Nothing,
+            events => Committed::Stored(events.iter().map(stored).collect()),
+        })
+        .collect();
+    // Events are numbered through the group.
+    let mut before = Vec::with_capacity(batch.len());
+    let mut events = 0;
+    for submission in batch {
+        before.push(events);
+        events += submission.events.len();
+    }
     for row in rows {
-        let (request, outcome, id): (i32, &str, Option<Uuid>) = (row.get(0), row.get(2), row.get(3));
+        let (request, event, outcome, id): (i32, Option<i32>, &str, Option<Uuid>) = (row.get(0), row.get(1), row.get(2), row.get(3));
+        let unasked = || Trouble::Broken(format!("an answer for request {request}, which was not asked"));
         // SQL counts from one.
-        let place = usize::try_from(request).ok().and_then(|request| all.get_mut(request.checked_sub(1)?));
-        let Some(place) = place else { return Err(Trouble::Broken(format!("an answer for request {request}, which was not asked"))) };
-        match (outcome, id) {
-            ("stored" | "repeated", Some(id)) => {
-                let stored = Stored { id, fresh: outcome == "stored" };
-                match place {
-                    Committed::Stored(all) => all.push(stored),
-                    other => *other = Committed::Stored(vec![stored]),
-                }
+        let at =
+            usize::try_from(request).ok().and_then(|request| request.checked_sub(1)).filter(|at| *at < all.len()).ok_or_else(unasked)?;
+        match (outcome, event, id, &mut all[at]) {
+            ("repeated", Some(event), Some(id), Committed::Stored(stored)) => {
+                let place = usize::try_from(event).ok().and_then(|event| event.checked_sub(1 + before[at])).ok_or_else(unasked)?;
+                *stored.get_mut(place).ok_or_else(unasked)? = Stored { id, fresh: false };
             }
-            ("replayed", _) => *place = Committed::Replayed,
-            ("closed", _) => *place = Committed::Closed,
-            ("nothing", _) => {}
-            (other, _) => return Err(Trouble::Broken(format!("an answer nobody knows: {other}"))),
+            ("replayed", None, _, place) => *place = Committed::Replayed,
+            ("closed", None, _, place) => *place = Committed::Closed,
+            (other, ..) => return Err(Trouble::Broken(format!("an answer nobody knows: {other}"))),
         }
     }
     Ok(all)
