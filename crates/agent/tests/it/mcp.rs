@@ -1,0 +1,8 @@
+//! Assistants, with the client of the official SDK, on a real PostgreSQL.
+
+mod guarding;
+mod safety;
+mod sessions;
+pub mod stage;
+mod tools;
+mod working;
