@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay, reset,
-    serve, sql, status, up, users, work,
+    agent, attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay,
+    reset, serve, sql, status, up, users, work,
 };
 use output::Output;
 use place::Place;
@@ -89,6 +89,9 @@ enum Command {
     Contacts(contacts::Command),
     Enqueue(enqueue::Args),
     Work(work::Args),
+    /// Compute that comes and goes: agents, and assistants as agents
+    #[command(subcommand)]
+    Agent(agent::Command),
     Prune(prune::Args),
     Recover(recover::Args),
     /// Manage the channels through which activities arrive
@@ -135,6 +138,7 @@ async fn main() -> ExitCode {
         Command::Contacts(command) => contacts::run(&desk, command).await,
         Command::Enqueue(args) => enqueue::run(&desk, args).await,
         Command::Work(args) => work::run(&desk, args).await,
+        Command::Agent(command) => agent::run(&desk, command).await,
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
         Command::Channels(command) => channels::run(&desk, command).await,

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use a2a::{
-    AgentCapabilities, AgentCard, AgentInterface, AgentSkill, HttpAuthSecurityScheme, SecurityScheme, TRANSPORT_PROTOCOL_JSONRPC,
-};
+use a2a::{AgentCapabilities, AgentCard, AgentInterface, AgentSkill, HttpAuthSecurityScheme, SecurityScheme, TRANSPORT_PROTOCOL_JSONRPC};
 use serde_json::json;
 
 use crate::mcp::act::Act;
@@ -23,7 +21,8 @@ pub fn card(settings: &Settings, url: &str) -> AgentCard {
         skills.push(skill("task", "Send a task", description, "task", example.to_string()));
     }
     for act in Act::allowed(&settings.grants) {
-        let description = format!("{} A message with a data part {{\"act\": \"{}\", …}} and the arguments of the act.", act.description(), act.name());
+        let description =
+            format!("{} A message with a data part {{\"act\": \"{}\", …}} and the arguments of the act.", act.description(), act.name());
         let example = json!({"parts": [{"data": {"act": act.name(), "queue": "jobs"}}]});
         skills.push(skill(act.name(), act.title(), description, "work", example.to_string()));
     }
@@ -32,7 +31,12 @@ pub fn card(settings: &Settings, url: &str) -> AgentCard {
         description: "Work queues in PostgreSQL: send tasks in, or claim items under a lease and hand in results.".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         supported_interfaces: vec![AgentInterface::new(url, TRANSPORT_PROTOCOL_JSONRPC)],
-        capabilities: AgentCapabilities { streaming: Some(true), push_notifications: Some(false), extensions: None, extended_agent_card: Some(false) },
+        capabilities: AgentCapabilities {
+            streaming: Some(true),
+            push_notifications: Some(false),
+            extensions: None,
+            extended_agent_card: Some(false),
+        },
         default_input_modes: vec!["application/json".into(), "text/plain".into()],
         default_output_modes: vec!["application/json".into(), "text/plain".into()],
         skills,
@@ -59,5 +63,9 @@ fn skill(id: &str, name: &str, description: String, tag: &str, example: String) 
 }
 
 fn bearer() -> SecurityScheme {
-    SecurityScheme::HttpAuth(HttpAuthSecurityScheme { scheme: "Bearer".into(), description: Some("The token this agent was started with.".into()), bearer_format: None })
+    SecurityScheme::HttpAuth(HttpAuthSecurityScheme {
+        scheme: "Bearer".into(),
+        description: Some("The token this agent was started with.".into()),
+        bearer_format: None,
+    })
 }

@@ -36,7 +36,9 @@ pub fn read(request: &SendMessageRequest, settings: &Settings) -> Result<Asked, 
         (Some(queue), accepts) if accepts.contains(&queue) => queue,
         (None, [only]) => only.clone(),
         (_, []) => return Err(A2AError::invalid_params("no queue accepts tasks here; a data part with `act` works on what is there")),
-        (_, accepts) => return Err(A2AError::invalid_params(format!("metadata must name a `queue` that accepts tasks: {}", accepts.join(", ")))),
+        (_, accepts) => {
+            return Err(A2AError::invalid_params(format!("metadata must name a `queue` that accepts tasks: {}", accepts.join(", "))));
+        }
     };
     Ok(Asked::Task { queue, kind: said("kind"), payload: content })
 }
@@ -93,7 +95,8 @@ mod tests {
     #[test]
     fn only_queues_that_accept_tasks_get_them() {
         let task = |metadata| request(vec![Part::text("hello")], metadata);
-        for (accepts, metadata) in [(vec![], json!({})), (vec!["jobs"], json!({"queue": "activities"})), (vec!["jobs", "runs"], json!({}))] {
+        for (accepts, metadata) in [(vec![], json!({})), (vec!["jobs"], json!({"queue": "activities"})), (vec!["jobs", "runs"], json!({}))]
+        {
             assert!(read(&task(metadata.clone()), &accepting(&accepts)).is_err(), "{accepts:?} {metadata}");
         }
         assert!(read(&request(vec![Part::raw(vec![1])], json!({})), &accepting(&["jobs"])).is_err());

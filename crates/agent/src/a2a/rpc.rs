@@ -48,7 +48,9 @@ pub async fn answer(State(service): State<Service>, headers: HeaderMap, body: By
         methods::CANCEL_TASK => unary(id, cancel(&service, params).await),
         methods::SEND_STREAMING_MESSAGE => streamed(id, send_streaming(service, params).await),
         methods::SUBSCRIBE_TO_TASK => streamed(id, subscribe(service, params).await),
-        methods::LIST_TASKS => refuse(id, &A2AError::unsupported_operation("tasks are not listed: keep the id of the one you sent, or send the act `list`")),
+        methods::LIST_TASKS => {
+            refuse(id, &A2AError::unsupported_operation("tasks are not listed: keep the id of the one you sent, or send the act `list`"))
+        }
         methods::GET_EXTENDED_AGENT_CARD => refuse(id, &A2AError::unsupported_operation("there is no other card than the public one")),
         method if methods::is_valid(method) => refuse(id, &A2AError::push_notification_not_supported()),
         method => refuse(id, &A2AError::method_not_found(method)),

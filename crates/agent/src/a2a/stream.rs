@@ -57,7 +57,13 @@ pub fn of(service: Service, id: String) -> impl Stream<Item = Result<StreamRespo
     })
 }
 
-async fn change(service: &Service, id: &str, before: Task, mut pause: Duration, until: Instant) -> Option<(Result<StreamResponse, A2AError>, Next)> {
+async fn change(
+    service: &Service,
+    id: &str,
+    before: Task,
+    mut pause: Duration,
+    until: Instant,
+) -> Option<(Result<StreamResponse, A2AError>, Next)> {
     loop {
         if Instant::now() > until {
             return None;
@@ -76,7 +82,8 @@ async fn change(service: &Service, id: &str, before: Task, mut pause: Duration, 
         return Some(match now.artifacts.as_ref().and_then(|artifacts| artifacts.first()) {
             Some(artifact) if terminal => {
                 let (task_id, context_id, artifact) = (now.id.clone(), now.context_id.clone(), artifact.clone());
-                let event = TaskArtifactUpdateEvent { task_id, context_id, artifact, append: Some(false), last_chunk: Some(true), metadata: None };
+                let event =
+                    TaskArtifactUpdateEvent { task_id, context_id, artifact, append: Some(false), last_chunk: Some(true), metadata: None };
                 (Ok(StreamResponse::ArtifactUpdate(event)), Next::Last(Box::new(now)))
             }
             _ if terminal => (Ok(status(now)), Next::End),
@@ -86,5 +93,10 @@ async fn change(service: &Service, id: &str, before: Task, mut pause: Duration, 
 }
 
 fn status(task: Task) -> StreamResponse {
-    StreamResponse::StatusUpdate(TaskStatusUpdateEvent { task_id: task.id, context_id: task.context_id, status: task.status, metadata: None })
+    StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+        task_id: task.id,
+        context_id: task.context_id,
+        status: task.status,
+        metadata: None,
+    })
 }

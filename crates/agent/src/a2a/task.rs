@@ -52,7 +52,11 @@ fn parts<'a>(service: &Service, id: &'a str) -> Result<(&'a str, &'a str), A2AEr
 fn task(queue: &str, row: &Row) -> Task {
     let (state, says) = state(row);
     let id = id(queue, &row.key);
-    let message = says.map(|says| Message { task_id: Some(id.clone()), context_id: Some(id.clone()), ..Message::new(Role::Agent, vec![Part::text(says)]) });
+    let message = says.map(|says| Message {
+        task_id: Some(id.clone()),
+        context_id: Some(id.clone()),
+        ..Message::new(Role::Agent, vec![Part::text(says)])
+    });
     let artifacts = (state == TaskState::Completed && !row.result.is_null()).then(|| vec![artifact(&row.result)]);
     let metadata = HashMap::from([
         ("queue".to_owned(), json!(queue)),
@@ -60,7 +64,14 @@ fn task(queue: &str, row: &Row) -> Task {
         ("kind".to_owned(), json!(row.kind)),
         ("attempts".to_owned(), json!(row.attempts)),
     ]);
-    Task { context_id: id.clone(), id, status: TaskStatus { state, message, timestamp: None }, artifacts, history: None, metadata: Some(metadata) }
+    Task {
+        context_id: id.clone(),
+        id,
+        status: TaskStatus { state, message, timestamp: None },
+        artifacts,
+        history: None,
+        metadata: Some(metadata),
+    }
 }
 
 pub fn artifact(result: &Value) -> Artifact {

@@ -144,7 +144,9 @@ impl Act {
             // It may overwrite what a person said before.
             Self::LinkContact => hints.read_only(false).destructive(true).idempotent(true),
             // A lease makes repeating safe: the second time is answered with `already`.
-            Self::Progress | Self::Complete | Self::Fail | Self::Snooze | Self::Release => hints.read_only(false).destructive(false).idempotent(true),
+            Self::Progress | Self::Complete | Self::Fail | Self::Snooze | Self::Release => {
+                hints.read_only(false).destructive(false).idempotent(true)
+            }
             Self::Claim | Self::ScheduleFollowup => hints.read_only(false).destructive(false).idempotent(false),
         }
     }

@@ -39,8 +39,9 @@ pub async fn call(session: &Session, act: Act, arguments: Value) -> Reply {
 
 fn read<T: DeserializeOwned>(act: Act, arguments: Value) -> Result<T, Refusal> {
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
-    serde_json::from_value(arguments)
-        .map_err(|error| Refusal::invalid(format!("The arguments of {} do not fit: {}. Correct them and call again.", act.name(), word(&error.to_string()))))
+    serde_json::from_value(arguments).map_err(|error| {
+        Refusal::invalid(format!("The arguments of {} do not fit: {}. Correct them and call again.", act.name(), word(&error.to_string())))
+    })
 }
 
 async fn list(session: &Session, asked: act::List) -> Reply {
@@ -74,7 +75,12 @@ async fn list(session: &Session, asked: act::List) -> Reply {
             }
             let kind = row.kind.as_deref().map(word);
             let waits = -row.due_in.unwrap_or_default().round() as i64;
-            lines.push(format!("  {}: kind {}, due for {waits} s, {} failed attempts", row.key, kind.as_deref().unwrap_or("none"), row.attempts));
+            lines.push(format!(
+                "  {}: kind {}, due for {waits} s, {} failed attempts",
+                row.key,
+                kind.as_deref().unwrap_or("none"),
+                row.attempts
+            ));
             items.push(json!({
                 "key": row.key, "kind": kind, "due_for_seconds": waits, "attempts": row.attempts,
                 "excerpt": quotes.quote_at_most(&format!("excerpt of {} {}", name, row.key), &row.payload, EXCERPT),
@@ -83,8 +89,12 @@ async fn list(session: &Session, asked: act::List) -> Reply {
         says.push(if lines.is_empty() { format!("{name}: nothing to claim now.") } else { format!("{name}:\n{}", lines.join("\n")) });
         queues.push(json!({"queue": name, "claimable": items}));
     }
-    let held: Vec<Value> =
-        service.keeper().held(session.agent()).into_iter().map(|(queue, key, lease)| json!({"queue": queue, "key": key, "lease": lease})).collect();
+    let held: Vec<Value> = service
+        .keeper()
+        .held(session.agent())
+        .into_iter()
+        .map(|(queue, key, lease)| json!({"queue": queue, "key": key, "lease": lease}))
+        .collect();
     if !held.is_empty() {
         says.push(format!("You hold: {}", Value::from(held.clone())));
     }
@@ -114,7 +124,9 @@ async fn claim(session: &Session, asked: act::Claim) -> Reply {
     let mut says = match (items.as_slice(), claimed.next_due_in) {
         ([], Some(wait)) => vec![format!("Nothing to claim in {queue} now; the next item is due in {} s.", wait.as_secs())],
         ([], None) => vec![format!("Nothing waits in {queue}.")],
-        (items, _) => vec![format!("You hold {} of {queue}. Name queue, key and lease in every act on an item.", count(items.len(), "item"))],
+        (items, _) => {
+            vec![format!("You hold {} of {queue}. Name queue, key and lease in every act on an item.", count(items.len(), "item"))]
+        }
     };
     says.extend(claimed.items.iter().map(|item| {
         format!(
@@ -213,7 +225,8 @@ async fn cancel(session: &Session, asked: act::Cancel) -> Reply {
     let reason = format!("{} (by an assistant, {})", asked.reason, session.agent());
     let answers = transport.cancel(&keys, Some(&reason)).await?;
     tracing::info!(queue = asked.queue, ?keys, agent = session.agent(), "an assistant cancelled");
-    let items: Vec<Value> = answers.iter().map(|one| json!({"key": one.key, "outcome": one.outcome.as_str(), "status": one.status})).collect();
+    let items: Vec<Value> =
+        answers.iter().map(|one| json!({"key": one.key, "outcome": one.outcome.as_str(), "status": one.status})).collect();
     let says: Vec<String> = answers.iter().map(|one| format!("{}: {}", one.key, one.outcome.as_str())).collect();
     Ok(Told { says: format!("Cancel in {}: {}.", asked.queue, says.join(", ")), value: json!({"items": items}) })
 }
@@ -226,7 +239,10 @@ async fn link_contact(session: &Session, asked: act::LinkContact) -> Reply {
     }
     tracing::info!(activity = asked.activity, contact = asked.contact, agent = session.agent(), "an assistant linked");
     let activities: Vec<Value> = linked.iter().map(|(key, outcome)| json!({"key": key, "outcome": outcome})).collect();
-    Ok(Told { says: format!("Linked {} to contact {}.", count(linked.len(), "activity"), asked.contact), value: json!({"activities": activities}) })
+    Ok(Told {
+        says: format!("Linked {} to contact {}.", count(linked.len(), "activity"), asked.contact),
+        value: json!({"activities": activities}),
+    })
 }
 
 async fn schedule_followup(session: &Session, asked: act::ScheduleFollowup) -> Reply {

@@ -58,7 +58,8 @@ impl Guard {
     }
 
     fn judge(&self, headers: &HeaderMap, uri: &Uri, needs_token: bool) -> Result<(), (StatusCode, &'static str)> {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).or_else(|| uri.authority().map(|authority| authority.as_str()));
+        let host =
+            headers.get(header::HOST).and_then(|host| host.to_str().ok()).or_else(|| uri.authority().map(|authority| authority.as_str()));
         let known = |given: &str| self.hosts.iter().any(|host| given.eq_ignore_ascii_case(host) || name(given).eq_ignore_ascii_case(host));
         if !host.is_some_and(known) {
             return Err((StatusCode::FORBIDDEN, "this server does not go by that name; use localhost"));

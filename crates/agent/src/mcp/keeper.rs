@@ -136,8 +136,12 @@ async fn keep(shared: std::sync::Weak<Shared>) {
         let now = Instant::now();
         let patience = keeper.shared.patience;
         let lives = |hold: &Hold| now.duration_since(hold.heard) <= patience;
-        let due: Vec<(Key, Arc<dyn Transport>)> =
-            keeper.holds().iter().filter(|(_, hold)| hold.next <= now && lives(hold)).map(|(key, hold)| (key.clone(), hold.transport.clone())).collect();
+        let due: Vec<(Key, Arc<dyn Transport>)> = keeper
+            .holds()
+            .iter()
+            .filter(|(_, hold)| hold.next <= now && lives(hold))
+            .map(|(key, hold)| (key.clone(), hold.transport.clone()))
+            .collect();
         for (key, transport) in due {
             keeper.show_life(&key, &*transport).await;
         }
@@ -161,7 +165,13 @@ impl Keeper {
         match answered {
             Ok((answer, _)) if matches!(answer.outcome, Outcome::Done | Outcome::Already) => hold.next = Instant::now() + hold.pause,
             Ok((answer, _)) => {
-                tracing::info!(queue = held.0, key = held.1, agent = hold.agent, outcome = answer.outcome.as_str(), "an assistant's item has passed on");
+                tracing::info!(
+                    queue = held.0,
+                    key = held.1,
+                    agent = hold.agent,
+                    outcome = answer.outcome.as_str(),
+                    "an assistant's item has passed on"
+                );
                 holds.remove(held);
             }
             Err(error) => {

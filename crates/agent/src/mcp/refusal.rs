@@ -26,7 +26,9 @@ impl Refusal {
     pub fn not_granted(act: &str, grant: Grant) -> Self {
         Self::new(
             "not_granted",
-            format!("{act} is not allowed here: nobody granted `{grant}`. Do not look for a way around it; tell the person, who can restart with --grant {grant}."),
+            format!(
+                "{act} is not allowed here: nobody granted `{grant}`. Do not look for a way around it; tell the person, who can restart with --grant {grant}."
+            ),
         )
     }
 
@@ -46,7 +48,9 @@ impl Refusal {
                      Nothing was written. Drop this result and do not try again with this lease; claim for other work."
                 ),
             )),
-            Outcome::Gone => Some(Self::new("gone", format!("There is no item {key} in {queue}, or it is not for you to see. Check key and queue."))),
+            Outcome::Gone => {
+                Some(Self::new("gone", format!("There is no item {key} in {queue}, or it is not for you to see. Check key and queue.")))
+            }
         }
     }
 
@@ -64,7 +68,10 @@ impl From<Error> for Refusal {
         let status = if let Error::Remote { status, .. } = &error { *status } else { None };
         let said = quote::word(&error.to_string());
         if error.is_transient() {
-            return Self::new("unavailable", format!("The database cannot be reached just now: {said}. Wait a little, then repeat the same call; repeating is safe."));
+            return Self::new(
+                "unavailable",
+                format!("The database cannot be reached just now: {said}. Wait a little, then repeat the same call; repeating is safe."),
+            );
         }
         match (&error, sqlstate.as_deref(), status) {
             (Error::Unsupported { .. }, ..) => Self::invalid(format!("{said}. Change the arguments.")),

@@ -47,7 +47,11 @@ impl ServerHandler for Tools {
             .with_instructions(prompt::INSTRUCTIONS)
     }
 
-    async fn initialize(&self, request: InitializeRequestParams, context: RequestContext<RoleServer>) -> Result<InitializeResult, ErrorData> {
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
         // The handshake exists only where there are sessions.
         self.session.get_or_init(|| Session::standing(&self.service));
         context.peer.set_peer_info(request.clone());

@@ -51,7 +51,12 @@ async fn act(peer: &Peer, arguments: Value) -> Result<Value> {
 
 async fn send(peer: &Peer, kind: &str) -> Result<Task> {
     let mut request = message(vec![Part::data(json!({"to": "ada"})), Part::text("say hello")], json!({"kind": kind}));
-    let at_once = SendMessageConfiguration { accepted_output_modes: None, task_push_notification_config: None, history_length: None, return_immediately: Some(true) };
+    let at_once = SendMessageConfiguration {
+        accepted_output_modes: None,
+        task_push_notification_config: None,
+        history_length: None,
+        return_immediately: Some(true),
+    };
     request.configuration = Some(at_once);
     match peer.send_message(&request).await? {
         SendMessageResponse::Task(task) => Ok(task),
@@ -86,7 +91,10 @@ async fn another_agent_works_an_item_from_claim_to_completion() -> Result<()> {
     let claimed = act(&peer, json!({"act": "claim", "queue": "jobs"})).await?;
     let item = &claimed["items"][0];
     assert_eq!(item["key"], key);
-    assert!(item["content"]["untrusted"] == true && item["content"]["text"].as_str().is_some_and(|text| text.starts_with("<<<untrusted content of jobs")));
+    assert!(
+        item["content"]["untrusted"] == true
+            && item["content"]["text"].as_str().is_some_and(|text| text.starts_with("<<<untrusted content of jobs"))
+    );
     let held = |act: &str| json!({"act": act, "queue": "jobs", "key": key, "lease": item["lease"]});
     act(&peer, held("progress")).await?;
     let mut complete = held("complete");

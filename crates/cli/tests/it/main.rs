@@ -9,6 +9,7 @@ mod keys;
 mod lifecycle;
 mod listing;
 mod mailboxes;
+mod mcp;
 mod migrating;
 mod serving;
 mod support;

@@ -67,7 +67,10 @@ impl Desk for DirectDesk {
             (_, None) => {}
         }
         let Some(column) = &declared.payload else {
-            return Err(Error::Unsupported { queue: queue.into(), what: "declares no payload column and takes no tasks from outside".into() });
+            return Err(Error::Unsupported {
+                queue: queue.into(),
+                what: "declares no payload column and takes no tasks from outside".into(),
+            });
         };
         item.insert(column.clone(), payload.clone());
         let enqueued = acts.enqueue(&**client, &[Value::Object(item)], OnDuplicate::Skip).await?;

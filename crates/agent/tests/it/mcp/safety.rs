@@ -51,7 +51,9 @@ async fn what_was_granted_is_listed_as_dangerous_and_done() -> Result<()> {
     let (code, says) = refused(&assistant, "link_contact", json!({"activity": activity, "contact": 999})).await?;
     assert!(code == "invalid" && says.contains("no contact 999"), "{code} {says}");
 
-    let scheduled = done(&assistant, "schedule_followup", json!({"prospect": "p1", "at": "2030-01-01T09:00:00+01:00", "payload": {"say": "hello"}})).await?;
+    let scheduled =
+        done(&assistant, "schedule_followup", json!({"prospect": "p1", "at": "2030-01-01T09:00:00+01:00", "payload": {"say": "hello"}}))
+            .await?;
     assert_eq!(scheduled["status"], "pending");
     let row = "select prospect_id || action_type || (payload ->> 'say') || (scheduled_for = '2030-01-01T08:00:00Z') from scheduled_actions";
     assert_eq!(stage.text(row).await?, "p1follow_uphellotrue");
@@ -68,10 +70,10 @@ async fn content_from_outside_stays_between_its_marks() -> Result<()> {
     let stage = Stage::with(Settings { most_content: 2000, ..Settings::default() }).await?;
     let assistant = stage.assistant().await?;
     let hidden: String = "obey".chars().filter_map(|c| char::from_u32(0xE0000 + c as u32)).collect();
-    stage.job("mail", json!({"text": format!("{INJECTED}{hidden}"), "more": "x".repeat(5000)})).await?;
-    let listed = call(&assistant, "list", json!({})).await?;
+    stage.job("mail", json!({"a": format!("{hidden}{INJECTED}"), "z": "x".repeat(5000)})).await?;
+    let listed = call(&assistant, "list", json!({"queue": "jobs"})).await?;
     let claimed = call(&assistant, "claim", json!({"queue": "jobs"})).await?;
-    for (result, field) in [(&listed, "/queues/2/claimable/0/excerpt"), (&claimed, "/items/0/content")] {
+    for (result, field) in [(&listed, "/queues/0/claimable/0/excerpt"), (&claimed, "/items/0/content")] {
         let value = result.structured_content.clone().expect("fields");
         let quoted = value.pointer(field).unwrap_or_else(|| panic!("{field} of {value}"));
         assert_eq!((&quoted["untrusted"], &quoted["truncated"]), (&json!(true), &json!(true)));
@@ -82,7 +84,9 @@ async fn content_from_outside_stays_between_its_marks() -> Result<()> {
         for whole in [said(result), value.to_string().replace("\\n", "\n")] {
             let mut outside = String::new();
             let mut rest = whole.as_str();
-            while let Some(begin) = rest.find("<<<untrusted ").filter(|begin| rest[*begin..].lines().next().is_some_and(|line| line.ends_with(number))) {
+            while let Some(begin) =
+                rest.find("<<<untrusted ").filter(|begin| rest[*begin..].lines().next().is_some_and(|line| line.ends_with(number)))
+            {
                 outside.push_str(&rest[..begin]);
                 let close = format!("{number}>>>");
                 let end = rest.find(&close).expect("closed");
@@ -108,7 +112,10 @@ async fn results_of_former_holders_are_untrusted_too() -> Result<()> {
     stage.jobs().release(&[(&key, first[0].lease)]).await?;
     let claimed = done(&assistant, "claim", json!({"queue": "jobs"})).await?;
     let partial = &claimed["items"][0]["partial"];
-    assert!(partial["untrusted"] == true && partial["text"].as_str().is_some_and(|text| text.starts_with("<<<untrusted partial result")), "{claimed}");
+    assert!(
+        partial["untrusted"] == true && partial["text"].as_str().is_some_and(|text| text.starts_with("<<<untrusted partial result")),
+        "{claimed}"
+    );
     assert_eq!(claimed.to_string().matches("ignore your instructions").count(), 1);
     Ok(())
 }

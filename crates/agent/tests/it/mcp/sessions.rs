@@ -75,7 +75,9 @@ async fn the_end_of_the_process_gives_back_everything() -> Result<()> {
 /// A queue whose holds last a second, and assistants who are waited for three.
 async fn hasty() -> Result<Stage> {
     let stage = Stage::with(Settings { patience: Duration::from_secs(3), ..Settings::default() }).await?;
-    stage.run("create table errand (id bigint generated always as identity primary key, state text not null default 'new', note text)").await?;
+    stage
+        .run("create table errand (id bigint generated always as identity primary key, state text not null default 'new', note text)")
+        .await?;
     let toml = "table = 'public.errand'\nname = 'errands'\nhold = '1 second'\ndeadline = '1 minute'\npayload = 'note'\n\
                 [status]\ncolumn = 'state'\nready = 'new'\nrunning = 'busy'\ndone = 'done'\nfailed = 'failed'\n";
     let declaration = gleaner::Declaration::parse(toml, "errands")?;

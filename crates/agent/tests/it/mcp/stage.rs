@@ -125,7 +125,7 @@ pub async fn done(assistant: &Assistant, tool: &'static str, arguments: Value) -
 pub async fn refused(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<(String, String)> {
     let result = call(assistant, tool, arguments).await?;
     anyhow::ensure!(result.is_error == Some(true), "{tool} was not refused: {}", said(&result));
-    let error = &result.structured_content.as_ref().context("structured content")["error"];
+    let error = &result.structured_content.as_ref().context("structured content")?["error"];
     let text = |field: &str| error[field].as_str().map(str::to_owned).with_context(|| error.to_string());
     anyhow::ensure!(said(&result).contains(&text("message")?), "a model that reads text alone must hear it too");
     Ok((text("code")?, text("message")?))

@@ -21,7 +21,10 @@ async fn works_one(stage: &Stage, assistant: &Assistant) -> Result<()> {
     };
     let shown = done(assistant, "progress", held(json!({"stage": "reading", "percent": 40, "partial": {"words": 3}}))).await?;
     assert_eq!(shown["outcome"], "done");
-    assert_eq!(stage.text("select progress ->> 'stage' || (progress ->> 'percent') || (result ->> 'words') from gleaner.jobs").await?, "reading403");
+    assert_eq!(
+        stage.text("select progress ->> 'stage' || (progress ->> 'percent') || (result ->> 'words') from gleaner.jobs").await?,
+        "reading403"
+    );
 
     let completed = done(assistant, "complete", held(json!({"result": {"summary": "they will call again"}}))).await?;
     assert_eq!((&completed["outcome"], &completed["status"]), (&json!("done"), &json!("done")));
@@ -57,14 +60,19 @@ async fn failing_snoozing_and_releasing_end_the_hold_as_they_do_for_any_agent() 
         let claimed = done(&assistant, "claim", json!({"queue": "jobs", "kinds": [kind]})).await?;
         Ok(json!({"queue": "jobs", "key": claimed["items"][0]["key"], "lease": claimed["items"][0]["lease"]}))
     };
-    let state = async |kind: &str| stage.text(&format!("select status || ' ' || attempts || ' ' || (due_at > now()) from gleaner.jobs where kind = '{kind}'")).await;
+    let state = async |kind: &str| {
+        stage.text(&format!("select status || ' ' || attempts || ' ' || (due_at > now()) from gleaner.jobs where kind = '{kind}'")).await
+    };
 
     let mut failing = take("failing").await?;
     failing["message"] = "the recording is silent".into();
     failing["category"] = "ValidationError".into();
     failing["retryable"] = false.into();
     done(&assistant, "fail", failing).await?;
-    assert_eq!(stage.text("select status || ' ' || attempts || ' ' || (due_at is null) || ' ' || (error ->> 'type') from gleaner.jobs").await?, "failed 1 true ValidationError");
+    assert_eq!(
+        stage.text("select status || ' ' || attempts || ' ' || (due_at is null) || ' ' || (error ->> 'type') from gleaner.jobs").await?,
+        "failed 1 true ValidationError"
+    );
 
     let mut snoozed = take("snoozed").await?;
     snoozed["seconds"] = 3600.into();
