@@ -2,9 +2,11 @@
 //!
 //! - [`feed`]: what changed, from the database's log, once for the whole server.
 //! - [`hub`]: who listens to what; [`filter`]: the conditions of a subscription; [`sight`]: who may see a row.
+//! - [`bell`]: of which queues a channel wants to hear that there may be work.
 //! - [`dispatch`]: from the feed to the sockets.
 //! - [`socket`]: one connection; [`join`]: what a join asks for; [`frame`]: the two serialisations.
 
+mod bell;
 mod dispatch;
 mod feed;
 mod filter;
@@ -28,6 +30,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::access::{Caller, Refused};
+use crate::queues::Queues;
 use frame::Version;
 use hub::Hub;
 
@@ -52,6 +55,8 @@ pub struct Realtime {
     hub: Arc<Hub>,
     pool: Pool,
     verify: Verify,
+    /// None: nobody is told of queues.
+    queues: Option<Queues>,
     _tasks: Arc<Tasks>,
 }
 
@@ -81,7 +86,14 @@ impl Realtime {
         let follow = tokio::spawn(feed::wal::follow(url.to_owned(), pool.clone(), news));
         let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
         let tasks = Tasks([follow.abort_handle(), dispatch.abort_handle()]);
-        Self { hub, pool, verify, _tasks: Arc::new(tasks) }
+        Self { hub, pool, verify, queues: None, _tasks: Arc::new(tasks) }
+    }
+
+    /// Lets channels follow the bells of these queues.
+    #[must_use]
+    pub fn with_queues(mut self, queues: Queues) -> Self {
+        self.queues = Some(queues);
+        self
     }
 
     /// Joins there are, on all sockets.

@@ -199,7 +199,7 @@ impl Acts {
             next_due.truncate(next_due.trim_end_matches(", ").len());
         }
         let column = |c: &Option<String>| c.as_ref().map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
-        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c)".to_owned(), |(p, json)| as_json(p, *json));
+        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c) - 'gleaner_place'".to_owned(), |(p, json)| as_json(p, *json));
         let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, json)| as_json(c, *json));
         // One statement for both: what was claimed, in order, or how long until there is something to claim.
         let sql = format!(

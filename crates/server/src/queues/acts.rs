@@ -128,6 +128,15 @@ pub async fn start(State(queues): State<Queues>, caller: Caller, Path(queue): Pa
     Ok(answer(single, act!(queues, caller, queue, tenant, |acts, transaction| acts.start(transaction, &borrowed(&held)).await)))
 }
 
+/// Which of these are certainly no longer held. Rows that the caller cannot see are not judged.
+pub async fn ended(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+    let (items, tenant, _) = body.parts();
+    let held = keys(&items);
+    let ended = act!(queues, caller, queue, tenant, |acts, transaction| acts.ended(transaction, &borrowed(&held)).await);
+    let shown: Vec<_> = ended.iter().map(|(key, lease)| json!({"key": key, "lease": lease})).collect();
+    Ok(Json(json!({"items": shown})).into_response())
+}
+
 pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Done>>) -> Reply {
     let (items, tenant, single) = body.parts();
     let items: Vec<_> = items.into_iter().map(|item| (item.key.to_string(), item.lease, item.result)).collect();

@@ -9,6 +9,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::bell::Ringing;
 use super::frame::{self, Frame, Version, encode};
 use super::hub::{Known, Member, Outbox};
 use super::join::join;
@@ -32,11 +33,14 @@ struct Joined {
     until: Option<Instant>,
     /// The key that says nothing of its end by itself.
     opaque: Option<String>,
+    /// Ends with the join.
+    _ringing: Option<Ringing>,
 }
 
 impl Joined {
-    fn new(member: Arc<Member>, holder: &Holder) -> Self {
-        let mut joined = Self { member, until: None, opaque: None };
+    fn new(realtime: &Realtime, member: Arc<Member>, holder: &Holder) -> Self {
+        let ringing = Ringing::start(realtime.queues.as_ref(), &member);
+        let mut joined = Self { member, until: None, opaque: None, _ringing: ringing };
         joined.is_held_by(holder);
         joined
     }
@@ -116,7 +120,7 @@ async fn handle(
                 return reply(&json!({"status": "error", "response": {"reason": "TooManyChannels"}}));
             }
             if let Some((member, holder)) = join(realtime, &frame, version, out, connection).await {
-                joins.insert(frame.topic, Joined::new(member, &holder));
+                joins.insert(frame.topic, Joined::new(realtime, member, &holder));
             }
         }
         event => {
