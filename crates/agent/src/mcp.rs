@@ -28,7 +28,7 @@ mod tools;
 
 pub use self::act::Act;
 pub use self::desk::Desk;
-pub use self::desks::DirectDesk;
+pub use self::desks::{DirectDesk, WireDesk};
 pub use self::grant::{Grant, Grants};
 pub use self::guard::Guard;
 pub use self::http::router;

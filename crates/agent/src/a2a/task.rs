@@ -19,12 +19,7 @@ pub fn id(queue: &str, key: &str) -> String {
 /// The task as it is now. Only queues that accept tasks have any.
 pub async fn find(service: &Service, id: &str) -> Result<Task, A2AError> {
     let (queue, key) = parts(service, id)?;
-    let row = match service.desk().show(queue, key).await {
-        Ok(row) => row,
-        // A key that cannot be one, such as a word where there are numbers.
-        Err(error) if error.code().is_some_and(|code| code.code().starts_with("22")) => None,
-        Err(error) => return Err(failed(error)),
-    };
+    let row = service.desk().show(queue, key).await.map_err(failed)?;
     Ok(task(queue, &row.ok_or_else(|| A2AError::task_not_found(id))?))
 }
 

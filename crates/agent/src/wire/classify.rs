@@ -29,7 +29,9 @@ pub fn classify(status: Option<u16>, code: Option<&str>, renewable: bool) -> Ver
         code if ["08", "53", "57"].iter().any(|class| code.len() == 5 && code.starts_with(class)) => return LATER,
         "PGRST301" | "PGRST303" | "bad_jwt" if renewable => return LATER,
         "PGRST106" => {
-            return never("the server does not show the schema gleaner; run `gleaner migrate --supabase`, or add it in the project's API settings");
+            return never(
+                "the server does not show the schema gleaner; run `gleaner migrate --supabase`, or add it in the project's API settings",
+            );
         }
         "PGRST202" | "PGRST205" | "42883" | "42P01" | "P0002" => {
             return never("there is no such queue; run `gleaner migrate --supabase` there, and look for the name in `gleaner queues`");
@@ -43,8 +45,12 @@ pub fn classify(status: Option<u16>, code: Option<&str>, renewable: bool) -> Ver
     }
     match status {
         408 | 425 | 429 | 500.. => LATER,
-        401 => never("the key is not good here; check SUPABASE_URL and SUPABASE_ANON_KEY (`gleaner status -o env` prints ours), or sign in again with `gleaner agent login`"),
-        403 => never("it is not for this key or person; sign in as a member of the team, or use a key made by `gleaner keys add --queue …`"),
+        401 => never(
+            "the key is not good here; check SUPABASE_URL and SUPABASE_ANON_KEY (`gleaner status -o env` prints ours), or sign in again with `gleaner agent login`",
+        ),
+        403 => {
+            never("it is not for this key or person; sign in as a member of the team, or use a key made by `gleaner keys add --queue …`")
+        }
         404 => never("check the URL: nothing of ours answers there"),
         413 => never("the result is too large for one request; store it elsewhere and return where"),
         300..=399 => never("the address leads elsewhere; give the URL it leads to"),

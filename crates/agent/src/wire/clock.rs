@@ -80,7 +80,9 @@ mod tests {
         let clock = Clock::default();
         clock.saw_lease(LEASE, Instant::now(), Some(5_000));
         let left = clock.until(Some("2026-11-16T07:21:13.693315+00:00"));
-        let whole = Duration::from_micros((DateTime::parse_from_rfc3339("2026-11-16T07:21:13.693315+00:00").unwrap().timestamp_micros() - LEASE) as u64);
+        let whole = Duration::from_micros(
+            (DateTime::parse_from_rfc3339("2026-11-16T07:21:13.693315+00:00").unwrap().timestamp_micros() - LEASE) as u64,
+        );
         assert!(left <= whole && left > whole - Duration::from_secs(1), "{left:?} of {whole:?}");
         assert_eq!(clock.until(Some("2020-01-01T00:00:00+00:00")), Duration::ZERO);
         assert_eq!(clock.until(None), Duration::ZERO);

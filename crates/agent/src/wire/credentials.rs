@@ -52,7 +52,9 @@ impl Credentials {
             return Ok(Self { key, holder: Holder::Key });
         }
         let Some(key) = present(Some(settings.anon_key)) else {
-            return Err(Error::Other(format!("there is no key for {url}; set SUPABASE_ANON_KEY, or SUPABASE_SERVICE_ROLE_KEY or GLEANER_KEY")));
+            return Err(Error::Other(format!(
+                "there is no key for {url}; set SUPABASE_ANON_KEY, or SUPABASE_SERVICE_ROLE_KEY or GLEANER_KEY"
+            )));
         };
         let holder = match settings.session {
             Some(path) => Holder::Person(Box::new(Person { client, path, url: url.to_owned(), held: Mutex::default() })),

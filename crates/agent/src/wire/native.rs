@@ -79,12 +79,8 @@ pub(super) struct Routes<'a> {
 impl Routes<'_> {
     async fn post(&self, act: &str, body: &Value, repeat: bool) -> Result<Value> {
         let path = format!("/v1/queues/{}/{act}", self.queue);
-        let call = Call {
-            body: Some(body),
-            also: &[409, 410],
-            repeat,
-            ..Call::new(Method::POST, &path, format!("{act} in {}", self.queue))
-        };
+        let call =
+            Call { body: Some(body), also: &[409, 410], repeat, ..Call::new(Method::POST, &path, format!("{act} in {}", self.queue)) };
         Ok(self.http.call(&call).await?.body)
     }
 

@@ -92,7 +92,11 @@ fn is_unanswered(error: &Error) -> bool {
 
 /// Whether both would be given the same rows.
 fn is_alike(one: &Claim, other: &Claim) -> bool {
-    one.agent == other.agent && one.owner == other.owner && one.kinds == other.kinds && one.started == other.started && one.hold == other.hold
+    one.agent == other.agent
+        && one.owner == other.owner
+        && one.kinds == other.kinds
+        && one.started == other.started
+        && one.hold == other.hold
 }
 
 #[async_trait]
@@ -157,7 +161,9 @@ impl Transport for WireQueue {
         }
         match act!(self, ended(held)) {
             // Rows that cannot be seen are not judged; their holder hears it at the next act.
-            Err(Error::Remote { status: Some(401 | 403 | 404 | 406), code: Some(code), .. }) if matches!(code.as_str(), "42501" | "PGRST205" | "PGRST106") => {
+            Err(Error::Remote { status: Some(401 | 403 | 404 | 406), code: Some(code), .. })
+                if matches!(code.as_str(), "42501" | "PGRST205" | "PGRST106") =>
+            {
                 Ok(Vec::new())
             }
             other => other,

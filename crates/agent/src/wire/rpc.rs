@@ -44,7 +44,8 @@ impl Functions<'_> {
 
     async fn told(&self, act: &str, arguments: &Value) -> Result<Vec<Told>> {
         let body = self.call(act, arguments, true).await?.body;
-        serde_json::from_value(body).map_err(|error| Error::Other(format!("{act} in {}: the answer cannot be read: {error}", self.shape.queue)))
+        serde_json::from_value(body)
+            .map_err(|error| Error::Other(format!("{act} in {}: the answer cannot be read: {error}", self.shape.queue)))
     }
 
     async fn many(&self, act: &str, arguments: &Value) -> Result<Vec<Answer>> {
@@ -163,7 +164,10 @@ impl Functions<'_> {
             let list: String = form_urlencoded::byte_serialize(format!("in.({})", keys.join(",")).as_bytes()).collect();
             let (key, lease, status) = (&shape.key, &shape.lease, &shape.status);
             let path = format!("/rest/v1/{}?select={key},{lease},{status}&{key}={list}", shape.table);
-            let call = Call { profile: Some(&shape.schema), ..Call::new(Method::GET, &path, format!("look after running work in {}", shape.queue)) };
+            let call = Call {
+                profile: Some(&shape.schema),
+                ..Call::new(Method::GET, &path, format!("look after running work in {}", shape.queue))
+            };
             let rows = self.http.call(&call).await?.body;
             for row in rows.as_array().into_iter().flatten() {
                 let (id, now) = (row.get(key).map(text).unwrap_or_default(), row.get(lease).and_then(Value::as_i64));

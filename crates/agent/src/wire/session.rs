@@ -110,7 +110,8 @@ async fn token(client: &reqwest::Client, url: &str, anon_key: &str, grant: &str,
             email: text("/user/email").unwrap_or_default(),
         })
     };
-    read().ok_or_else(|| Error::Other(format!("{act}: {url} answered, but not with a session; is it a Supabase project or `gleaner serve`?")))
+    read()
+        .ok_or_else(|| Error::Other(format!("{act}: {url} answered, but not with a session; is it a Supabase project or `gleaner serve`?")))
 }
 
 pub(super) fn now() -> i64 {

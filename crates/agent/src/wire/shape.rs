@@ -41,8 +41,9 @@ impl Shape {
         let path = format!("/rest/v1/queue?select=declaration&name=eq.{queue}");
         let rows = registry(http, &path).await?;
         let declared = rows.get(0).map(|row| row["declaration"].clone()).unwrap_or_default();
-        let declared: Declaration = serde_json::from_value(declared)
-            .map_err(|error| Error::Other(format!("the stored declaration of {queue} is unreadable: {error}; is this agent as new as the schema?")))?;
+        let declared: Declaration = serde_json::from_value(declared).map_err(|error| {
+            Error::Other(format!("the stored declaration of {queue} is unreadable: {error}; is this agent as new as the schema?"))
+        })?;
         Ok(Self::from(queue, declared))
     }
 

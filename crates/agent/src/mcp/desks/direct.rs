@@ -5,7 +5,7 @@ use gleaner::queue::{Acts, OnDuplicate};
 use gleaner::transport::{Direct, Place};
 use gleaner::view::{Filter, State, View};
 use gleaner::{Error, Result};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::mcp::desk::{Desk, Followup, Link, Row};
@@ -53,27 +53,19 @@ impl Desk for DirectDesk {
 
     async fn show(&self, queue: &str, key: &str) -> Result<Option<Row>> {
         let client = self.client().await?;
-        View::of(&**client, queue).await?.show(&**client, key).await?.map(read).transpose()
+        match View::of(&**client, queue).await?.show(&**client, key).await {
+            Ok(row) => row.map(read).transpose(),
+            // A key that cannot be one, such as a word where there are numbers.
+            Err(error) if error.code().is_some_and(|code| code.code().starts_with("22")) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn enqueue(&self, queue: &str, kind: Option<&str>, payload: &Value) -> Result<String> {
         let client = self.client().await?;
         let acts = Acts::of(&**client, queue).await?;
-        let declared = acts.declaration();
-        let mut item = Map::new();
-        match (&declared.kind, kind) {
-            (Some(column), Some(kind)) => drop(item.insert(column.clone(), kind.into())),
-            (None, Some(_)) => return Err(Error::Unsupported { queue: queue.into(), what: "has no kinds: leave the kind out".into() }),
-            (_, None) => {}
-        }
-        let Some(column) = &declared.payload else {
-            return Err(Error::Unsupported {
-                queue: queue.into(),
-                what: "declares no payload column and takes no tasks from outside".into(),
-            });
-        };
-        item.insert(column.clone(), payload.clone());
-        let enqueued = acts.enqueue(&**client, &[Value::Object(item)], OnDuplicate::Skip).await?;
+        let item = super::item(queue, acts.declaration(), kind, payload)?;
+        let enqueued = acts.enqueue(&**client, &[item], OnDuplicate::Skip).await?;
         let key = enqueued.into_iter().next().map(|one| one.key);
         // After the commit; a lost bell costs time, never work.
         let rung = client.query_typed("select pg_notify($1, $2)", &[(&gleaner::bell::CHANNEL, Type::TEXT), (&queue, Type::TEXT)]).await;

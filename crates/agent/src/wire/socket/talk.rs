@@ -220,7 +220,9 @@ impl<'a> Talk<'a> {
                     Err(reason) => self.refused(channel, &reason),
                     Ok(()) if channel.watches => self.stand(channel, Stand::Joined),
                     // A server that does not know our bells would promise what it does not do.
-                    Ok(()) if frame.payload.pointer("/response/gleaner/queue").is_none() => self.refused(channel, "no bells are rung there"),
+                    Ok(()) if frame.payload.pointer("/response/gleaner/queue").is_none() => {
+                        self.refused(channel, "no bells are rung there")
+                    }
                     Ok(()) => self.stand(channel, Stand::Live),
                 }
             }

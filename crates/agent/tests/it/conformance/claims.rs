@@ -23,7 +23,8 @@ promises!(
 
 async fn own_work_comes_first_then_everybodys_then_what_others_left(stage: &Stage) -> Result<()> {
     let world = &stage.world;
-    let (me, other, private) = (world.person("ada", 5, true).await?, world.person("bob", 5, true).await?, world.person("eve", 5, false).await?);
+    let (me, other, private) =
+        (world.person("ada", 5, true).await?, world.person("bob", 5, true).await?, world.person("eve", 5, false).await?);
     // Oldest first would be the other way round.
     world.activity(Some(private), "call", 60.0).await?;
     let stale = world.activity(Some(other), "call", 40.0).await?;

@@ -10,11 +10,7 @@ use serde_json::json;
 use super::promises;
 use super::stage::{PATIENCE, Stage, connected, outcomes, take};
 
-promises!(
-    new_work_is_heard_of_within_a_second,
-    a_lost_connection_comes_back_and_counts_as_heard,
-    work_goes_on_after_a_restart_in_between,
-);
+promises!(new_work_is_heard_of_within_a_second, a_lost_connection_comes_back_and_counts_as_heard, work_goes_on_after_a_restart_in_between,);
 
 /// Quiet from here on: whatever is still on its way has arrived.
 async fn settled(push: &mut Box<dyn Push>) {

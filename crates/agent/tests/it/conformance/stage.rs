@@ -144,7 +144,8 @@ impl Stage {
         match &self.served {
             Some(served) => served.stop().await,
             None => {
-                let end = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+                let end =
+                    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
                 self.world.client.execute(end, &[]).await?;
             }
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use gleaner::transport::Direct;
 use gleaner::{Claim, Item, Queue};
-use gleaner_agent::mcp::{self, DirectDesk, Guard, Service, Settings};
-use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_agent::mcp::{self, Desk, DirectDesk, Guard, Service, Settings, WireDesk};
+use gleaner_agent::wire::{Way, Wire};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -15,14 +15,17 @@ use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::Value;
 use tokio_postgres::Client;
 
+use crate::conformance::stage::{self as conformance, Over};
+
 pub const TOKEN: &str = "a token of this test";
 
 pub struct Stage {
-    database: TestDatabase,
     pub client: Client,
     pub service: Service,
     pub base: String,
     queue: Queue,
+    /// The database, and the server in front of it where there is one.
+    below: conformance::Stage,
 }
 
 pub type Assistant = RunningService<RoleClient, ()>;
@@ -34,19 +37,30 @@ pub async fn stage() -> Result<Stage> {
 
 impl Stage {
     pub async fn with(settings: Settings) -> Result<Self> {
+        Self::over(Over::Direct, settings).await
+    }
+
+    /// At a database, or at a server in front of it.
+    pub async fn over(over: Over, settings: Settings) -> Result<Self> {
         // Built without a provider of its own; the first caller chooses for all.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let migrate = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
-        let database = testing::server().database_from("migrated", migrate).await?;
-        let direct = Direct::new(&database.url, 8)?;
+        let below = conformance::stage(over).await?;
+        let direct = Direct::new(below.world.url(), 8)?;
         let queue = Queue::open(direct.pool(), "jobs").await?;
-        let service = Service::new(Arc::new(DirectDesk::new(direct)), settings);
+        let desk: Arc<dyn Desk> = match &below.served {
+            None => Arc::new(DirectDesk::new(direct)),
+            Some(served) => {
+                let way = if over == Over::Rpc { Way::Rpc } else { Way::Native };
+                Arc::new(WireDesk::new(Wire::connect_by(served.settings(), way)?))
+            }
+        };
+        let service = Service::new(desk, settings);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let base = format!("http://{}", listener.local_addr()?);
         let guard = Guard::new(TOKEN);
         let router = mcp::router(&service, guard.clone()).merge(gleaner_agent::a2a::router(&service, guard));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { client: gleaner::connect(&database.url).await?, database, service, base, queue })
+        Ok(Self { client: gleaner::connect(below.world.url()).await?, service, base, queue, below })
     }
 
     /// An assistant that shakes hands, and so has a session.
@@ -77,7 +91,7 @@ impl Stage {
     }
 
     pub fn url(&self) -> String {
-        self.database.url.clone()
+        self.below.world.url().to_owned()
     }
 
     pub async fn queue(&self, name: &str) -> Result<Queue> {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::stage::{Assistant, Stage, done, refused, stage};
 
-async fn works_one(stage: &Stage, assistant: &Assistant) -> Result<()> {
+pub async fn works_one(stage: &Stage, assistant: &Assistant) -> Result<()> {
     let key = stage.job("summarise", json!({"text": "a long call"})).await?;
     let listed = done(assistant, "list", json!({"queue": "jobs"})).await?;
     assert_eq!(listed["queues"][0]["claimable"][0]["key"], key, "{listed}");
@@ -22,7 +22,7 @@ async fn works_one(stage: &Stage, assistant: &Assistant) -> Result<()> {
     let shown = done(assistant, "progress", held(json!({"stage": "reading", "percent": 40, "partial": {"words": 3}}))).await?;
     assert_eq!(shown["outcome"], "done");
     assert_eq!(
-        stage.text("select progress ->> 'stage' || (progress ->> 'percent') || (result ->> 'words') from gleaner.jobs").await?,
+        stage.text("select progress ->> 'stage' || (progress ->> 'percent')::float8 || (result ->> 'words') from gleaner.jobs").await?,
         "reading403"
     );
 

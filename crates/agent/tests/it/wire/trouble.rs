@@ -36,7 +36,11 @@ async fn a_lost_answer_to_a_claim_is_asked_for_again() -> Result<()> {
         front.play(claim_path(way), [Trick::Lose]);
         let items = jobs.claim(&Claim::by("agent").limit(2)).await?.items;
         assert_eq!(items.len(), 2, "{way:?}");
-        assert_eq!(stage.world.count("select count(*) from gleaner.jobs where status = 'running'").await?, 2, "{way:?}: nothing was taken twice");
+        assert_eq!(
+            stage.world.count("select count(*) from gleaner.jobs where status = 'running'").await?,
+            2,
+            "{way:?}: nothing was taken twice"
+        );
     }
     Ok(())
 }
@@ -55,7 +59,11 @@ async fn a_claim_that_was_never_answered_is_asked_for_by_the_next_and_its_surplu
         let held = stage.text("select string_agg(id::text, ' ' order by id) from gleaner.jobs where status = 'running'").await?;
         let items = jobs.claim(&Claim::by("agent").limit(2)).await?.items;
         assert_eq!(items.iter().map(|item| item.key.as_str()).collect::<Vec<_>>(), held.split(' ').take(2).collect::<Vec<_>>(), "{way:?}");
-        assert_eq!(stage.world.count("select count(*) from gleaner.jobs where status = 'running'").await?, 2, "{way:?}: the third went back");
+        assert_eq!(
+            stage.world.count("select count(*) from gleaner.jobs where status = 'running'").await?,
+            2,
+            "{way:?}: the third went back"
+        );
         assert_eq!(stage.world.count("select max(attempts)::bigint from gleaner.jobs").await?, 0);
     }
     Ok(())

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use gleaner::transport::Direct;
-use gleaner_agent::mcp::{DirectDesk, Grant, Guard, Service, Settings};
+use gleaner_agent::mcp::{DirectDesk, Grant, Guard, Service, Settings, WireDesk};
+use gleaner_agent::wire::{self, Wire};
 use gleaner_agent::{a2a, mcp};
 use serde_json::json;
 
@@ -66,16 +67,16 @@ pub struct Args {
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     output::end_orderly();
-    let direct = Direct::new(&desk.place.url().await?, 8)?;
+    let (place, owner) = place(desk, args.owner.clone()).await?;
     let settings = Settings {
         grants: args.grant.iter().copied().collect(),
         queues: args.queues.clone(),
         accepts: args.accept.clone(),
-        owner: args.owner.clone(),
+        owner,
         patience: Duration::from_secs(args.patience),
         ..Settings::default()
     };
-    let service = Service::new(Arc::new(DirectDesk::new(direct)), settings);
+    let service = Service::new(place, settings);
     // Told here and now, where somebody looks, and not to a model.
     let known = gleaner::transport::Place::queues(service.desk().place()).await?;
     if let Some(unknown) = args.queues.iter().flatten().chain(&args.accept).find(|queue| !known.contains(queue)) {
@@ -89,6 +90,24 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         }
         Some(address) => listen(desk, &args, address, &service, signals).await,
     }
+}
+
+/// The database that was named, else the server somebody signed in to, else the private database; and whose work comes first.
+async fn place(desk: &Desk, owner: Option<String>) -> Result<(Arc<dyn mcp::Desk>, Option<String>)> {
+    let wire = match desk.place.given() {
+        Some(_) => None,
+        None => wire::Settings::from_env(desk.place.home()?.path())?,
+    };
+    let Some(settings) = wire else {
+        let direct = Direct::new(&desk.place.url().await?, 8)?;
+        return Ok((Arc::new(DirectDesk::new(direct)), owner));
+    };
+    let wire = Wire::connect(settings)?;
+    let owner = match owner {
+        Some(owner) => Some(owner),
+        None => wire.who().await?.map(|who| who.sales_id),
+    };
+    Ok((Arc::new(WireDesk::new(wire)), owner))
 }
 
 async fn listen(desk: &Desk, args: &Args, address: SocketAddr, service: &Service, mut signals: Signals) -> Result<ExitCode> {
