@@ -2,95 +2,111 @@
 
 use std::process::Stdio;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::RunningService;
 use rmcp::transport::TokioChildProcess;
 use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::{Value, json};
 
-use crate::support::{Gleaner, eventually};
+use crate::support::Gleaner;
 
-type Assistant = RunningService<RoleClient, ()>;
-
-/// An assistant with `gleaner agent mcp` at the other end of its pipe, and the process id of that.
-async fn assistant(gleaner: &Gleaner, args: &[&str]) -> (Assistant, u32) {
-    let mut command = tokio::process::Command::from(gleaner.command(&[&["agent", "mcp"], args].concat()));
-    command.env("RUST_LOG", "trace").stdin(Stdio::piped());
-    let (process, _) = TokioChildProcess::builder(command).stderr(Stdio::null()).spawn().expect("the program runs");
-    let pid = process.id().expect("it runs");
-    (().serve(process).await.expect("a handshake"), pid)
+/// An assistant with `gleaner agent mcp` at the other end of its pipe. Its runtime is its own: the world around it waits and blocks.
+struct Assistant {
+    runtime: tokio::runtime::Runtime,
+    service: RunningService<RoleClient, ()>,
+    pid: u32,
 }
 
-async fn call(assistant: &Assistant, tool: &'static str, arguments: Value) -> CallToolResult {
-    let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-    assistant.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments)).await.expect("an answer")
-}
+impl Assistant {
+    fn start(gleaner: &Gleaner, args: &[&str]) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let mut command = tokio::process::Command::from(gleaner.command(&[&["agent", "mcp"], args].concat()));
+        // Logs at their loudest go to standard error; one stray byte on standard output and the handshake fails.
+        command.env("RUST_LOG", "trace");
+        let (service, pid) = runtime.block_on(async {
+            let (process, _) = TokioChildProcess::builder(command).stderr(Stdio::null()).spawn().expect("the program runs");
+            let pid = process.id().expect("it runs");
+            (().serve(process).await.expect("a handshake"), pid)
+        });
+        Self { runtime, service, pid }
+    }
 
-async fn done(assistant: &Assistant, tool: &'static str, arguments: Value) -> Value {
-    let result = call(assistant, tool, arguments).await;
-    assert_ne!(result.is_error, Some(true), "{result:?}");
-    result.structured_content.expect("fields")
+    fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        let called = self.service.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments));
+        self.runtime.block_on(called).expect("an answer")
+    }
+
+    fn done(&self, tool: &'static str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments);
+        assert_ne!(result.is_error, Some(true), "{result:?}");
+        result.structured_content.expect("fields")
+    }
+
+    /// The code of a refusal.
+    fn refused(&self, tool: &'static str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments);
+        assert_eq!(result.is_error, Some(true), "{result:?}");
+        result.structured_content.expect("fields")["error"]["code"].take()
+    }
+
+    fn end(self) {
+        self.runtime.block_on(self.service.cancel()).expect("it ends");
+    }
 }
 
 fn held(claimed: &Value) -> Value {
     json!({"queue": "jobs", "key": claimed["items"][0]["key"], "lease": claimed["items"][0]["lease"]})
 }
 
-/// Logs at their loudest go to standard error; one stray byte on standard output and the handshake fails.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_assistant_works_over_a_pipe() {
+#[test]
+fn an_assistant_works_over_a_pipe() {
     let gleaner = Gleaner::migrated();
-    tokio::task::block_in_place(|| gleaner.ok(&["enqueue", "jobs", "--kind", "mail", r#"{"to": "ada"}"#]));
-    let (assistant, _) = assistant(&gleaner, &["-v", "-v"]).await;
-    let claimed = done(&assistant, "claim", json!({"queue": "jobs"})).await;
+    gleaner.ok(&["enqueue", "jobs", "--kind", "mail", r#"{"to": "ada"}"#]);
+    let assistant = Assistant::start(&gleaner, &["-v", "-v"]);
+    let claimed = assistant.done("claim", json!({"queue": "jobs"}));
     assert!(claimed["items"][0]["content"]["text"].as_str().is_some_and(|text| text.contains(r#""to": "ada""#)), "{claimed}");
     let mut complete = held(&claimed);
-    done(&assistant, "progress", complete.clone()).await;
+    assistant.done("progress", complete.clone());
     complete["result"] = json!({"sent": true});
-    assert_eq!(done(&assistant, "complete", complete).await["outcome"], "done");
-    let item = tokio::task::block_in_place(|| gleaner.json(&["items", "show", "jobs", "1"]));
+    assert_eq!(assistant.done("complete", complete)["outcome"], "done");
+    let item = gleaner.json(&["items", "show", "jobs", "1"]);
     assert_eq!((&item["state"], &item["result"]), (&json!("done"), &json!({"sent": true})));
-    let refused = call(&assistant, "cancel", json!({"queue": "jobs", "keys": ["1"], "reason": "because"})).await;
-    assert_eq!(refused.structured_content.expect("fields")["error"]["code"], "not_granted");
-    assistant.cancel().await.expect("it ends");
+    assert_eq!(assistant.refused("cancel", json!({"queue": "jobs", "keys": ["1"], "reason": "because"})), "not_granted");
+    assistant.end();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stale_lease_is_refused_over_a_pipe() {
+#[test]
+fn a_stale_lease_is_refused_over_a_pipe() {
     let gleaner = Gleaner::migrated();
-    tokio::task::block_in_place(|| gleaner.ok(&["enqueue", "jobs", "--kind", "mail"]));
-    let (assistant, _) = assistant(&gleaner, &[]).await;
-    let claimed = done(&assistant, "claim", json!({"queue": "jobs"})).await;
-    tokio::task::block_in_place(|| {
-        gleaner.sql("begin; set local role gleaner_engine; update gleaner.jobs set due_at = due_at - interval '6 minutes'; commit");
-        gleaner.ok(&["work", "jobs", "--once", "--exec", "echo '{\"by\": \"the other\"}'"]);
-    });
+    gleaner.ok(&["enqueue", "jobs", "--kind", "mail"]);
+    let assistant = Assistant::start(&gleaner, &[]);
+    let claimed = assistant.done("claim", json!({"queue": "jobs"}));
+    gleaner.sql("begin; set local role gleaner_engine; update gleaner.jobs set due_at = due_at - interval '6 minutes'; commit");
+    gleaner.ok(&["work", "jobs", "--once", "--exec", "echo '{\"by\": \"the other\"}'"]);
     let mut stale = held(&claimed);
     stale["result"] = json!({"by": "the assistant"});
-    let refused = call(&assistant, "complete", stale).await;
-    assert_eq!((refused.is_error, &refused.structured_content.expect("fields")["error"]["code"]), (Some(true), &json!("lost")));
-    assert_eq!(tokio::task::block_in_place(|| gleaner.json(&["items", "show", "jobs", "1"]))["result"], json!({"by": "the other"}));
+    assert_eq!(assistant.refused("complete", stale), "lost");
+    assert_eq!(gleaner.json(&["items", "show", "jobs", "1"])["result"], json!({"by": "the other"}));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_an_assistant_held_is_given_back_however_it_goes() {
+#[test]
+fn what_an_assistant_held_is_given_back_however_it_goes() {
     let gleaner = Gleaner::migrated();
     for polite in [true, false] {
-        tokio::task::block_in_place(|| gleaner.ok(&["enqueue", "jobs", "--kind", "mail"]));
-        let (assistant, pid) = assistant(&gleaner, &["--grant", "cancel"]).await;
-        assert!(assistant.list_all_tools().await.expect("tools").iter().any(|tool| tool.name == "cancel"));
-        done(&assistant, "claim", json!({"queue": "jobs", "limit": 10})).await;
+        gleaner.ok(&["enqueue", "jobs", "--kind", "mail"]);
+        let assistant = Assistant::start(&gleaner, &["--grant", "cancel"]);
+        let tools = assistant.runtime.block_on(assistant.service.list_all_tools()).expect("tools");
+        assert!(tools.iter().any(|tool| tool.name == "cancel"));
+        assistant.done("claim", json!({"queue": "jobs", "limit": 10}));
         if polite {
-            assistant.cancel().await.expect("it ends");
+            assistant.end();
         } else {
-            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).expect("it runs");
+            kill(Pid::from_raw(assistant.pid.cast_signed()), Signal::SIGTERM).expect("it runs");
         }
-        tokio::task::block_in_place(|| {
-            eventually("everything to be ready again", || {
-                gleaner.sql("select bool_and(status = 'ready' and attempts = 0 and lost = 0) from gleaner.jobs") == "t"
-            });
-        });
+        gleaner.until("select bool_and(status = 'ready' and attempts = 0 and lost = 0) from gleaner.jobs", "t");
     }
 }
 
