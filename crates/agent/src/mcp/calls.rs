@@ -8,9 +8,9 @@ use gleaner::{Failure, Outcome};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::act::{self, Act};
+use super::act::{Act, arguments as act};
 use super::desk::{Followup, Link};
-use super::quote::{Quotes, word};
+use super::quote::{Quotes, sentence, word};
 use super::refusal::Refusal;
 use super::session::{Session, Told};
 
@@ -40,7 +40,11 @@ pub async fn call(session: &Session, act: Act, arguments: Value) -> Reply {
 fn read<T: DeserializeOwned>(act: Act, arguments: Value) -> Result<T, Refusal> {
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
     serde_json::from_value(arguments).map_err(|error| {
-        Refusal::invalid(format!("The arguments of {} do not fit: {}. Correct them and call again.", act.name(), word(&error.to_string())))
+        Refusal::invalid(format!(
+            "The arguments of {} do not fit: {}. Correct them and call again.",
+            act.name(),
+            sentence(&error.to_string())
+        ))
     })
 }
 
@@ -69,8 +73,11 @@ async fn list(session: &Session, asked: act::List) -> Reply {
         let mut items = Vec::new();
         let mut lines = Vec::new();
         for row in rows {
+            if items.len() as i64 == limit {
+                break;
+            }
             let told = transport.explain(&row.key, service.settings().owner.as_deref()).await?;
-            if items.len() as i64 == limit || told.is_none_or(|told| told["claimable"] != true) {
+            if told.is_none_or(|told| told["claimable"] != true) {
                 continue;
             }
             let kind = row.kind.as_deref().map(word);
@@ -114,10 +121,7 @@ async fn claim(session: &Session, asked: act::Claim) -> Reply {
         kinds: asked.kinds.filter(|kinds| !kinds.is_empty()),
         ..gleaner::Claim::by(session.agent()).limit(i32::try_from(limit).unwrap_or(1)).started()
     };
-    let claimed = transport.claim(&claim).await?;
-    for item in &claimed.items {
-        service.keeper().hold(session.agent(), &transport, item);
-    }
+    let claimed = service.keeper().claim(&transport, claim).await?;
     let mut quotes = Quotes::new(service.settings().most_content);
     let queue = &asked.queue;
     let items: Vec<Value> = claimed.items.iter().map(|item| shown(queue, item, &mut quotes)).collect();
@@ -209,7 +213,7 @@ async fn explain(session: &Session, asked: act::Explain) -> Reply {
     // Agents choose their own ids, and the sentence repeats them.
     for field in ["agent", "reason"] {
         if let Some(text) = told[field].as_str() {
-            told[field] = word(text).into();
+            told[field] = sentence(text).into();
         }
     }
     let says = format!("Item {}: {}.", asked.key, told["reason"].as_str().unwrap_or("nothing is known"));

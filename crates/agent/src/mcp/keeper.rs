@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use gleaner::Outcome;
-use gleaner::queue::Item;
+use gleaner::queue::{Claimed, Item};
 use gleaner::transport::Transport;
-use tokio::sync::Notify;
+use gleaner::{Claim, Error, Outcome, Result};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 /// After a failed sign of life; a hold lasts minutes.
@@ -22,6 +22,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(250);
 
 /// What is held, by queue, key and lease.
 type Key = (String, String, i64);
+/// What is given back of one queue.
+type Returned = (Arc<dyn Transport>, Vec<(String, i64)>);
 
 #[derive(Debug)]
 struct Hold {
@@ -55,8 +57,28 @@ impl Keeper {
         Self { shared }
     }
 
-    /// An assistant has claimed this.
-    pub fn hold(&self, agent: &str, transport: &Arc<dyn Transport>, item: &Item) {
+    /// Claims for an assistant, and begins to keep. Whoever hung up before the answer came does not know what it holds, so it
+    /// holds nothing: it is given back.
+    pub async fn claim(&self, transport: &Arc<dyn Transport>, claim: Claim) -> Result<Claimed> {
+        let (keeper, transport) = (self.clone(), transport.clone());
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(async move {
+            let claimed = transport.claim(&claim).await;
+            for item in claimed.iter().flat_map(|claimed| &claimed.items) {
+                keeper.hold(&claim.agent, &transport, item);
+            }
+            if let Err(Ok(claimed)) = answer.send(claimed) {
+                let held: Vec<(&str, i64)> = claimed.items.iter().map(|item| (item.key.as_str(), item.lease)).collect();
+                held.iter().for_each(|(key, lease)| keeper.let_go(transport.queue(), key, *lease));
+                if let Err(error) = transport.release(&held).await {
+                    tracing::warn!(%error, queue = transport.queue(), "what nobody waited for was not given back; its hold will run out");
+                }
+            }
+        });
+        answered.await.unwrap_or_else(|_| Err(Error::Other("the claim was cut short".into())))
+    }
+
+    fn hold(&self, agent: &str, transport: &Arc<dyn Transport>, item: &Item) {
         let now = Instant::now();
         let pause = pause(item.lease_for);
         let hold = Hold { agent: agent.to_owned(), transport: transport.clone(), heard: now, next: now + pause, pause };
@@ -100,7 +122,7 @@ impl Keeper {
 
     /// Gives back what these agents hold, without burning an attempt. What cannot be given back is left to its hold.
     pub async fn release(&self, agent: Option<&str>) -> usize {
-        let mut by_queue: HashMap<String, (Arc<dyn Transport>, Vec<(String, i64)>)> = HashMap::new();
+        let mut by_queue: HashMap<String, Returned> = HashMap::new();
         self.holds().retain(|(queue, key, lease), hold| {
             let theirs = agent.is_none_or(|agent| hold.agent == agent);
             if theirs {

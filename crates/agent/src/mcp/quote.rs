@@ -60,8 +60,17 @@ impl Quotes {
 
 /// A name of somebody's choosing (a kind, an agent's id) as a short word without surprises.
 pub fn word(name: &str) -> String {
-    let seen: String = visible(name).chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-    cut(&seen, 100).to_owned()
+    line(name, 100)
+}
+
+/// A sentence that repeats such names, or somebody's values.
+pub fn sentence(text: &str) -> String {
+    line(text, 500)
+}
+
+fn line(text: &str, most: usize) -> String {
+    let seen: String = visible(text).chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
+    cut(&seen, most).to_owned()
 }
 
 /// The text with everything that a person looking on would not see made visible.
@@ -82,7 +91,11 @@ fn hides(c: char) -> bool {
 
 /// At most that many bytes, whole characters only.
 fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cfg(test)]

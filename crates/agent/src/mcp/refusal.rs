@@ -66,7 +66,7 @@ impl From<Error> for Refusal {
             other => other.code().map(|code| code.code().to_owned()),
         };
         let status = if let Error::Remote { status, .. } = &error { *status } else { None };
-        let said = quote::word(&error.to_string());
+        let said = quote::sentence(&error.to_string());
         if error.is_transient() {
             return Self::new(
                 "unavailable",

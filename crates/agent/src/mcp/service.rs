@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gleaner::transport::Transport;
 
@@ -10,6 +10,9 @@ use super::desk::Desk;
 use super::grant::Grants;
 use super::keeper::Keeper;
 use super::refusal::Refusal;
+
+/// How long what a queue looks like is remembered: `gleaner attach` may have changed it.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// How assistants are served.
 #[derive(Debug, Clone)]
@@ -50,12 +53,15 @@ pub struct Service {
     shared: Arc<Shared>,
 }
 
+/// A queue, and since when it is known.
+type Known = (Instant, Arc<dyn Transport>);
+
 #[derive(Debug)]
 struct Shared {
     desk: Arc<dyn Desk>,
     settings: Settings,
     keeper: Keeper,
-    open: Mutex<HashMap<String, Arc<dyn Transport>>>,
+    open: Mutex<HashMap<String, Known>>,
 }
 
 impl Service {
@@ -91,14 +97,16 @@ impl Service {
         if self.settings().queues.as_ref().is_some_and(|seen| !seen.iter().any(|name| name == queue)) {
             return Err(Refusal::no_such_queue(queue, &self.queues().await?));
         }
-        if let Some(open) = self.shared.open.lock().expect("no panic holds it").get(queue) {
+        if let Some((since, open)) = self.shared.open.lock().expect("no panic holds it").get(queue)
+            && since.elapsed() < KNOWN_FOR
+        {
             return Ok(open.clone());
         }
         let opened = match self.desk().place().open(queue).await {
             Err(gleaner::Error::UnknownQueue { .. }) => return Err(Refusal::no_such_queue(queue, &self.queues().await?)),
             opened => opened?,
         };
-        self.shared.open.lock().expect("no panic holds it").insert(queue.to_owned(), opened.clone());
+        self.shared.open.lock().expect("no panic holds it").insert(queue.to_owned(), (Instant::now(), opened.clone()));
         Ok(opened)
     }
 

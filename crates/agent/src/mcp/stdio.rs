@@ -1,6 +1,7 @@
 //! The server at the end of a pipe: one process, one assistant.
 
 use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::service::Service;
@@ -20,7 +21,7 @@ pub async fn serve_stdio(
         match Tools::within(session).serve(pipe).await {
             Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
             // Somebody looked and went away again.
-            Err(error) if matches!(error, rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(std::io::Error::other(error)),
         }
     };

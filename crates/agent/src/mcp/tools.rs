@@ -44,7 +44,7 @@ impl ServerHandler for Tools {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("gleaner", env!("CARGO_PKG_VERSION")).with_title("Gleaner"))
-            .with_instructions(prompt::INSTRUCTIONS)
+            .with_instructions(prompt::instructions(self.service.settings().patience))
     }
 
     async fn initialize(

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use gleaner_agent::mcp::Settings;
+use gleaner_agent::mcp::{Session, Settings};
 use serde_json::{Value, json};
 
 use super::stage::{Stage, done, refused, stage};
@@ -69,6 +69,21 @@ async fn the_end_of_the_process_gives_back_everything() -> Result<()> {
     assert_eq!(stage.text("select count(*) from gleaner.jobs where status = 'running'").await?, "2");
     assert_eq!(stage.service.close().await, 2);
     assert_eq!(stage.text("select count(*) from gleaner.jobs where status = 'ready'").await?, "2");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_nobody_waited_for_is_given_back() -> Result<()> {
+    let stage = stage().await?;
+    stage.job("mail", json!({})).await?;
+    let session = Session::standing(&stage.service);
+    stage.service.transport("jobs").await.expect("there");
+    // Asked, and hung up before the answer.
+    let mut claim = Box::pin(session.call("claim", json!({"queue": "jobs"})));
+    assert!(futures_util::poll!(claim.as_mut()).is_pending());
+    drop(claim);
+    until(&stage, "select status || attempts || lost || (coalesce(lease, 0) > 0) from gleaner.jobs", "ready00true").await?;
+    assert_eq!(stage.service.keeper().held(session.agent()), []);
     Ok(())
 }
 

@@ -1,4 +1,5 @@
 use anyhow::Result;
+use gleaner_agent::mcp::Settings;
 use serde_json::{Value, json};
 
 use super::stage::{Assistant, Stage, done, refused, stage};
@@ -146,10 +147,8 @@ async fn errors_say_what_to_do() -> Result<()> {
 
 #[tokio::test]
 async fn the_list_has_what_this_agent_could_claim_and_no_more() -> Result<()> {
-    let mut settings = gleaner_agent::mcp::Settings::default();
-    settings.queues = Some(vec!["activities".into(), "jobs".into()]);
-    settings.owner = Some("1".into());
-    let stage = Stage::with(settings).await?;
+    let queues = Some(vec!["activities".into(), "jobs".into()]);
+    let stage = Stage::with(Settings { queues, owner: Some("1".into()), ..Settings::default() }).await?;
     stage
         .run(
             "insert into sales (id, first_name, last_name, email, user_id, stale_threshold_minutes) overriding system value
