@@ -100,6 +100,12 @@ impl Wire {
         Ok(self.shared.http.call(&call).await?.body)
     }
 
+    /// Rows of a table of that schema: `read("gleaner", "/rest/v1/queue?select=name")`.
+    pub async fn read(&self, schema: &str, path: &str) -> Result<Value> {
+        let call = Call { profile: Some(schema), ..Call::new(Method::GET, path, format!("read {path}")) };
+        Ok(self.shared.http.call(&call).await?.body)
+    }
+
     /// A call of a function; what it returns.
     pub async fn rpc(&self, schema: &str, function: &str, arguments: Value) -> Result<Value> {
         let path = format!("/rest/v1/rpc/{function}");

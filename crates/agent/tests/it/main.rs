@@ -4,6 +4,8 @@ mod agent;
 mod conformance;
 mod pipelines;
 mod recording;
+mod a2a;
+mod mcp;
 mod signing_in;
 mod stages;
 mod status;

@@ -3,6 +3,7 @@
 mod config;
 mod login;
 mod logout;
+mod mcp;
 mod pause;
 mod resume;
 mod run;
@@ -41,7 +42,8 @@ Examples:
   gleaner agent run --until-empty                     work what is due, then end
   gleaner agent run --print-config                    show every setting, and where it came from
   gleaner agent status                                what it does now, and where its page is
-  gleaner agent pause && gleaner agent resume"
+  gleaner agent pause && gleaner agent resume
+  gleaner agent mcp                                   let an assistant work the queues"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -61,7 +63,8 @@ enum Command {
     // Who it works for.
     Login(login::Args),
     Logout(logout::Args),
-    // Other ways to speak to the queue: one file each, here.
+    // Other ways to speak to the queue.
+    Mcp(mcp::Args),
 }
 
 impl Args {
@@ -80,6 +83,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         Command::Watch(args) => watch::run(desk, args).await,
         Command::Login(args) => login::run(desk, args).await,
         Command::Logout(args) => logout::run(desk, args).await,
+        Command::Mcp(args) => mcp::run(desk, args).await,
     }
 }
 

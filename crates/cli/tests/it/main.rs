@@ -10,6 +10,7 @@ mod keys;
 mod lifecycle;
 mod listing;
 mod mailboxes;
+mod mcp;
 mod migrating;
 mod serving;
 mod signing_in;

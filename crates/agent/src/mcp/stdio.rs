@@ -1,0 +1,34 @@
+//! The server at the end of a pipe: one process, one assistant.
+
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::service::Service;
+use super::session::Session;
+use super::tools::Tools;
+
+/// Serves one assistant until its end of the pipe closes or `stop` resolves, then gives back what it holds; returns how many.
+pub async fn serve_stdio(
+    service: &Service,
+    pipe: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
+    stop: impl Future<Output = ()>,
+) -> Result<usize, std::io::Error> {
+    let session = Session::standing(service);
+    let agent = session.agent().to_owned();
+    // The session is dropped with the connection; what it held is given back here, where it can be waited for.
+    let serving = async {
+        match Tools::within(session).serve(pipe).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
+            // Somebody looked and went away again.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(std::io::Error::other(error)),
+        }
+    };
+    let served = tokio::select! {
+        served = serving => served,
+        () = stop => Ok(()),
+    };
+    let released = service.keeper().release(Some(&agent)).await;
+    served.map(|()| released)
+}

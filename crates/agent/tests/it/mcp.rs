@@ -1,0 +1,9 @@
+//! Assistants, with the client of the official SDK, on a real PostgreSQL.
+
+mod guarding;
+mod places;
+mod safety;
+mod sessions;
+pub mod stage;
+mod tools;
+mod working;

@@ -1,0 +1,151 @@
+//! A migrated database, a server in front of it, and assistants that connect.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use gleaner::transport::Direct;
+use gleaner::{Claim, Item, Queue};
+use gleaner_agent::mcp::{self, Desk, DirectDesk, Guard, Service, Settings, WireDesk};
+use gleaner_agent::wire::{Way, Wire};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ProtocolVersion};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{RoleClient, ServiceExt as _};
+use serde_json::Value;
+use tokio_postgres::Client;
+
+use crate::conformance::stage::{self as conformance, Over};
+
+pub const TOKEN: &str = "a token of this test";
+
+pub struct Stage {
+    pub client: Client,
+    pub service: Service,
+    pub base: String,
+    queue: Queue,
+    /// The database, and the server in front of it where there is one.
+    below: conformance::Stage,
+}
+
+pub type Assistant = RunningService<RoleClient, ()>;
+
+/// With nothing granted.
+pub async fn stage() -> Result<Stage> {
+    Stage::with(Settings::default()).await
+}
+
+impl Stage {
+    pub async fn with(settings: Settings) -> Result<Self> {
+        Self::over(Over::Direct, settings).await
+    }
+
+    /// At a database, or at a server in front of it.
+    pub async fn over(over: Over, settings: Settings) -> Result<Self> {
+        // Built without a provider of its own; the first caller chooses for all.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let below = conformance::stage(over).await?;
+        let direct = Direct::new(below.world.url(), 8)?;
+        let queue = Queue::open(direct.pool(), "jobs").await?;
+        let desk: Arc<dyn Desk> = match &below.served {
+            None => Arc::new(DirectDesk::new(direct)),
+            Some(served) => {
+                let way = if over == Over::Rpc { Way::Rpc } else { Way::Native };
+                Arc::new(WireDesk::new(Wire::connect_by(served.settings(), way)?))
+            }
+        };
+        let service = Service::new(desk, settings);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let base = format!("http://{}", listener.local_addr()?);
+        let guard = Guard::new(TOKEN);
+        let router = mcp::router(&service, guard.clone()).merge(gleaner_agent::a2a::router(&service, guard));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { client: gleaner::connect(below.world.url()).await?, service, base, queue, below })
+    }
+
+    /// An assistant that shakes hands, and so has a session.
+    pub async fn assistant(&self) -> Result<Assistant> {
+        Ok(().serve(self.transport()).await?)
+    }
+
+    /// An assistant of the protocol without sessions.
+    pub async fn sessionless(&self) -> Result<Assistant> {
+        let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+        Ok(().serve_with_lifecycle(self.transport(), mode).await?)
+    }
+
+    fn transport(&self) -> StreamableHttpClientTransport<reqwest::Client> {
+        let config = StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", self.base)).auth_header(TOKEN);
+        StreamableHttpClientTransport::with_client(reqwest::Client::new(), config)
+    }
+
+    /// A job in the built-in queue; returns its key.
+    pub async fn job(&self, kind: &str, payload: Value) -> Result<String> {
+        let enqueued = self.queue.enqueue(&[serde_json::json!({"kind": kind, "payload": payload})]).await?;
+        Ok(enqueued[0].key.clone())
+    }
+
+    /// What an ordinary agent can claim of the jobs now.
+    pub async fn other_agent(&self) -> Result<Vec<Item>> {
+        Ok(self.queue.claim(&Claim::by("another agent").limit(10)).await?.items)
+    }
+
+    pub fn url(&self) -> String {
+        self.below.world.url().to_owned()
+    }
+
+    pub async fn queue(&self, name: &str) -> Result<Queue> {
+        Ok(Queue::open(self.queue.pool(), name).await?)
+    }
+
+    pub fn jobs(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Lets time pass for every job.
+    pub async fn age(&self, interval: &str) -> Result<()> {
+        self.run(&format!(
+            "begin; set local role gleaner_engine;
+             update gleaner.jobs set due_at = due_at - interval '{interval}', deadline_at = deadline_at - interval '{interval}'; commit"
+        ))
+        .await
+    }
+
+    pub async fn run(&self, sql: &str) -> Result<()> {
+        self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
+    }
+
+    /// The first value of a query, as text; empty for null and for nothing.
+    pub async fn text(&self, sql: &str) -> Result<String> {
+        let row = self.client.query_opt(&format!("select ({sql})::text"), &[]).await.with_context(|| sql.to_owned())?;
+        Ok(row.and_then(|row| row.get(0)).unwrap_or_default())
+    }
+}
+
+/// Calls a tool.
+pub async fn call(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<CallToolResult> {
+    let Value::Object(arguments) = arguments else { anyhow::bail!("arguments are an object") };
+    Ok(assistant.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments)).await?)
+}
+
+/// Calls a tool that must not refuse, and gives the fields of its answer.
+pub async fn done(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<Value> {
+    let result = call(assistant, tool, arguments).await?;
+    anyhow::ensure!(result.is_error != Some(true), "{tool} was refused: {}", said(&result));
+    result.structured_content.context("structured content")
+}
+
+/// Calls a tool that must refuse, and gives its code and sentence.
+pub async fn refused(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<(String, String)> {
+    let result = call(assistant, tool, arguments).await?;
+    anyhow::ensure!(result.is_error == Some(true), "{tool} was not refused: {}", said(&result));
+    let error = &result.structured_content.as_ref().context("structured content")?["error"];
+    let text = |field: &str| error[field].as_str().map(str::to_owned).with_context(|| error.to_string());
+    anyhow::ensure!(said(&result).contains(&text("message")?), "a model that reads text alone must hear it too");
+    Ok((text("code")?, text("message")?))
+}
+
+/// What a model reads.
+pub fn said(result: &CallToolResult) -> String {
+    result.content.iter().filter_map(|block| block.as_text()).map(|text| text.text.clone()).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,43 @@
+//! What callers must know.
+
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::Desk;
+
+/// The token, and where it is from, for people. One of `GLEANER_MCP_TOKEN`, the file, or a new one in that file.
+pub fn find(desk: &Desk, file: Option<&Path>) -> Result<(String, String)> {
+    if let Some(token) = std::env::var("GLEANER_MCP_TOKEN").ok().filter(|token| !token.is_empty()) {
+        return Ok((token, "in GLEANER_MCP_TOKEN".into()));
+    }
+    let path = match file {
+        Some(file) => file.to_owned(),
+        None => desk.place.home()?.path().join("mcp.token"),
+    };
+    let told = format!("in {}", path.display());
+    if let Ok(known) = std::fs::metadata(&path) {
+        if known.mode() & 0o077 != 0 {
+            bail!(
+                "{} can be read by others: run `chmod 600 {}`, and make a new token if somebody may have",
+                path.display(),
+                path.display()
+            );
+        }
+        let token = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?.trim().to_owned();
+        if token.len() < 16 {
+            bail!("the token in {} is too short to keep anybody out: delete the file to get a new one", path.display());
+        }
+        return Ok((token, told));
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+    }
+    // Two random UUIDs: 244 bits.
+    let token = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    made.and_then(|mut file| writeln!(file, "{token}")).with_context(|| format!("write {}", path.display()))?;
+    Ok((token, told))
+}
