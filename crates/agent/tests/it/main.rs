@@ -1,1 +1,3 @@
 //! The agent against real servers and a real PostgreSQL.
+
+mod host;

@@ -113,7 +113,7 @@ impl Ledger {
     pub fn ended<'a>(&mut self, queue: &str, rows: impl Iterator<Item = (&'a str, i64)>, completed: bool, now: Instant) {
         for (key, lease) in rows {
             let Some(known) = self.held.get_mut(queue) else { return };
-            if !known.get(key).is_some_and(|held| held.lease.is_none_or(|known| known == lease)) {
+            if known.get(key).is_none_or(|held| held.lease.is_some_and(|known| known != lease)) {
                 continue;
             }
             if let Some(held) = known.remove(key) {
