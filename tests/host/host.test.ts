@@ -106,6 +106,18 @@ test('messages of other origins, and of other windows of the right origin, are i
     await (await frame(page, `${evil.url}/evil`)).evaluate(() => { location.href = 'about:blank'; });
     await press(page, 'reload');
     await (await frame(page, `${crm.url}/inner`)).evaluate(send, config({ appName: 'inner' }));
+    // The right frame, while it shows another app.
+    const notes = keep(await App.start(null));
+    await add(page, 'notes', notes.url);
+    await page.click('[data-app="crm"]');
+    notes.sends = config({ appName: 'strayed' });
+    await (await frame(page, crm.url)).evaluate((url: string) => { location.href = url; }, `${notes.url}/strayed`);
+    await frame(page, `${notes.url}/strayed`);
+    await pause(300);
+    assert.equal(await isAsking(page), false);
+    notes.sends = null;
+    crm.inner = '';
+    await press(page, 'reload');
     // A window that somebody else opened.
     await page.evaluate((url: string) => { window.open(url); }, evil.url);
     const popup = await page.browser().waitForTarget(target => target.url().startsWith(evil.url) && target.type() === 'page');
@@ -114,11 +126,19 @@ test('messages of other origins, and of other windows of the right origin, are i
     await pause(300);
     assert.equal(await isAsking(page), false);
     // Messages come in order: when the right one is asked, the others were passed over.
-    await (await frame(page, crm.url)).evaluate(send, config({ appName: 'right' }));
+    await (await frame(page, crm.url)).evaluate(send, config({ appName: 'right-one' }));
     await asked(page);
     const shown = await page.$eval('#ask', node => (node as HTMLElement).innerText);
-    assert.ok(shown.includes('right') && !/evil|inner|popup/.test(shown), shown);
+    assert.ok(shown.includes('right-one') && !/evil|inner|strayed|popup/.test(shown), shown);
     assert.deepEqual(host.events, []);
+    // Whoever the frame shows by the time of the yes, the answer is for the app alone.
+    await (await frame(page, crm.url)).evaluate((url: string) => { location.href = url; }, `${notes.url}/later`);
+    const later = await frame(page, `${notes.url}/later`);
+    await press(page, 'yes');
+    await until('it is served', () => served(host).length === 1);
+    await page.waitForSelector('#ask:not([open])');
+    await pause(200);
+    assert.deepEqual(await later.evaluate(() => (window as any).heard), []);
 });
 
 test('what does not fit is not asked, and the app is told why', async () => {

@@ -98,6 +98,7 @@ function render() {
   at("app-problem").hidden = !app.problem;
   at("app-problem").textContent = app.problem ?? "";
   at("review").hidden = !requests.has(app.name);
+  at("start").textContent = app.state === "failed" ? "Try again" : "Start";
   at("start").hidden = !["stopped", "failed"].includes(app.state);
   at("stop").hidden = !["starting", "serving", "failed"].includes(app.state);
   at("revoke").hidden = !app.agreed;
