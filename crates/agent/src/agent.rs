@@ -1,1 +1,188 @@
 //! One agent process: its workers, one per queue, and what they share.
+//!
+//! - [`place`]: opens the database or server, however long that takes; [`home`]: finds the one of `gleaner up` again; [`supervise`]: the workers.
+//! - [`meter`]: counts what passes between a worker and its queue; [`shared`]: what the parts know of each other.
+//! - [`work`]: what is done with an item; [`piped`]: by pipelines; [`fetch`]: how those get at what belongs to it.
+
+mod fetch;
+mod home;
+pub(crate) mod meter;
+mod piped;
+mod place;
+pub(crate) mod shared;
+mod supervise;
+mod work;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use gleaner::worker::{Control, Tally};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use self::shared::Shared;
+pub use self::work::Work;
+use crate::config::Config;
+use crate::status::{self, note::Note};
+
+/// Failures of an agent as a whole, sorted by what the caller can do about them.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The status page has nowhere to be.
+    #[error("listen on {address}: {source}\n  Choose another with --status ADDRESS:PORT; port 0 is any free one, off is none")]
+    Listen { address: std::net::SocketAddr, source: std::io::Error },
+
+    /// Its note for other processes could not be written.
+    #[error("write {}: {source}", path.display())]
+    Note { path: PathBuf, source: std::io::Error },
+
+    /// Another agent of this home goes by that name.
+    #[error("an agent named {name:?} runs already, pid {pid}: {url}\n  Choose another name with --name")]
+    NameTaken { name: String, pid: u32, url: String },
+
+    /// Nothing there that this agent knows what to do with.
+    #[error("{place} has none of the queues {}; there are: {}", wanted.join(", "), if there.is_empty() { "none (run `gleaner migrate`)".to_owned() } else { there.join(", ") })]
+    NoQueues { place: String, wanted: Vec<String>, there: Vec<String> },
+
+    /// A queue was named that no pipeline works.
+    #[error("no pipeline works the queue {queue:?}; there are pipelines for: {}", known.join(", "))]
+    NoPipeline { queue: String, known: Vec<String> },
+
+    /// Kinds were named that no pipeline can process.
+    #[error("no pipeline can process the kinds {}", .0.join(", "))]
+    NoKinds(Vec<String>),
+
+    #[error(transparent)]
+    Pipelines(#[from] crate::pipeline::Error),
+
+    #[error(transparent)]
+    Gleaner(#[from] gleaner::Error),
+
+    #[error(transparent)]
+    Postgres(#[from] gleaner_postgres::Error),
+
+    /// Not something a user can cause; the sentence says what.
+    #[error("{0}")]
+    Other(String),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An agent at work.
+#[derive(Debug)]
+pub struct Agent {
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    workers: Option<JoinHandle<Result<Tally>>>,
+    note: Option<Note>,
+    page: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    /// Starts with the pipelines of the configuration.
+    ///
+    /// Comes back at once: a place that is away is waited for, and the page says so.
+    pub async fn start(config: Config) -> Result<Self> {
+        Self::start_with(config, Router::new()).await
+    }
+
+    /// The same, with `more` routes beside the status page. They too are only for those who address this machine as itself.
+    pub async fn start_with(config: Config, more: Router) -> Result<Self> {
+        let work = Arc::new(piped::Piped::load(&config)?);
+        Self::with(config, work, more).await
+    }
+
+    /// Starts with this work instead of pipelines.
+    pub async fn with(config: Config, work: Arc<dyn Work>, more: Router) -> Result<Self> {
+        let queues = supervise::queues_of(&config, &*work)?;
+        let place = place::Opening::new(&config, queues.len())?;
+        let shared = Arc::new(Shared::new(config, work, queues));
+        let (note, page) = match shared.config.status {
+            Some(listen) => {
+                let listener = status::bind(listen).await?;
+                let note = Note::write(&shared.config, listener.local_addr().ok()).await?;
+                shared.set_name(&note.name);
+                let router = status::router(shared.clone(), &note.token).merge(more);
+                (Some(note), Some(tokio::spawn(status::serve(listener, router))))
+            }
+            None => (None, None),
+        };
+        let (stop, stopping) = watch::channel(false);
+        let workers = tokio::spawn(supervise::run(shared.clone(), place, stopping));
+        Ok(Self { shared, stop, workers: Some(workers), note, page })
+    }
+
+    /// Pause, concurrency and figures.
+    pub fn control(&self) -> &Control {
+        &self.shared.control
+    }
+
+    /// What it is called in this home.
+    pub fn name(&self) -> String {
+        self.shared.name()
+    }
+
+    /// The address of the status page.
+    pub fn url(&self) -> Option<&str> {
+        self.note.as_ref().map(|note| note.url.as_str())
+    }
+
+    /// The queues it works, in the order of the pipelines.
+    pub fn queues(&self) -> &[String] {
+        &self.shared.queues
+    }
+
+    /// How many items it holds.
+    pub fn running(&self) -> usize {
+        self.shared.control.stats().running.len()
+    }
+
+    /// Takes nothing new; what runs may finish within the grace, and is given back after it. [`Self::wait`] tells when all is done.
+    pub fn begin_to_stop(&self) {
+        self.shared.set_stopping();
+        self.stop.send_replace(true);
+    }
+
+    /// Resolves when it has ended: stopped, done, or for a reason that waiting does not mend.
+    pub async fn wait(&mut self) -> Result<Tally> {
+        let Some(workers) = &mut self.workers else { return Ok(Tally::default()) };
+        let ended = workers.await.map_err(|error| Error::Other(format!("the agent's workers stopped: {error}")))?;
+        self.workers = None;
+        ended
+    }
+
+    /// Stops in good order.
+    pub async fn stop(mut self) -> Result<Tally> {
+        self.begin_to_stop();
+        self.wait().await
+    }
+
+    /// Gives back at once all that is held, and waits for nobody. Attempts are not burnt.
+    pub async fn release_now(mut self) -> u64 {
+        self.begin_to_stop();
+        let mut released = 0;
+        for meter in self.shared.meters() {
+            released += meter.release_all().await;
+        }
+        if let Some(workers) = self.workers.take() {
+            workers.abort();
+        }
+        released
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if let Some(workers) = &self.workers {
+            workers.abort();
+        }
+        if let Some(page) = &self.page {
+            page.abort();
+        }
+        if let Some(note) = &self.note {
+            note.remove();
+        }
+    }
+}

@@ -1,1 +1,185 @@
 //! What an agent is told, by flag, environment and file.
+//!
+//! - [`settings`]: every setting there is, with its variable and its default; the manual and `--print-config` read the same list.
+//! - [`layers`]: flags over environment over file over defaults, and where each value came from.
+//! - [`read`]: times, lists and words as people write them.
+
+pub mod layers;
+mod read;
+pub mod settings;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gleaner::worker::{Poll, Wake};
+use uuid::Uuid;
+
+pub use self::layers::{Effective, Error, Origin, Sources};
+use crate::wire::{Settings, session};
+
+/// Everything an agent needs to know. Start from [`Config::load`].
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Tells the agents of one home apart.
+    pub name: Name,
+    /// Known to the database as the holder of what it claims.
+    pub worker: String,
+    /// Where notes, sessions and the file are.
+    pub home: PathBuf,
+    pub place: PlaceAt,
+    /// The server through which recordings are fetched, beside a database that is spoken to directly.
+    pub server: Option<Settings>,
+    /// Without a server: beginnings of addresses from which recordings may be fetched.
+    pub recordings: Vec<String>,
+    /// Whose work comes first. Over the wire the person who signed in, unless somebody else is named.
+    pub owner: Option<String>,
+    /// The queues of the pipelines, unless they are named.
+    pub queues: Option<Vec<String>>,
+    pub kinds: Option<Vec<String>>,
+    pub pipelines: Option<PathBuf>,
+    pub concurrency: usize,
+    pub prefetch: usize,
+    pub grace: Duration,
+    pub watch: Duration,
+    pub wake: Wake,
+    pub poll: Poll,
+    /// Where the status page listens; none is off.
+    pub status: Option<Listen>,
+    pub until: Until,
+    effective: Vec<Effective>,
+}
+
+/// A name, and whether somebody chose it: a chosen one is not replaced by another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    pub text: String,
+    pub chosen: bool,
+}
+
+/// Where the queues are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlaceAt {
+    /// A database, by its URL.
+    Direct(String),
+    /// A server, Gleaner's own or a Supabase project.
+    Wire(Settings),
+    /// What `gleaner up` runs in this home, once it runs.
+    Home(PathBuf),
+}
+
+/// An address, and whether the next free port will do as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listen {
+    pub address: SocketAddr,
+    pub or_next: bool,
+}
+
+/// When it ends by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Until {
+    #[default]
+    Stopped,
+    /// Nothing is due and nothing runs.
+    Empty,
+    /// One item was worked, or nothing was due.
+    Once,
+}
+
+impl Config {
+    /// Reads all sources. Every mistake in them is told at once.
+    pub fn load(sources: Sources) -> Result<Self, Error> {
+        let home = sources.home.clone();
+        let mut layers = sources.read()?;
+        let chosen = !matches!(layers.origin("name"), Origin::Default);
+        let config = Self {
+            name: Name { text: layers.maybe("name", read::name).unwrap_or_default(), chosen },
+            // A new one for each start: a holder that comes back is not the one that went.
+            worker: layers.maybe("worker", read::text).unwrap_or_else(|| Uuid::now_v7().to_string()),
+            place: place(&mut layers, &home),
+            server: server(&mut layers),
+            recordings: layers.maybe("recordings", read::list).unwrap_or_default(),
+            owner: layers.maybe("owner", read::text),
+            queues: layers.maybe("queues", read::list),
+            kinds: layers.maybe("kinds", read::list),
+            pipelines: layers.maybe("pipelines", read::text).map(|path| layers.beside("pipelines", Path::new(&path))),
+            concurrency: layers.maybe("concurrency", read::number(1..=1000)).unwrap_or(1),
+            prefetch: layers.maybe("prefetch", read::number(0..=10_000)).unwrap_or(0),
+            grace: layers.maybe("grace", read::span).unwrap_or_default(),
+            watch: layers.maybe("watch", read::some_span).unwrap_or_default(),
+            wake: layers.maybe("wake", read::wake).unwrap_or(Wake::Hybrid),
+            poll: Poll {
+                base: layers.maybe("poll.base", read::some_span).unwrap_or_default(),
+                max: layers.maybe("poll.max", read::some_span).unwrap_or_default(),
+                factor: layers.maybe("poll.factor", read::factor).unwrap_or(1.0),
+                pushed_base: layers.maybe("poll.pushed_base", read::some_span).unwrap_or_default(),
+                pushed_max: layers.maybe("poll.pushed_max", read::some_span).unwrap_or_default(),
+                jitter: layers.maybe("poll.jitter", read::share).unwrap_or(0.0),
+                seed: layers.maybe("poll.seed", read::seed),
+            },
+            status: layers
+                .maybe("status", read::listen)
+                .flatten()
+                .map(|address| Listen { address, or_next: matches!(layers.origin("status"), Origin::Default) }),
+            until: Until::Stopped,
+            home,
+            effective: Vec::new(),
+        };
+        for (low, high, names) in [
+            (config.poll.base, config.poll.max, "poll.base|poll.max"),
+            (config.poll.pushed_base, config.poll.pushed_max, "poll.pushed_base|poll.pushed_max"),
+        ] {
+            if low > high
+                && let Some((least, most)) = names.split_once('|')
+            {
+                layers.mistake(most, format!("is less than {least}"));
+            }
+        }
+        let effective = layers.finish()?;
+        Ok(Self { effective, ..config })
+    }
+
+    /// Every setting with its value and where it came from, in the order of the manual. Secrets are covered.
+    pub fn effective(&self) -> &[Effective] {
+        &self.effective
+    }
+}
+
+/// The more urgent source names the place; a database before a server where both come from the same. Where nobody names one, it is
+/// the server somebody signed in to, else what `gleaner up` runs.
+fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
+    let server_first = layers.origin("url").rank() < layers.origin("database_url").rank();
+    let server = layers.maybe("url", read::url);
+    if let Some(url) = layers.maybe("database_url", read::text).filter(|_| server.is_none() || !server_first) {
+        return PlaceAt::Direct(url);
+    }
+    let path = layers.maybe("session", read::text).map_or_else(|| session::path(home), |path| layers.beside("session", Path::new(&path)));
+    let kept = session::load(&path).unwrap_or_else(|error| {
+        layers.mistake("session", error);
+        None
+    });
+    let Some(url) = server.or_else(|| kept.as_ref().map(|kept| kept.url.clone())) else { return PlaceAt::Home(home.to_owned()) };
+    // A session belongs to its server; it says nothing of the key of another.
+    let kept = kept.filter(|kept| kept.url == url);
+    let service_key = layers.maybe("service_key", read::text);
+    let anon_key = layers.maybe("anon_key", read::text).or_else(|| kept.as_ref().map(|kept| kept.anon_key.clone()));
+    if service_key.is_none() && (anon_key.is_none() || kept.is_none()) {
+        let why = "there is no key and no session for it: set SUPABASE_ANON_KEY and run `gleaner agent login`, or set SUPABASE_SERVICE_ROLE_KEY or GLEANER_KEY";
+        layers.mistake("url", why);
+    }
+    PlaceAt::Wire(Settings { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|_| path) })
+}
+
+/// A server that was named with a key, whether or not it is the place.
+fn server(layers: &mut layers::Layers) -> Option<Settings> {
+    let (url, service_key) = (layers.maybe("url", read::url)?, layers.maybe("service_key", read::text)?);
+    Some(Settings {
+        url,
+        anon_key: layers.maybe("anon_key", read::text).unwrap_or_default(),
+        service_key: Some(service_key),
+        session: None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,173 @@
 //! What is done to an item: a list of stages, each a checkpoint.
+//!
+//! # Layout
+//!
+//! - `file` is what people write, `plan` what it means, `mistake` what is wrong with it; `default.toml` is done without a file.
+//! - `run` takes one item through its stages, `results` is what it leaves; [`fetch`] gets what belongs to an item.
+
+pub mod fetch;
+mod file;
+mod mistake;
+mod models;
+mod plan;
+mod results;
+mod run;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gleaner::{Context, Failure, Item};
+use serde_json::Value;
+
+pub use self::fetch::Fetch;
+pub use self::mistake::{Error, Mistake};
+pub use self::models::{Kind as ModelKind, Model, Models};
+use self::plan::{Kind, Plan, Queue};
+use self::run::Run;
+use crate::stages::failure::{VALIDATION, cancelled};
+use crate::stages::{Report, Silent};
+
+/// What an agent does when it is told nothing.
+pub const DEFAULT: &str = include_str!("pipeline/default.toml");
+
+/// Every other kind.
+const ANY: &str = "*";
+
+/// What a pipeline reaches beyond the item.
+#[derive(Debug, Clone)]
+pub struct Services {
+    pub fetch: Arc<dyn Fetch>,
+    pub models: Models,
+    /// Where recordings lie while they are worked on.
+    pub home: PathBuf,
+}
+
+/// The pipelines of a file, by queue and kind. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Pipelines {
+    plan: Arc<Plan>,
+}
+
+/// A kind that cannot be worked here, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    pub queue: String,
+    pub kind: String,
+    pub stage: String,
+    pub why: String,
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{} is not claimed: stage {}: {}", self.queue, self.kind, self.stage, self.why)
+    }
+}
+
+impl Pipelines {
+    /// The pipelines of a file, or the built-in ones, which read text offline.
+    pub fn load(path: Option<&Path>) -> Result<Self, Error> {
+        let Some(path) = path else { return Self::parse(DEFAULT, Path::new("."), "the built-in pipelines") };
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read { file: path.to_owned(), source })?;
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self::parse(&text, whole.parent().unwrap_or(Path::new("/")), &path.display().to_string())
+    }
+
+    /// As [`Self::load`], of a text; files it names are looked for in `folder`.
+    pub fn parse(text: &str, folder: &Path, name: &str) -> Result<Self, Error> {
+        let file: file::File = toml::from_str(text).map_err(|source| Error::Syntax { file: name.into(), source: Box::new(source) })?;
+        let mut mistakes = mistake::Mistakes::of(text);
+        let plan = Plan::of(&file, folder, &mut mistakes);
+        let mut mistakes = mistakes.found;
+        mistakes.sort_by_key(|mistake| mistake.line);
+        if mistakes.is_empty() { Ok(Self { plan: Arc::new(plan) }) } else { Err(Error::Mistakes { file: name.into(), mistakes }) }
+    }
+
+    /// Queues with something that can be done here.
+    pub fn queues(&self) -> Vec<&str> {
+        self.plan.queues.iter().filter(|(_, queue)| queue.kinds.values().any(runs)).map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// What to claim from a queue: none is every kind.
+    pub fn kinds(&self, queue: &str) -> Option<Vec<String>> {
+        let Some(queue) = self.plan.queues.get(queue) else { return Some(Vec::new()) };
+        if queue.kinds.get(ANY).is_some_and(runs) {
+            return None;
+        }
+        Some(queue.kinds.iter().filter(|(name, kind)| *name != ANY && runs(kind)).map(|(name, _)| name.clone()).collect())
+    }
+
+    /// What is in the file and cannot be done here. A kind whose own pipeline cannot run is worked by that of `*`, where that can.
+    pub fn missing(&self) -> Vec<Missing> {
+        let all = self.plan.queues.iter().flat_map(|(queue, plan)| plan.kinds.iter().map(move |(kind, plan)| (queue, kind, plan)));
+        all.filter_map(|(queue, kind, plan)| {
+            let (stage, why) = plan.lacks.clone()?;
+            Some(Missing { queue: queue.clone(), kind: kind.clone(), stage, why })
+        })
+        .collect()
+    }
+
+    /// How long an item of that kind may take, where the file says.
+    pub fn time_limit<'a>(&self, queue: &str, kind: impl Into<Option<&'a str>>) -> Option<Duration> {
+        self.find(queue, kind.into())?.1.time_limit
+    }
+
+    /// What this agent can do, for others to read: `activities/sms`, and what its models are good for.
+    pub fn capabilities(&self) -> Vec<String> {
+        let kinds = self
+            .plan
+            .queues
+            .iter()
+            .flat_map(|(queue, plan)| plan.kinds.iter().filter(|(_, kind)| runs(kind)).map(move |(kind, _)| format!("{queue}/{kind}")));
+        let models = self.plan.models.iter().filter(|model| model.lacks().is_none()).map(|model| format!("model:{}", model.kind.as_str()));
+        let mut all: Vec<String> = kinds.chain(models).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    pub fn models(&self) -> &Models {
+        &self.plan.models
+    }
+
+    /// The stages of a kind, by name and in order.
+    pub fn stages<'a>(&self, queue: &str, kind: impl Into<Option<&'a str>>) -> Option<Vec<&str>> {
+        Some(self.find(queue, kind.into())?.1.stages.iter().map(|stage| stage.name.as_str()).collect())
+    }
+
+    fn find(&self, queue: &str, kind: Option<&str>) -> Option<(&Queue, &Kind)> {
+        let queue = self.plan.queues.get(queue)?;
+        let own = kind.and_then(|kind| queue.kinds.get(kind)).filter(|kind| runs(kind));
+        Some((queue, own.or_else(|| queue.kinds.get(ANY).filter(|kind| runs(kind)))?))
+    }
+
+    /// Takes an item through its stages. Each finished one is stored with the item before the next begins.
+    pub async fn run(&self, queue: &str, item: Item, context: Context, services: &Services) -> Result<Option<Value>, Failure> {
+        let report = context.clone();
+        tokio::select! {
+            result = self.through(queue, &item, services, &report) => result.map(Some),
+            // What runs is dropped, and a command with it.
+            () = context.ended() => Err(cancelled()),
+        }
+    }
+
+    /// The same without a queue: nothing is claimed and nothing is stored. For trying out a pipeline.
+    pub async fn try_out(&self, queue: &str, item: &Item, services: &Services) -> Result<Value, Failure> {
+        self.through(queue, item, services, &Silent).await
+    }
+
+    async fn through(&self, name: &str, item: &Item, services: &Services, report: &dyn Report) -> Result<Value, Failure> {
+        let Some((queue, kind)) = self.find(name, item.kind.as_deref()) else {
+            let kind = item.kind.as_deref().unwrap_or(ANY);
+            return Err(Failure::new(format!("this agent has no pipeline for {name}/{kind}")).category(VALIDATION));
+        };
+        Run { plan: &self.plan, queue, kind, name, item, services, report }.through().await
+    }
+}
+
+fn runs(kind: &Kind) -> bool {
+    kind.lacks.is_none()
+}
+
+#[cfg(test)]
+mod tests;

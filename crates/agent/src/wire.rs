@@ -1,1 +1,162 @@
-//! Queues by way of a server: Gleaner's own, or a Supabase project.
+//! Queues by way of a server: Gleaner's own, or a Supabase project. A URL and a key, and no database password.
+//!
+//! # Layout
+//!
+//! - [`settings`]: what one has to know to get there; [`session`]: who signed in, kept in a file; `credentials`: which token a
+//!   call carries, and when it is renewed.
+//! - `http`: one call, its patience and its errors; [`classify`]: which of those are worth another try.
+//! - `queue`: the acts, by `native` routes where the server is ours and by `rpc` elsewhere, for which `shape` knows the columns of
+//!   the table and `clock` the database's time.
+//! - `socket`: hears of new work, for all queues on one connection; `frame`: what is said there.
+
+pub mod classify;
+mod clock;
+mod credentials;
+mod fetch;
+mod frame;
+mod http;
+mod native;
+mod queue;
+mod rpc;
+pub mod session;
+pub mod settings;
+mod shape;
+mod socket;
+
+use std::sync::Arc;
+
+use ::http::Method;
+use async_trait::async_trait;
+use gleaner::transport::{Place, Transport};
+use gleaner::{Error, Result};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+pub use self::fetch::Fetched;
+pub use self::queue::WireQueue;
+pub use self::settings::{Settings, worker_id};
+
+use self::http::{Call, Http};
+use self::queue::Acts;
+use self::shape::Shape;
+use self::socket::Socket;
+
+/// By which routes the acts go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// `/v1/queues`, which only our own server has: it answers what must be empty without asking the database.
+    Native,
+    /// `/rest/v1/rpc`, which every Supabase project has.
+    Rpc,
+}
+
+/// A server, and who we are there. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Wire {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    http: Arc<Http>,
+    /// Asked once, unless it was told.
+    way: OnceCell<Way>,
+    socket: Socket,
+}
+
+/// The signed-in person, as owner of work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Their row in `sales`.
+    pub sales_id: String,
+    pub user_id: String,
+    pub email: String,
+}
+
+impl Wire {
+    /// Prepares to speak to the server. Asks it nothing yet: an agent may start before its network does.
+    pub fn connect(settings: Settings) -> Result<Self> {
+        Self::start(settings, None)
+    }
+
+    /// The same by one way, whatever the server offers.
+    pub fn connect_by(settings: Settings, way: Way) -> Result<Self> {
+        Self::start(settings, Some(way))
+    }
+
+    fn start(settings: Settings, way: Option<Way>) -> Result<Self> {
+        let http = Arc::new(Http::new(settings)?);
+        Ok(Self { shared: Arc::new(Shared { socket: Socket::new(http.clone()), http, way: OnceCell::new_with(way) }) })
+    }
+
+    /// By which routes the acts go here.
+    pub async fn way(&self) -> Result<Way> {
+        self.shared.way.get_or_try_init(|| native::probe(&self.shared.http)).await.copied()
+    }
+
+    /// A call of the REST interface: `rest(Method::GET, "/rest/v1/sales?select=id", None)`. What comes back is its body.
+    pub async fn rest(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
+        let call = Call { body, representation: true, ..Call::new(method.clone(), path, format!("{method} {path}")) };
+        Ok(self.shared.http.call(&call).await?.body)
+    }
+
+    /// A call of a function; what it returns.
+    pub async fn rpc(&self, schema: &str, function: &str, arguments: Value) -> Result<Value> {
+        let path = format!("/rest/v1/rpc/{function}");
+        let call = Call { profile: Some(schema), body: Some(&arguments), ..Call::new(Method::POST, &path, function) };
+        Ok(self.shared.http.call(&call).await?.body)
+    }
+
+    /// A file by way of the server, with our rights: `fetch("/v1/media/{activity}/0")`.
+    pub async fn fetch(&self, path_or_url: &str) -> Result<Fetched> {
+        fetch::fetch(&self.shared.http, path_or_url).await
+    }
+
+    /// Who is signed in, and which owner that is: the specification's `getMySalesId`. None with a key, which is nobody's own.
+    pub async fn who(&self) -> Result<Option<Owner>> {
+        let Some(session) = self.shared.http.credentials.session().await? else { return Ok(None) };
+        let path = format!("/rest/v1/sales?select=id&user_id=eq.{}", session.user_id);
+        let rows = self.rest(Method::GET, &path, None).await?;
+        let Some(id) = rows.get(0).and_then(|row| row.get("id")).filter(|id| !id.is_null()) else {
+            return Err(Error::Remote {
+                act: "find the signed-in person in sales".into(),
+                message: format!("{} has no row there; somebody has to add them to the team (`gleaner users add`)", session.email),
+                status: None,
+                code: None,
+                transient: false,
+            });
+        };
+        Ok(Some(Owner { sales_id: shape::text(id), user_id: session.user_id, email: session.email }))
+    }
+}
+
+#[async_trait]
+impl Place for Wire {
+    fn describe(&self) -> String {
+        self.shared.http.base.clone()
+    }
+
+    async fn queues(&self) -> Result<Vec<String>> {
+        match self.way().await? {
+            Way::Native => Ok(native::list(&self.shared.http).await?.into_iter().map(|known| known.name).collect()),
+            Way::Rpc => shape::list(&self.shared.http).await,
+        }
+    }
+
+    async fn open(&self, queue: &str) -> Result<Arc<dyn Transport>> {
+        let http = &self.shared.http;
+        let acts = match self.way().await? {
+            Way::Native => {
+                let known = native::list(http).await?;
+                match known.iter().find(|known| known.name == queue) {
+                    Some(found) => Acts::Native(found.clone()),
+                    None => {
+                        return Err(Error::UnknownQueue { name: queue.into(), known: known.into_iter().map(|known| known.name).collect() });
+                    }
+                }
+            }
+            Way::Rpc => Acts::Rpc(Box::new(Shape::of(http, queue).await?)),
+        };
+        Ok(Arc::new(WireQueue::new(http.clone(), self.shared.socket.clone(), queue, acts)))
+    }
+}

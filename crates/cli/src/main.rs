@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay, reset,
-    serve, sql, status, up, users, work,
+    agent, attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay,
+    reset, serve, sql, status, up, users, work,
 };
 use output::Output;
 use place::Place;
@@ -35,6 +35,7 @@ Examples:
   gleaner enqueue jobs --kind mail '{\"to\": \"ada\"}'    put work in
   gleaner work jobs --exec './send-mail'              do it, with a program in any language
   gleaner items list jobs                             see what became of it
+  gleaner agent status                                see what the agent of `gleaner up` does
 
 Every command finds the database by itself: DATABASE_URL, else what `gleaner up` started in GLEANER_HOME."
 )]
@@ -89,6 +90,8 @@ enum Command {
     Contacts(contacts::Command),
     Enqueue(enqueue::Args),
     Work(work::Args),
+    // The local processor.
+    Agent(Box<agent::Args>),
     Prune(prune::Args),
     Recover(recover::Args),
     /// Manage the channels through which activities arrive
@@ -117,7 +120,12 @@ async fn main() -> ExitCode {
     let cli = Cli::parse();
     let (out, place) = (Output::new(cli.globals.json, cli.globals.quiet), Place::new(cli.globals.database_url, cli.globals.home));
     // A server has nobody to answer to but its log.
-    let verbose = if matches!(cli.command, Command::Serve(_)) { cli.globals.verbose.max(1) } else { cli.globals.verbose };
+    let to_log = match &cli.command {
+        Command::Serve(_) => true,
+        Command::Agent(args) => args.is_agent(),
+        _ => false,
+    };
+    let verbose = if to_log { cli.globals.verbose.max(1) } else { cli.globals.verbose };
     output::start_tracing(verbose);
     let desk = Desk { out, place };
     let done = match cli.command {
@@ -135,6 +143,7 @@ async fn main() -> ExitCode {
         Command::Contacts(command) => contacts::run(&desk, command).await,
         Command::Enqueue(args) => enqueue::run(&desk, args).await,
         Command::Work(args) => work::run(&desk, args).await,
+        Command::Agent(args) => agent::run(&desk, *args).await,
         Command::Prune(args) => prune::run(&desk, args).await,
         Command::Recover(args) => recover::run(&desk, args).await,
         Command::Channels(command) => channels::run(&desk, command).await,

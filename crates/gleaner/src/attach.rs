@@ -215,6 +215,8 @@ async fn install(
         "grants": union(before("grants"), grants),
         "indexes": known.map_or(json!({}), |k| k.added["indexes"].clone()),
     });
+    // The key by name, also where the author left it to the table: agents who come by way of a server cannot look it up.
+    let declared = Declaration { key: Some(plan.key.clone()), ..plan.declaration.clone() };
     let registry = format!(
         "insert into gleaner.queue as known (name, table_name, declaration, source, added, rendered) values ({}, {}, {}, {}, {}, {})
          on conflict (name) do update set declaration = excluded.declaration, source = excluded.source, added = excluded.added,
@@ -223,7 +225,7 @@ async fn install(
                is distinct from (excluded.declaration, excluded.source, excluded.added, excluded.rendered);\n",
         literal(&plan.name),
         literal(&plan.table.sql()),
-        literal(&serde_json::to_string(&plan.declaration).map_err(|e| Error::Other(format!("write the declaration: {e}")))?),
+        literal(&serde_json::to_string(&declared).map_err(|e| Error::Other(format!("write the declaration: {e}")))?),
         literal(source),
         literal(&record.to_string()),
         literal(&script),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use self::acts::Acts;
-pub use self::words::{Answer, Claim, Claimed, Enqueued, Failure, Item, OnDuplicate, Outcome};
+pub use self::words::{Answer, Claim, Claimed, Enqueued, Failure, Item, OnDuplicate, Outcome, Waiting};
 use crate::connect::Pool;
 use crate::error::{Error, Result};
 
@@ -69,6 +69,11 @@ impl Queue {
 
     async fn client(&self) -> Result<deadpool_postgres::Object> {
         self.pool.get().await.map_err(|e| Error::Connect(e.to_string()))
+    }
+
+    /// How many rows a claim like this one could take now; see [`Acts::waiting`].
+    pub async fn waiting(&self, claim: &Claim) -> Result<Waiting> {
+        pooled!(self, acts, client => acts.waiting(&**client, claim))
     }
 
     pub async fn enqueue(&self, items: &[Value]) -> Result<Vec<Enqueued>> {

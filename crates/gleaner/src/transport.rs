@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::bell::Listener;
 use crate::connect::Pool;
 use crate::error::Result;
-use crate::queue::{Answer, Claim, Claimed, Failure, Queue};
+use crate::queue::{Acts, Answer, Claim, Claimed, Failure, Queue, Waiting};
 
 /// The acts of one queue, however they get there. Every act of a holder can be repeated: the lease makes it safe.
 #[async_trait]
@@ -40,6 +40,27 @@ pub trait Transport: Debug + Send + Sync {
     async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>>;
     /// Which of these are certainly no longer held. Shows no life and takes no lock.
     async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>>;
+
+    /// How much a claim like this one could find now; none where nobody can say at a bounded price.
+    async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
+        let _ = claim;
+        Ok(None)
+    }
+
+    /// Whether claims here may name an owner.
+    fn has_owners(&self) -> bool {
+        true
+    }
+
+    /// Whether claims here may name kinds.
+    fn has_kinds(&self) -> bool {
+        true
+    }
+
+    /// The acts for a transaction of the caller's, where there is a database at the other end and not a server.
+    fn acts(&self) -> Option<&Acts> {
+        None
+    }
 
     /// Begins to hear of new work; none where nothing is pushed, and the poll has to do.
     fn listen(&self) -> Option<Box<dyn Push>>;
@@ -167,6 +188,22 @@ impl Transport for DirectQueue {
 
     async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
         self.queue.ended(held).await
+    }
+
+    async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
+        self.queue.waiting(claim).await.map(Some)
+    }
+
+    fn has_owners(&self) -> bool {
+        self.queue.acts().has_owners()
+    }
+
+    fn has_kinds(&self) -> bool {
+        self.queue.acts().has_kinds()
+    }
+
+    fn acts(&self) -> Option<&Acts> {
+        Some(self.queue.acts())
     }
 
     fn listen(&self) -> Option<Box<dyn Push>> {

@@ -91,6 +91,18 @@ impl Queues {
         }
     }
 
+    /// Begins to hear of new work in `queue`: how often its bell rang so far. An error when there is no such queue.
+    pub async fn follow(&self, queue: &str) -> Result<u64, Error> {
+        // Known from here on, so that changes of its table in the log ring for it too.
+        self.acts(queue).await?;
+        Ok(self.shared.ears.rings(queue))
+    }
+
+    /// Waits until the bell of `queue` rang more often than `heard`; how often that is.
+    pub async fn rung(&self, queue: &str, heard: u64) -> u64 {
+        self.shared.ears.rung(queue, heard).await
+    }
+
     /// Tells other processes too.
     fn ring(&self, queue: &str) {
         self.hear(queue);
@@ -124,6 +136,7 @@ pub fn routes(queues: Queues) -> Router {
         .route("/v1/queues/{queue}/enqueue", post(acts::enqueue))
         .route("/v1/queues/{queue}/claim", post(claim::claim))
         .route("/v1/queues/{queue}/start", post(acts::start))
+        .route("/v1/queues/{queue}/ended", post(acts::ended))
         .route("/v1/queues/{queue}/progress", post(acts::progress))
         .route("/v1/queues/{queue}/complete", post(acts::complete))
         .route("/v1/queues/{queue}/fail", post(acts::fail))

@@ -2,9 +2,11 @@
 //!
 //! - [`feed`]: what changed, from the database's log, once for the whole server.
 //! - [`hub`]: who listens to what; [`filter`]: the conditions of a subscription; [`sight`]: who may see a row.
+//! - [`bell`]: of which queues a channel wants to hear that there may be work.
 //! - [`dispatch`]: from the feed to the sockets.
 //! - [`socket`]: one connection; [`join`]: what a join asks for; [`frame`]: the two serialisations.
 
+mod bell;
 mod dispatch;
 mod feed;
 mod filter;
@@ -29,6 +31,7 @@ use tokio::sync::mpsc;
 
 use crate::access::{Caller, Refused};
 use crate::nodes::{Named, Nodes};
+use crate::queues::Queues;
 use frame::Version;
 use hub::Hub;
 
@@ -54,6 +57,8 @@ pub struct Realtime {
     pool: Pool,
     verify: Verify,
     nodes: Nodes,
+    /// None: nobody is told of queues.
+    queues: Option<Queues>,
     _tasks: Arc<Tasks>,
 }
 
@@ -83,13 +88,20 @@ impl Realtime {
         let follow = tokio::spawn(feed::wal::follow(url.to_owned(), pool.clone(), news));
         let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
         let tasks = Tasks([follow.abort_handle(), dispatch.abort_handle()]);
-        Self { hub, pool, verify, nodes: Nodes::default(), _tasks: Arc::new(tasks) }
+        Self { hub, pool, verify, nodes: Nodes::default(), queues: None, _tasks: Arc::new(tasks) }
     }
 
     /// Tells of the devices that are connected.
     #[must_use]
     pub fn with_nodes(self, nodes: Nodes) -> Self {
         Self { nodes, ..self }
+    }
+
+    /// Lets channels follow the bells of these queues.
+    #[must_use]
+    pub fn with_queues(mut self, queues: Queues) -> Self {
+        self.queues = Some(queues);
+        self
     }
 
     /// Joins there are, on all sockets.

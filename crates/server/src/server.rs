@@ -98,7 +98,9 @@ impl Server {
                 async move { tokens.holder(&token).await }.boxed()
             };
             let heard = move |schema: &str, table: &str| heard.hear_table(schema, table);
-            Realtime::start(url, pool.clone(), Arc::new(verify), Arc::new(heard)).with_nodes(queues.nodes().clone())
+            Realtime::start(url, pool.clone(), Arc::new(verify), Arc::new(heard))
+                .with_queues(queues.clone())
+                .with_nodes(queues.nodes().clone())
         });
         let rest = Rest::new(pool.clone(), Arc::new(Keyring::new(access.clone(), pool.clone())), config.rest.clone())
             .with_nodes(queues.nodes().clone());

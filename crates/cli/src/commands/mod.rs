@@ -1,5 +1,6 @@
 //! One file per subcommand. Each has its arguments, with examples, and one function `run`.
 
+pub mod agent;
 pub mod attach;
 pub mod channels;
 pub mod completions;

@@ -1,6 +1,6 @@
 //! `gleaner status`.
 
-mod keys;
+pub mod keys;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
-//! `gleaner up`: a private PostgreSQL, migrated, kept running and served; or a given database, migrated.
+//! `gleaner up`: a private PostgreSQL, migrated, kept running, served and worked; or a given database, migrated.
 
 mod administrator;
+mod agent;
 mod background;
 mod next;
 
@@ -18,16 +19,18 @@ use crate::serving::Serving;
 use crate::signals::Signals;
 use crate::words::{count, span};
 
-/// Start the private PostgreSQL, bring its schema up to date, keep it running, and serve.
+/// Start the private PostgreSQL, bring its schema up to date, keep it running, serve, and work.
 ///
 /// Stays in the foreground until Ctrl-C or SIGTERM; then PostgreSQL stops too, and the data stays. The server listens on port 54321
-/// of 127.0.0.1, or on the next one that is free. With DATABASE_URL nothing is started: that database is migrated, and the command ends.
+/// of 127.0.0.1, or on the next one that is free. One agent works what comes in, as `gleaner agent` would with the agent.toml of this home;
+/// without one it reads text offline, without a model. With DATABASE_URL nothing is started: that database is migrated, and the command ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gleaner up                                run here, Ctrl-C stops
   gleaner up --detach                       run in the background, `gleaner down` stops
   GLEANER_HOME=~/second gleaner up          another one beside it, with data of its own
+  gleaner up --no-agent                     work nothing; agents elsewhere do
   gleaner up --port 5433                    also listen on 127.0.0.1:5433, with a password
   DATABASE_URL=postgresql://… gleaner up    migrate that database instead")]
 pub struct Args {
@@ -37,6 +40,9 @@ pub struct Args {
     /// Also listen on this TCP port of 127.0.0.1, with a password
     #[arg(long)]
     port: Option<u16>,
+    /// Run no agent
+    #[arg(long)]
+    no_agent: bool,
     /// This is the process in the background
     #[arg(long, hide = true)]
     in_background: bool,
@@ -49,7 +55,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         return migrate_given(desk, url).await;
     }
     if args.detach {
-        return background::start(desk, args.port, &args.server).await;
+        return background::start(desk, args.port, args.no_agent, &args.server).await;
     }
     let home = desk.place.home()?;
     let now = status(&home).await?;
@@ -71,9 +77,15 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         let cluster = Cluster::start(options).await?;
         let applied = gleaner::migrate::migrate(cluster.url(), &|step| desk.out.note(paint(DIM, step))).await?;
         let server = args.server.start(cluster.home().path(), cluster.url(), args.server.pool(cluster.url())?, At::NextFree).await?;
-        anyhow::Ok((cluster, applied.len(), server))
+        let agent = if args.no_agent {
+            None
+        } else {
+            let address = format!("http://{}", server.local_addr());
+            Some(agent::start(desk, cluster.home(), cluster.url(), &address).await?)
+        };
+        anyhow::Ok((cluster, applied.len(), server, agent))
     };
-    let (cluster, applied, server) = tokio::select! {
+    let (cluster, applied, server, mut agent) = tokio::select! {
         started = starting => match started {
             // Somebody was quicker; whoever started us waits for them instead.
             Err(error) if args.in_background && is_running(&error) => return Ok(ExitCode::SUCCESS),
@@ -92,12 +104,14 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     } else {
         administrator::make(cluster.url()).await?
     };
-    tell(desk, &cluster, &serving, applied, began, admin.as_ref()).await?;
+    tell(desk, &cluster, &serving, applied, began, admin.as_ref(), agent.as_ref().and_then(|agent| agent.url())).await?;
     tokio::select! {
         () = signals.any() => {}
+        () = agent::ended(desk, &mut agent) => {}
         () = cluster.exited() => bail!("PostgreSQL ended by itself; `gleaner logs` shows why, `gleaner up` starts it again"),
     }
     desk.out.note("Stopping …");
+    agent::stop(desk, agent, &mut signals).await;
     serving.remove(cluster.home().path());
     server.stop().await;
     let home = cluster.home().path().display().to_string();
@@ -117,11 +131,12 @@ async fn tell(
     applied: usize,
     began: Instant,
     admin: Option<&gleaner_server::auth::people::Credentials>,
+    agent: Option<&str>,
 ) -> Result<()> {
     let queues = next::queues(cluster.url()).await?;
     desk.out.json(&json!({
         "administrator": administrator::as_json(admin),
-        "running": true, "pid": std::process::id(), "DB_URL": cluster.url(), "DB_TCP_URL": cluster.tcp_url(), "API_URL": serving.url(),
+        "running": true, "pid": std::process::id(), "DB_URL": cluster.url(), "DB_TCP_URL": cluster.tcp_url(), "API_URL": serving.url(), "AGENT_URL": agent,
         "home": cluster.home().path(), "log": cluster.home().log(), "version": cluster.version(), "applied": applied, "queues": queues,
     }));
     let how = if cluster.was_adopted() { "was still running and is ours again" } else { "is ready" };
@@ -132,6 +147,9 @@ async fn tell(
         desk.out.line(format!("          {url}"));
     }
     desk.out.line(format!("  api     {}", serving.url()));
+    if let Some(url) = agent {
+        desk.out.line(format!("  agent   {url}"));
+    }
     desk.out.line(format!("  home    {}", cluster.home().path().display()));
     desk.out.line(format!("  schema  {}", next::schema(applied)));
     desk.out.line(format!("  queues  {}", queues.join(", ")));

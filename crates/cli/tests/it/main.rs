@@ -1,5 +1,6 @@
 //! The `gleaner` command as people and scripts meet it: the real binary, on a real PostgreSQL.
 
+mod agent;
 mod attaching;
 mod channels;
 mod contacts;

@@ -84,7 +84,13 @@ impl Gleaner {
 
     /// Starts it and lets it run, with its outputs to be read.
     pub fn start(&self, args: &[&str]) -> Started {
+        self.start_with(args, &[])
+    }
+
+    /// The same, with variables.
+    pub fn start_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Started {
         let mut command = self.command(args);
+        command.envs(variables.iter().copied());
         Started { child: command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs") }
     }
 

@@ -8,7 +8,7 @@ use tokio_postgres::{CopyInSink, GenericClient, Row, Transaction};
 use uuid::Uuid;
 
 use super::copy::copy_line;
-use super::words::{Answer, Claim, Claimed, Enqueued, Failure, Item, OnDuplicate, Outcome};
+use super::words::{Answer, Claim, Claimed, Enqueued, Failure, Item, OnDuplicate, Outcome, Waiting};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::introspect::{Table, quote};
@@ -41,6 +41,10 @@ struct Columns {
     status: String,
     /// The words a held row may have, as SQL.
     held: String,
+    /// From when others may take it; none without owners.
+    open: String,
+    /// What every row a claim can take has in common, as SQL about `q`.
+    claimable: String,
 }
 
 type Param<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -74,6 +78,8 @@ impl Acts {
                 attempts: column("attempts"),
                 status: plan.context["status"]["column"].as_str().unwrap_or_default().to_owned(),
                 held: plan.context["status"]["held"].as_str().unwrap_or_default().to_owned(),
+                open: column("open"),
+                claimable: plan.context["claimable"].as_str().unwrap_or_default().to_owned(),
             },
             tenant: None,
             declaration: entry.declaration,
@@ -199,7 +205,7 @@ impl Acts {
             next_due.truncate(next_due.trim_end_matches(", ").len());
         }
         let column = |c: &Option<String>| c.as_ref().map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
-        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c)".to_owned(), |(p, json)| as_json(p, *json));
+        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c) - 'gleaner_place'".to_owned(), |(p, json)| as_json(p, *json));
         let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, json)| as_json(c, *json));
         // One statement for both: what was claimed, in order, or how long until there is something to claim.
         let sql = format!(
@@ -245,6 +251,46 @@ impl Acts {
             });
         }
         Ok(all)
+    }
+
+    /// Whether rows have owners, and claims name one.
+    pub fn has_owners(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// Whether rows have kinds, and claims may name some.
+    pub fn has_kinds(&self) -> bool {
+        self.kind.is_some()
+    }
+
+    /// How many rows a claim like this one could take now. A plain look with the caller's rights at no more than ten thousand
+    /// rows, so that somebody who watches cannot melt the database.
+    pub async fn waiting(&self, client: &impl GenericClient, claim: &Claim) -> Result<Waiting> {
+        let mut params: Vec<Param<'_>> = Vec::new();
+        let mut wanted = format!("q.{} <= clock_timestamp()", self.columns.due);
+        if let Some((column, data_type)) = &self.owner {
+            params.push((&claim.owner, Type::TEXT));
+            wanted += &format!(
+                " and (q.{column} is null or q.{column} = ${}::text::{data_type} or q.{} <= clock_timestamp())",
+                params.len(),
+                self.columns.open
+            );
+        }
+        if let (Some(column), Some(kinds)) = (&self.kind, &claim.kinds) {
+            params.push((kinds, Type::TEXT_ARRAY));
+            wanted += &format!(" and q.{column}::text = any (${})", params.len());
+        }
+        let tenant = self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| {
+            format!(" and q.{} = ${}::text::{data_type}", quote(self.declaration.tenant.as_deref().unwrap_or_default()), params.len() + 1)
+        });
+        let sql = format!(
+            "select count(*) filter (where {wanted}), count(*) > 10000
+             from (select q.* from {} as q where {}{tenant} limit 10001) as q",
+            self.table, self.columns.claimable
+        );
+        let rows = self.query(client, "count what waits", &sql, &params).await?;
+        let row = rows.first().ok_or_else(|| Error::Other("a count gave no row".into()))?;
+        Ok(Waiting { count: row.get::<_, i64>(0).unsigned_abs(), capped: row.get(1) })
     }
 
     /// Which of these are certainly no longer held: cancelled, finished or taken by somebody else. One plain look, no lock and no

@@ -138,6 +138,14 @@ pub struct Claimed {
     pub next_due_in: Option<Duration>,
 }
 
+/// How much a claim could find now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waiting {
+    pub count: u64,
+    /// Not all was counted: there may be more.
+    pub capped: bool,
+}
+
 /// Why work failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {

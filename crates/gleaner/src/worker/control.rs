@@ -1,18 +1,21 @@
 //! What can be asked of a worker while it runs, and what it tells of itself.
 
-use std::collections::VecDeque;
+mod stats;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
-/// Mistakes remembered for people to read.
-const LAST_ERRORS: usize = 20;
-const MINUTE: Duration = Duration::from_secs(60);
+use self::stats::Seen;
+pub use self::stats::{Mishap, Running, Stats};
+use super::Tally;
+use super::held::Id;
+use super::limit::{Limit, Slot};
+use crate::error::Error;
+use crate::queue::{Failure, Item};
 
-/// A handle on one worker or on several that share it. Cheap to clone.
+/// A handle on one worker or on several that share it: pause, concurrency and figures are those of all together. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Control {
     shared: Arc<Shared>,
@@ -21,86 +24,14 @@ pub struct Control {
 #[derive(Debug)]
 struct Shared {
     paused: watch::Sender<bool>,
-    concurrency: watch::Sender<usize>,
+    handlers: Limit,
     seen: Mutex<Seen>,
 }
 
-#[derive(Debug, Default)]
-struct Seen {
-    polls: VecDeque<Instant>,
-    total_polls: u64,
-    found: u64,
-    claims: u64,
-    claims_with_work: u64,
-    claim_time: Duration,
-    consecutive_errors: u32,
-    running: Vec<Running>,
-    completed: u64,
-    failed: u64,
-    lost: u64,
-    released: u64,
-    errors: VecDeque<Mishap>,
-    next_poll: Option<Duration>,
-    push: bool,
-}
-
-/// An item in work.
-#[derive(Debug, Clone, Serialize)]
-pub struct Running {
-    pub queue: String,
-    pub key: String,
-    pub kind: Option<String>,
-    pub stage: Option<String>,
-    pub percent: Option<f64>,
-    #[serde(skip)]
-    pub since: Instant,
-}
-
-/// Something that went wrong, for people.
-#[derive(Debug, Clone, Serialize)]
-pub struct Mishap {
-    pub queue: String,
-    pub key: Option<String>,
-    pub category: String,
-    pub message: String,
-    /// Seconds since the Unix epoch.
-    pub at: u64,
-}
-
-/// What a worker did and does: the polling metrics of the specification, and what people look at.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Stats {
-    pub paused: bool,
-    pub concurrency: usize,
-    /// Whether push works now.
-    pub push: bool,
-    pub polls: u64,
-    pub polls_per_minute: f64,
-    pub found: u64,
-    pub found_per_poll: f64,
-    /// Claims that brought work, of all that were made while there was some.
-    pub claim_success_rate: f64,
-    /// Seconds, on average.
-    pub claim_latency: f64,
-    pub consecutive_errors: u32,
-    pub completed: u64,
-    pub failed: u64,
-    pub lost: u64,
-    pub released: u64,
-    pub next_poll_seconds: Option<f64>,
-    pub running: Vec<Running>,
-    pub errors: Vec<Mishap>,
-}
-
 impl Control {
+    /// At most so many handlers run at once, of all workers that share this.
     pub fn new(concurrency: usize) -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                paused: watch::Sender::new(false),
-                concurrency: watch::Sender::new(concurrency.max(1)),
-                seen: Mutex::default(),
-            }),
-        }
+        Self { shared: Arc::new(Shared { paused: watch::Sender::new(false), handlers: Limit::new(concurrency), seen: Mutex::default() }) }
     }
 
     /// Takes nothing new; what runs goes on.
@@ -117,12 +48,17 @@ impl Control {
     }
 
     pub fn concurrency(&self) -> usize {
-        *self.shared.concurrency.borrow()
+        self.shared.handlers.most()
     }
 
     /// How many handlers may run at once from now on; those beyond a lower number end in their own time.
     pub fn set_concurrency(&self, most: usize) {
-        self.shared.concurrency.send_replace(most.max(1));
+        self.shared.handlers.set(most);
+    }
+
+    pub fn stats(&self) -> Stats {
+        let (paused, concurrency) = (self.is_paused(), self.concurrency());
+        self.seen().stats(paused, concurrency)
     }
 
     /// Changes of the pause, for the worker.
@@ -130,48 +66,87 @@ impl Control {
         self.shared.paused.subscribe()
     }
 
+    /// Waits until one more handler may run.
+    pub(super) async fn slot(&self) -> Slot {
+        self.shared.handlers.slot().await
+    }
+
+    pub(super) fn try_slot(&self) -> Option<Slot> {
+        self.shared.handlers.try_slot()
+    }
+
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn stats(&self) -> Stats {
-        let (paused, concurrency) = (self.is_paused(), self.concurrency());
+    /// A look was answered; `due` says that there was something to have, got or not.
+    pub(super) fn polled(&self, queue: &str, took: Duration, found: usize, due: bool) {
         let mut seen = self.seen();
-        forget_old(&mut seen.polls);
-        let rate = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-        Stats {
-            paused,
-            concurrency,
-            push: seen.push,
-            polls: seen.total_polls,
-            polls_per_minute: seen.polls.len() as f64,
-            found: seen.found,
-            found_per_poll: rate(seen.found, seen.total_polls),
-            claim_success_rate: rate(seen.claims_with_work, seen.claims),
-            claim_latency: if seen.total_polls == 0 { 0.0 } else { seen.claim_time.as_secs_f64() / seen.total_polls as f64 },
-            consecutive_errors: seen.consecutive_errors,
-            completed: seen.completed,
-            failed: seen.failed,
-            lost: seen.lost,
-            released: seen.released,
-            next_poll_seconds: seen.next_poll.map(|wait| wait.as_secs_f64()),
-            running: seen.running.clone(),
-            errors: seen.errors.iter().cloned().collect(),
+        seen.polled(took);
+        seen.found += found as u64;
+        seen.claims += u64::from(due);
+        seen.claims_with_work += u64::from(found > 0);
+        seen.queue(queue).consecutive_errors = 0;
+    }
+
+    /// A look failed.
+    pub(super) fn missed(&self, queue: &str, took: Duration, error: &Error) {
+        let category = if error.is_transient() { "Transient" } else { "Refused" };
+        let mut seen = self.seen();
+        seen.polled(took);
+        seen.queue(queue).consecutive_errors += 1;
+        seen.mishap(Mishap { queue: queue.into(), key: None, category: category.into(), message: error.to_string(), at: unix_time() });
+    }
+
+    /// The next look is in so long; none while there is no telling.
+    pub(super) fn waits(&self, queue: &str, wait: Option<Duration>) {
+        self.seen().queue(queue).waits(wait);
+    }
+
+    /// Whether push works; none where nothing is listened to.
+    pub(super) fn pushed(&self, queue: &str, push: Option<bool>) {
+        self.seen().queue(queue).push = push;
+    }
+
+    /// The worker of this queue has ended.
+    pub(super) fn left(&self, queue: &str) {
+        self.seen().leave(queue);
+    }
+
+    pub(super) fn begun(&self, queue: &str, item: &Item) {
+        self.seen().running.push(Running::new(queue, item));
+    }
+
+    pub(super) fn progressed(&self, queue: &str, key: &str, lease: i64, stage: &str, percent: Option<f64>) {
+        if let Some(running) = self.seen().running.iter_mut().find(|r| r.is(queue, key, lease)) {
+            (running.stage, running.percent) = (Some(stage.to_owned()), percent);
         }
+    }
+
+    pub(super) fn ended(&self, queue: &str, id: &Id) {
+        self.seen().running.retain(|running| !running.is(queue, &id.0, id.1));
+    }
+
+    pub(super) fn failed(&self, queue: &str, key: &str, failure: &Failure) {
+        self.mishap(queue, key, &failure.category, &failure.message);
+    }
+
+    pub(super) fn mishap(&self, queue: &str, key: &str, category: &str, message: &str) {
+        self.seen().mishap(Mishap {
+            queue: queue.into(),
+            key: Some(key.into()),
+            category: category.into(),
+            message: message.into(),
+            at: unix_time(),
+        });
+    }
+
+    /// What became of so many more items.
+    pub(super) fn tallied(&self, more: Tally) {
+        self.seen().tally += more;
     }
 }
 
-fn forget_old(polls: &mut VecDeque<Instant>) {
-    while polls.front().is_some_and(|poll| poll.elapsed() > MINUTE) {
-        polls.pop_front();
-    }
-}
-
-impl Seen {
-    fn mishap(&mut self, mishap: Mishap) {
-        if self.errors.len() == LAST_ERRORS {
-            self.errors.pop_front();
-        }
-        self.errors.push_back(mishap);
-    }
+fn unix_time() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

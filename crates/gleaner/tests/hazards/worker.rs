@@ -149,7 +149,7 @@ async fn a_cancel_reaches_a_running_handler() -> Result<()> {
     let queue = w.queue("jobs").await?;
     let key = queue.enqueue(&jobs("called off", 1)).await?[0].key.clone();
     let (tell, mut told) = mpsc::unbounded_channel();
-    let (stop, run) = start(&queue, Options { watch: Duration::from_millis(100), ..quick() }, move |_, mut context| {
+    let (stop, run) = start(&queue, Options { watch: Duration::from_millis(100), ..quick() }, move |_, context| {
         let tell = tell.clone();
         async move {
             let _ = tell.send("begun");
@@ -178,7 +178,7 @@ async fn a_worker_that_gets_its_own_row_again_tells_the_former_handler() -> Resu
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
     let runs = Arc::new(AtomicUsize::new(0));
-    let (stop, run) = start(&queue, Options { watch: Duration::from_millis(100), ..quick() }, move |_, mut context| {
+    let (stop, run) = start(&queue, Options { watch: Duration::from_millis(100), ..quick() }, move |_, context| {
         let (tell, gate, n) = (tell.clone(), opened.clone(), runs.fetch_add(1, Ordering::Relaxed));
         async move {
             let _ = tell.send((n, "begun"));

@@ -44,7 +44,11 @@ type Reply = Result<Response, Refused>;
 pub async fn list(State(queues): State<Queues>, caller: Caller) -> Reply {
     let entries = with_caller(&queues.shared.pool, &caller, |transaction| registry::list(&**transaction).boxed()).await;
     let entries = entries.map_err(|error| refuse(&caller, &error))?;
-    Ok(Json(entries.iter().map(|entry| json!({"name": entry.name, "table": entry.table})).collect::<Vec<_>>()).into_response())
+    let shown = entries.iter().map(|entry| {
+        let (owners, kinds) = (entry.declaration.owner.is_some(), entry.declaration.kind.is_some());
+        json!({"name": entry.name, "table": entry.table, "owners": owners, "kinds": kinds})
+    });
+    Ok(Json(shown.collect::<Vec<_>>()).into_response())
 }
 
 #[derive(Debug, Deserialize)]
@@ -127,6 +131,15 @@ pub async fn start(State(queues): State<Queues>, caller: Caller, Path(queue): Pa
     let (items, tenant, single) = body.parts();
     let held = keys(&items);
     Ok(answer(single, act!(queues, caller, queue, tenant, |acts, transaction| acts.start(transaction, &borrowed(&held)).await)))
+}
+
+/// Which of these are certainly no longer held. Rows that the caller cannot see are not judged.
+pub async fn ended(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+    let (items, tenant, _) = body.parts();
+    let held = keys(&items);
+    let ended = act!(queues, caller, queue, tenant, |acts, transaction| acts.ended(transaction, &borrowed(&held)).await);
+    let shown: Vec<_> = ended.iter().map(|(key, lease)| json!({"key": key, "lease": lease})).collect();
+    Ok(Json(json!({"items": shown})).into_response())
 }
 
 pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Done>>) -> Reply {

@@ -39,6 +39,9 @@ pub struct Asked {
     kinds: Option<Vec<String>>,
     tenant: Option<Text>,
     request: Option<Uuid>,
+    /// The request was never sent before, so that nothing can have been given for it.
+    #[serde(default)]
+    first: bool,
     #[serde(default)]
     started: bool,
     hold_seconds: Option<f64>,
@@ -98,7 +101,7 @@ pub async fn claim(
     claim.hold = hold;
     let key = Key::new(&queue, &caller, &claim, asked.tenant.map(|tenant| tenant.to_string()).as_deref());
     // Whoever repeats a request gets the rows it was given before, whatever has been found empty since.
-    let mut repeats = claim.request.is_some();
+    let mut repeats = claim.request.is_some() && !asked.first;
     let (ears, gate) = (&queues.shared.ears, &queues.shared.gate);
     let mut pause = LOOK_AGAIN;
     loop {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, mpsc, watch};
 
+use super::bell::Bell;
 use super::feed::{Change, Kind};
 use super::filter::Condition;
 use super::frame::{Version, encode};
@@ -28,6 +29,8 @@ pub struct Member {
     pub bindings: Vec<Binding>,
     pub hears_itself: bool,
     pub presence_key: String,
+    /// The queue whose bell it hears.
+    pub bell: Option<Bell>,
     pub out: Outbox,
     who: Mutex<Arc<Known>>,
 }
@@ -80,6 +83,7 @@ impl Member {
             bindings: Vec::new(),
             hears_itself: false,
             presence_key: String::new(),
+            bell: None,
             out,
             who: Mutex::new(Arc::new(who)),
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::feed::Kind;
-use super::filter;
 use super::frame::{Frame, Version, encode};
 use super::hub::{Binding, Known, Member, Outbox};
 use super::{Holder, Realtime};
+use super::{bell, filter};
 
 /// A client waits ten seconds for its reply; the feed gets most of that to come up.
 const FEED_WITHIN: Duration = Duration::from_secs(8);
@@ -50,6 +50,10 @@ pub async fn join(
     if asked.len() > MOST_BINDINGS {
         return refuse(format!("a channel takes at most {MOST_BINDINGS} bindings"));
     }
+    let bell = match bell::asked(realtime.queues.as_ref(), &config, &holder.caller).await {
+        Ok(bell) => bell,
+        Err(reason) => return refuse(reason),
+    };
     let mut problem = None;
     let mut bindings = Vec::with_capacity(asked.len());
     for entry in &asked {
@@ -68,7 +72,12 @@ pub async fn join(
     member.hears_itself = config.pointer("/broadcast/self") == Some(&Value::Bool(true));
     let key = config.pointer("/presence/key").and_then(Value::as_str).filter(|key| !key.is_empty() && key.len() <= LONGEST_NAME);
     member.presence_key = key.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
-    let reply = json!({"status": "ok", "response": {"postgres_changes": echo}});
+    let mut response = json!({"postgres_changes": echo});
+    if let Some(bell) = &bell {
+        response["gleaner"] = json!({"queue": bell.queue});
+    }
+    member.bell = bell;
+    let reply = json!({"status": "ok", "response": response});
     let Ok(member) = tokio::time::timeout(FEED_WITHIN, enter(realtime, member, frame.reference.as_deref(), &reply)).await else {
         // The client tries again; an ok now would promise changes that nobody is watching for.
         return refuse("the change feed is not running; the server's log says why".into());

@@ -9,6 +9,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::bell::Ringing;
 use super::frame::{self, Frame, Version, encode};
 use super::hub::{Known, Member, Outbox};
 use super::join::join;
@@ -35,11 +36,14 @@ struct Joined {
     opaque: Option<String>,
     /// Whose it is, when it is a person's.
     who: Option<Who>,
+    /// Ends with the join.
+    _ringing: Option<Ringing>,
 }
 
 impl Joined {
-    fn new(member: Arc<Member>, holder: &Holder) -> Self {
-        let mut joined = Self { member, until: None, opaque: None, who: None };
+    fn new(realtime: &Realtime, member: Arc<Member>, holder: &Holder) -> Self {
+        let ringing = Ringing::start(realtime.queues.as_ref(), &member);
+        let mut joined = Self { member, until: None, opaque: None, who: None, _ringing: ringing };
         joined.is_held_by(holder);
         joined
     }
@@ -124,7 +128,7 @@ async fn handle(
                 return reply(&json!({"status": "error", "response": {"reason": "TooManyChannels"}}));
             }
             if let Some((member, holder)) = join(realtime, &frame, version, out, connection).await {
-                joins.insert(frame.topic, Joined::new(member, &holder));
+                joins.insert(frame.topic, Joined::new(realtime, member, &holder));
             }
         }
         event => {

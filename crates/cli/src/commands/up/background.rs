@@ -14,12 +14,12 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::super::serve::options::Options;
-use super::{administrator, next};
+use super::{administrator, agent, next};
 use crate::Desk;
 use crate::output::{BOLD, paint};
 use crate::serving::Serving;
 
-pub async fn start(desk: &Desk, port: Option<u16>, server: &Options) -> Result<ExitCode> {
+pub async fn start(desk: &Desk, port: Option<u16>, no_agent: bool, server: &Options) -> Result<ExitCode> {
     let home = desk.place.home()?;
     if status(&home).await?.parent_pid.is_some() {
         return tell(desk, &wait_until_ready(&home).await?, "is running already").await;
@@ -29,6 +29,9 @@ pub async fn start(desk: &Desk, port: Option<u16>, server: &Options) -> Result<E
     server.hand_over(&mut command);
     if let Some(port) = port {
         command.args(["--port", &port.to_string()]);
+    }
+    if no_agent {
+        command.arg("--no-agent");
     }
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("start in the background")?;
     let mut until_ready = child.stdout.take().context("watch the background process")?;
@@ -65,10 +68,12 @@ async fn tell(desk: &Desk, now: &Status, how: &str) -> Result<ExitCode> {
         anyhow::bail!("it stopped again; `gleaner logs` shows why");
     };
     let api = Serving::find(&now.home).map(|serving| serving.url());
+    // Written before the server's own note, so that it is there if there is an agent.
+    let agent = agent::url(&Home::at(&now.home)?, now.parent_pid);
     let admin = administrator::make(&server.url).await?;
     desk.out.json(&json!({
         "administrator": administrator::as_json(admin.as_ref()),
-        "running": true, "pid": now.parent_pid, "DB_URL": server.url, "DB_TCP_URL": server.tcp_url, "API_URL": api, "home": now.home,
+        "running": true, "pid": now.parent_pid, "DB_URL": server.url, "DB_TCP_URL": server.tcp_url, "API_URL": api, "AGENT_URL": agent, "home": now.home,
         "log": now.log, "version": server.version,
     }));
     let name = paint(BOLD, format!("PostgreSQL {}", server.version.as_deref().unwrap_or_default()));
@@ -79,6 +84,9 @@ async fn tell(desk: &Desk, now: &Status, how: &str) -> Result<ExitCode> {
     }
     if let Some(api) = &api {
         desk.out.line(format!("  api     {api}"));
+    }
+    if let Some(agent) = &agent {
+        desk.out.line(format!("  agent   {agent}"));
     }
     desk.out.line(format!("  home    {}", now.home.display()));
     administrator::tell(desk, admin.as_ref());

@@ -1,0 +1,63 @@
+//! How an agent gets at what belongs to an item, wherever its place is.
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use gleaner::{Error, Failure};
+use http::Method;
+use serde_json::Value;
+
+use crate::pipeline::Fetch;
+use crate::pipeline::fetch::{Fetched, Medium};
+use crate::stages::failure::DOWNLOAD;
+use crate::wire::Wire;
+
+/// Rows of the database where there is one, files through the server.
+#[derive(Debug)]
+pub struct Both<R, F> {
+    pub rows: R,
+    pub files: F,
+}
+
+#[async_trait]
+impl<R: Fetch, F: Fetch> Fetch for Both<R, F> {
+    async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure> {
+        self.files.medium(medium).await
+    }
+
+    async fn row(&self, table: &str, key: &str, value: &str) -> Result<Option<Value>, Failure> {
+        self.rows.row(table, key, value).await
+    }
+}
+
+/// With the session or key of the wire, which it renews by itself.
+#[derive(Debug)]
+pub struct Through(pub Wire);
+
+#[async_trait]
+impl Fetch for Through {
+    async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure> {
+        let fetched = self.0.fetch(&format!("/v1/media/{}/{}", written(&medium.key), medium.n)).await.map_err(told)?;
+        Ok(Fetched {
+            content_type: fetched.content_type,
+            length: fetched.length,
+            stream: fetched.stream.map_err(|error| error.to_string()).boxed(),
+        })
+    }
+
+    async fn row(&self, table: &str, key: &str, value: &str) -> Result<Option<Value>, Failure> {
+        let path = format!("/rest/v1/{}?{}=eq.{}&limit=1", written(table), written(key), written(value));
+        let rows = self.0.rest(Method::GET, &path, None).await.map_err(told)?;
+        Ok(rows.get(0).cloned())
+    }
+}
+
+fn told(error: Error) -> Failure {
+    let failure = Failure::new(error.to_string()).category(DOWNLOAD);
+    if error.is_transient() { failure } else { failure.for_good() }
+}
+
+/// As part of an address.
+fn written(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}

@@ -1,0 +1,244 @@
+//! What passes between a worker and its queue, counted on the way: per queue, and whichever transport it takes.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gleaner::queue::{Answer, Claim, Claimed, Waiting};
+use gleaner::transport::{Push, Transport};
+use gleaner::{Acts, Failure, Outcome, Result};
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// Upper bounds of the histogram of polls, in seconds.
+pub const BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+
+/// The figures of one queue. They outlive the transport, which is opened anew after trouble.
+#[derive(Debug)]
+pub struct Meter {
+    pub queue: String,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    pub polls: u64,
+    /// Polls that took no longer than each of [`BOUNDS`]; longer ones are in none.
+    pub buckets: [u64; BOUNDS.len()],
+    pub poll_time: Duration,
+    pub last_poll: Option<Instant>,
+    pub errors_in_a_row: u32,
+    /// What went wrong last, until something goes right again.
+    pub trouble: Option<String>,
+    pub claimed: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub released: u64,
+    pub lost: u64,
+    waiting: Option<(Option<Waiting>, Instant)>,
+    held: HashSet<(String, i64)>,
+    transport: Option<(Arc<dyn Transport>, Claim)>,
+}
+
+impl Seen {
+    pub fn waiting(&self) -> Option<Waiting> {
+        self.waiting.and_then(|(waiting, _)| waiting)
+    }
+}
+
+impl Meter {
+    pub fn new(queue: &str) -> Arc<Self> {
+        Arc::new(Self { queue: queue.to_owned(), seen: Mutex::default() })
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The figures now.
+    pub fn read(&self) -> Seen {
+        self.seen().clone()
+    }
+
+    /// Something went wrong outside of an act, such as opening the queue.
+    pub fn trouble(&self, what: String) {
+        let mut seen = self.seen();
+        seen.errors_in_a_row = seen.errors_in_a_row.saturating_add(1);
+        seen.trouble = Some(what);
+    }
+
+    /// `transport`, counted. `claim` is what the worker will ask, for those who want to know how much waits.
+    pub fn on(self: &Arc<Self>, transport: Arc<dyn Transport>, claim: Claim) -> Arc<dyn Transport> {
+        self.seen().transport = Some((transport.clone(), claim));
+        Arc::new(Metered { inner: transport, meter: self.clone() })
+    }
+
+    /// Looks how much waits, unless that was done a moment ago.
+    pub async fn refresh(&self, every: Duration, patience: Duration) {
+        let asked = {
+            let mut seen = self.seen();
+            if seen.waiting.is_some_and(|(_, at)| at.elapsed() < every) {
+                return;
+            }
+            let Some((transport, claim)) = seen.transport.clone() else { return };
+            // Whoever comes meanwhile gets the former figure.
+            seen.waiting = Some((seen.waiting(), Instant::now()));
+            (transport, claim)
+        };
+        let found = tokio::time::timeout(patience, asked.0.waiting(&asked.1)).await;
+        let waiting = match found {
+            Ok(Ok(waiting)) => waiting,
+            Ok(Err(error)) => {
+                tracing::debug!(queue = self.queue, %error, "could not count what waits");
+                None
+            }
+            Err(_) => None,
+        };
+        self.seen().waiting = Some((waiting, Instant::now()));
+    }
+
+    /// Gives back all that is held, at once. The lease sees to it that whatever still runs cannot write over it.
+    pub async fn release_all(&self) -> u64 {
+        let (held, transport) = {
+            let mut seen = self.seen();
+            (std::mem::take(&mut seen.held), seen.transport.clone())
+        };
+        let Some((transport, _)) = transport.filter(|_| !held.is_empty()) else { return 0 };
+        let held: Vec<(&str, i64)> = held.iter().map(|(key, lease)| (key.as_str(), *lease)).collect();
+        match transport.release(&held).await {
+            Ok(answers) => answers.iter().filter(|answer| answer.outcome == Outcome::Done).count() as u64,
+            Err(error) => {
+                tracing::warn!(queue = self.queue, %error, "could not release what was left; it becomes due by itself");
+                0
+            }
+        }
+    }
+
+    fn claimed(&self, took: Duration, claimed: &Result<Claimed>) {
+        let mut seen = self.seen();
+        seen.polls += 1;
+        seen.poll_time += took;
+        seen.last_poll = Some(Instant::now());
+        for (bucket, bound) in seen.buckets.iter_mut().zip(BOUNDS) {
+            *bucket += u64::from(took.as_secs_f64() <= bound);
+        }
+        match claimed {
+            Ok(claimed) => {
+                (seen.errors_in_a_row, seen.trouble) = (0, None);
+                seen.claimed += claimed.items.len() as u64;
+                seen.held.extend(claimed.items.iter().map(|item| (item.key.clone(), item.lease)));
+            }
+            Err(error) => {
+                seen.errors_in_a_row = seen.errors_in_a_row.saturating_add(1);
+                seen.trouble = Some(error.to_string());
+            }
+        }
+    }
+
+    /// Acts that end a hold, whatever they answered.
+    fn ended<'a>(&self, held: impl Iterator<Item = (&'a str, i64)>, answers: &[Answer], count: fn(&mut Seen) -> &mut u64) {
+        let mut seen = self.seen();
+        for (key, lease) in held {
+            seen.held.remove(&(key.to_owned(), lease));
+        }
+        for answer in answers {
+            match answer.outcome {
+                Outcome::Done | Outcome::Already => *count(&mut seen) += 1,
+                Outcome::Lost | Outcome::Gone => seen.lost += 1,
+            }
+        }
+    }
+}
+
+/// A transport whose acts are counted.
+#[derive(Debug)]
+struct Metered {
+    inner: Arc<dyn Transport>,
+    meter: Arc<Meter>,
+}
+
+#[async_trait]
+impl Transport for Metered {
+    fn queue(&self) -> &str {
+        self.inner.queue()
+    }
+
+    async fn claim(&self, claim: &Claim) -> Result<Claimed> {
+        let began = Instant::now();
+        let claimed = self.inner.claim(claim).await;
+        self.meter.claimed(began.elapsed(), &claimed);
+        claimed
+    }
+
+    async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        self.inner.start(held).await
+    }
+
+    async fn progress(
+        &self,
+        key: &str,
+        lease: i64,
+        stage: Option<&str>,
+        percent: Option<f64>,
+        partial: Option<&Value>,
+    ) -> Result<(Answer, Duration)> {
+        self.inner.progress(key, lease, stage, percent, partial).await
+    }
+
+    async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+        let answers = self.inner.complete(done).await?;
+        self.meter.ended(done.iter().map(|(key, lease, _)| (*key, *lease)), &answers, |seen| &mut seen.completed);
+        Ok(answers)
+    }
+
+    async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+        let answer = self.inner.fail(key, lease, failure).await?;
+        self.meter.ended(std::iter::once((key, lease)), std::slice::from_ref(&answer), |seen| &mut seen.failed);
+        Ok(answer)
+    }
+
+    async fn release(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        let answers = self.inner.release(held).await?;
+        self.meter.ended(held.iter().copied(), &answers, |seen| &mut seen.released);
+        Ok(answers)
+    }
+
+    async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
+        let answer = self.inner.snooze(key, lease, by).await?;
+        self.meter.ended(std::iter::once((key, lease)), std::slice::from_ref(&answer), |seen| &mut seen.released);
+        Ok(answer)
+    }
+
+    async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        self.inner.cancel(keys, reason).await
+    }
+
+    async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
+        self.inner.explain(key, owner).await
+    }
+
+    async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+        self.inner.ended(held).await
+    }
+
+    async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
+        self.inner.waiting(claim).await
+    }
+
+    fn has_owners(&self) -> bool {
+        self.inner.has_owners()
+    }
+
+    fn has_kinds(&self) -> bool {
+        self.inner.has_kinds()
+    }
+
+    fn acts(&self) -> Option<&Acts> {
+        self.inner.acts()
+    }
+
+    fn listen(&self) -> Option<Box<dyn Push>> {
+        self.inner.listen()
+    }
+}

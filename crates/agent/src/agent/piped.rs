@@ -1,0 +1,61 @@
+//! The pipelines as work.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gleaner::worker::Context;
+use gleaner::{Failure, Item};
+use serde_json::Value;
+
+use super::work::Work;
+use crate::config::Config;
+use crate::pipeline::fetch::Nothing;
+use crate::pipeline::{Error, Fetch, Pipelines, Services};
+
+#[derive(Debug)]
+pub struct Piped {
+    pipelines: Pipelines,
+    /// What they reach changes once, when the place is found.
+    services: RwLock<Services>,
+}
+
+impl Piped {
+    /// Loads the file, and tells which of its kinds cannot be worked here.
+    pub fn load(config: &Config) -> Result<Self, Error> {
+        let pipelines = Pipelines::load(config.pipelines.as_deref())?;
+        for missing in pipelines.missing() {
+            tracing::warn!("{missing}");
+        }
+        let services = Services { fetch: Arc::new(Nothing), models: pipelines.models().clone(), home: config.home.clone() };
+        Ok(Self { pipelines, services: RwLock::new(services) })
+    }
+}
+
+#[async_trait]
+impl Work for Piped {
+    fn queues(&self) -> Vec<String> {
+        self.pipelines.queues().into_iter().map(str::to_owned).collect()
+    }
+
+    fn kinds(&self, queue: &str) -> Option<Vec<String>> {
+        self.pipelines.kinds(queue)
+    }
+
+    fn time_limit(&self, queue: &str, kind: Option<&str>) -> Option<Duration> {
+        self.pipelines.time_limit(queue, kind)
+    }
+
+    fn capabilities(&self) -> Vec<String> {
+        self.pipelines.capabilities()
+    }
+
+    fn opened(&self, fetch: Arc<dyn Fetch>) {
+        self.services.write().unwrap_or_else(PoisonError::into_inner).fetch = fetch;
+    }
+
+    async fn run(&self, queue: &str, item: Item, context: Context) -> Result<Option<Value>, Failure> {
+        let services = self.services.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.pipelines.run(queue, item, context, &services).await
+    }
+}

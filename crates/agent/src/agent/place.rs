@@ -1,0 +1,127 @@
+//! Opens the place, however long that takes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gleaner::Error;
+use gleaner::transport::{Direct, Place};
+use tokio::sync::watch;
+
+use super::Result;
+use super::fetch::{Both, Through};
+use super::home::Link;
+use super::shared::Shared;
+use crate::config::{Config, PlaceAt};
+use crate::pipeline::{Fetch, fetch};
+use crate::wire::Wire;
+
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// How often one looks where a place that is away might have gone.
+const FOLLOW: Duration = Duration::from_secs(1);
+
+/// A place that is known and not yet reached.
+#[derive(Debug)]
+pub struct Opening {
+    at: At,
+    connections: usize,
+    owner: Option<String>,
+    server: Option<Wire>,
+    recordings: Vec<String>,
+}
+
+/// A place that answers.
+#[derive(Debug)]
+pub struct Opened {
+    pub place: Arc<dyn Place>,
+    /// The queues it has.
+    pub queues: Vec<String>,
+    pub fetch: Arc<dyn Fetch>,
+}
+
+#[derive(Debug)]
+enum At {
+    Direct(Direct),
+    Wire(Wire),
+    /// The private PostgreSQL of this home, whose address is known when it runs.
+    Home(Link),
+}
+
+impl Opening {
+    /// Refuses at once what waiting does not mend, such as an address that is none.
+    pub fn new(config: &Config, queues: usize) -> Result<Self> {
+        // Acts are short: a few connections serve many items. One more per queue, for polls.
+        let connections = config.concurrency.min(16) + queues + 1;
+        let at = match &config.place {
+            PlaceAt::Direct(url) => At::Direct(Direct::new(url, connections)?),
+            PlaceAt::Home(home) => At::Home(Link::new(home)),
+            PlaceAt::Wire(settings) => At::Wire(Wire::connect(settings.clone())?),
+        };
+        let server = config.server.clone().map(Wire::connect).transpose()?;
+        Ok(Self { at, connections, owner: config.owner.clone(), server, recordings: config.recordings.clone() })
+    }
+
+    /// None when stopped meanwhile. Trouble that may pass is waited out, told, and seen on the page.
+    pub async fn open(&self, shared: &Shared, stop: &mut watch::Receiver<bool>) -> Result<Option<Opened>> {
+        let mut wait = FIRST_WAIT;
+        loop {
+            let error = match self.try_open(shared).await {
+                Ok(opened) => {
+                    shared.change(|now| (now.open, now.errors_in_a_row, now.trouble) = (true, 0, None));
+                    return Ok(Some(opened));
+                }
+                Err(error) if error.is_transient() => error,
+                Err(error) => return Err(error.into()),
+            };
+            tracing::warn!(%error, wait_ms = wait.as_millis(), "the place is away; trying again");
+            shared.change(|now| {
+                now.errors_in_a_row = now.errors_in_a_row.saturating_add(1);
+                now.trouble = Some(error.to_string());
+            });
+            tokio::select! {
+                () = tokio::time::sleep(wait) => wait = (wait * 2).min(shared.config.poll.max),
+                _ = stop.wait_for(|stop| *stop) => return Ok(None),
+            }
+        }
+    }
+
+    async fn try_open(&self, shared: &Shared) -> gleaner::Result<Opened> {
+        let (place, fetch): (Arc<dyn Place>, Arc<dyn Fetch>) = match &self.at {
+            At::Direct(direct) => (Arc::new(direct.clone()), self.fetch(direct)?),
+            At::Home(link) => {
+                let direct = Direct::new(&link.lead().await?, self.connections)?;
+                let fetch = self.fetch(&direct)?;
+                (Arc::new(direct), fetch)
+            }
+            At::Wire(wire) => (Arc::new(wire.clone()), Arc::new(Through(wire.clone()))),
+        };
+        shared.change(|now| now.place = Some(place.describe()));
+        let queues = place.queues().await?;
+        if let (At::Wire(wire), None) = (&self.at, &self.owner) {
+            let who = wire.who().await?;
+            shared.change(|now| now.owner = who.map(|owner| owner.sales_id));
+        }
+        Ok(Opened { place, queues, fetch })
+    }
+
+    /// Follows a place that moves, for as long as it is asked to.
+    pub async fn follow(&self, shared: &Shared) {
+        let At::Home(link) = &self.at else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(FOLLOW).await;
+            if shared.meters().iter().any(|meter| meter.read().errors_in_a_row > 0)
+                && let Err(error) = link.lead().await
+            {
+                tracing::debug!(%error, "the place is still away");
+            }
+        }
+    }
+
+    fn fetch(&self, direct: &Direct) -> gleaner::Result<Arc<dyn Fetch>> {
+        let rows =
+            fetch::Direct::new(Some(direct.pool().clone()), self.recordings.clone()).map_err(|error| Error::Other(error.to_string()))?;
+        Ok(match &self.server {
+            Some(server) => Arc::new(Both { rows, files: Through(server.clone()) }),
+            None => Arc::new(rows),
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! What the parts of an agent know of each other.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gleaner::worker::Control;
+use tokio::time::Instant;
+
+use super::meter::Meter;
+use super::work::Work;
+use crate::config::Config;
+
+#[derive(Debug)]
+pub struct Shared {
+    pub config: Config,
+    pub control: Control,
+    pub work: Arc<dyn Work>,
+    /// The queues it means to work.
+    pub queues: Vec<String>,
+    pub began: Instant,
+    stopping: AtomicBool,
+    now: Mutex<Now>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Now {
+    /// What it is called; not the configured name where that was taken.
+    pub name: String,
+    /// The place in words, once it is known.
+    pub place: Option<String>,
+    /// Whether the place answered.
+    pub open: bool,
+    /// Tries to open it that failed, one after the other.
+    pub errors_in_a_row: u32,
+    pub trouble: Option<String>,
+    /// Whose work comes first.
+    pub owner: Option<String>,
+    pub meters: Vec<Arc<Meter>>,
+}
+
+impl Shared {
+    pub fn new(config: Config, work: Arc<dyn Work>, queues: Vec<String>) -> Self {
+        let now = Now { name: config.name.text.clone(), owner: config.owner.clone(), ..Now::default() };
+        Self {
+            control: Control::new(config.concurrency),
+            work,
+            queues,
+            began: Instant::now(),
+            stopping: AtomicBool::new(false),
+            now: Mutex::new(now),
+            config,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn now(&self) -> Now {
+        self.lock().clone()
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut Now)) {
+        change(&mut self.lock());
+    }
+
+    pub fn name(&self) -> String {
+        self.lock().name.clone()
+    }
+
+    pub fn set_name(&self, name: &str) {
+        name.clone_into(&mut self.lock().name);
+    }
+
+    pub fn meters(&self) -> Vec<Arc<Meter>> {
+        self.lock().meters.clone()
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    pub fn set_stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,161 @@
+//! The workers of an agent, one per queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gleaner::queue::Claim;
+use gleaner::transport::{Place, Transport};
+use gleaner::worker::{Job, Tally, Worker};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::meter::Meter;
+use super::place::{Opened, Opening};
+use super::shared::Shared;
+use super::work::Work;
+use super::{Error, Result};
+use crate::config::{Config, Until};
+
+/// How long a queue that refused for a reason of its own is left alone.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The queues of the work, or those of them that were named.
+pub fn queues_of(config: &Config, work: &dyn Work) -> Result<Vec<String>> {
+    let known = work.queues();
+    let Some(named) = &config.queues else { return wanted(config, work, known) };
+    match named.iter().find(|queue| !known.contains(queue)) {
+        Some(queue) => Err(Error::NoPipeline { queue: queue.clone(), known }),
+        None => wanted(config, work, named.clone()),
+    }
+}
+
+/// Those of them that have a kind which is wanted.
+fn wanted(config: &Config, work: &dyn Work, queues: Vec<String>) -> Result<Vec<String>> {
+    let left: Vec<String> =
+        queues.into_iter().filter(|queue| kinds_of(config, work, queue).is_none_or(|kinds| !kinds.is_empty())).collect();
+    if left.is_empty() { Err(Error::NoKinds(config.kinds.clone().unwrap_or_default())) } else { Ok(left) }
+}
+
+/// Works until stopped, or until there is nothing left where that was asked for.
+pub async fn run(shared: Arc<Shared>, opening: Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
+    tokio::select! {
+        tally = work(shared.clone(), &opening, stop) => tally,
+        () = opening.follow(&shared) => Ok(Tally::default()),
+    }
+}
+
+async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<bool>) -> Result<Tally> {
+    let Some(Opened { place, queues: there, fetch }) = opening.open(&shared, &mut stop).await? else { return Ok(Tally::default()) };
+    shared.work.opened(fetch);
+    let here: Vec<&String> = shared.queues.iter().filter(|queue| there.contains(queue)).collect();
+    let missing: Vec<&String> = shared.queues.iter().filter(|queue| !there.contains(queue)).collect();
+    if here.is_empty() || shared.config.queues.is_some() && !missing.is_empty() {
+        let wanted = if here.is_empty() { shared.queues.clone() } else { missing.into_iter().cloned().collect() };
+        return Err(Error::NoQueues { place: place.describe(), wanted, there });
+    }
+    for queue in missing {
+        tracing::info!(queue, "the pipelines know this queue, and it is not here");
+    }
+    let meters: Vec<Arc<Meter>> = here.into_iter().map(|queue| Meter::new(queue)).collect();
+    shared.change(|now| now.meters.clone_from(&meters));
+    let mut total = Tally::default();
+    if shared.config.until == Until::Once {
+        for meter in meters {
+            total += work_queue(shared.clone(), place.clone(), meter, stop.clone()).await?;
+            if total != Tally::default() {
+                break;
+            }
+        }
+        return Ok(total);
+    }
+    let mut workers = JoinSet::new();
+    for meter in meters {
+        workers.spawn(work_queue(shared.clone(), place.clone(), meter, stop.clone()));
+    }
+    while let Some(ended) = workers.join_next().await {
+        total += ended.map_err(|error| Error::Other(format!("a worker stopped: {error}")))??;
+    }
+    Ok(total)
+}
+
+/// One queue. What is wrong with it alone is told and tried again, so that it does not cost the others their work.
+async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Place>, meter: Arc<Meter>, mut stop: watch::Receiver<bool>) -> Result<Tally> {
+    let mut wait = FIRST_WAIT;
+    loop {
+        let polls = meter.read().polls;
+        let ended = match place.open(&meter.queue).await {
+            Ok(transport) => work_once(&shared, transport, &meter, stop.clone()).await,
+            Err(error) => Err(error),
+        };
+        let error = match ended {
+            Ok(tally) => return Ok(tally),
+            Err(error) if shared.config.until != Until::Stopped && !error.is_transient() => return Err(error.into()),
+            Err(error) => error,
+        };
+        if meter.read().polls > polls + 1 {
+            // It had worked for a while.
+            wait = FIRST_WAIT;
+        }
+        tracing::error!(queue = meter.queue, %error, wait_ms = wait.as_millis(), "cannot work this queue; trying again");
+        meter.trouble(error.to_string());
+        tokio::select! {
+            () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_WAIT),
+            _ = stop.wait_for(|stop| *stop) => return Ok(Tally::default()),
+        }
+    }
+}
+
+async fn work_once(
+    shared: &Arc<Shared>,
+    transport: Arc<dyn Transport>,
+    meter: &Arc<Meter>,
+    stop: watch::Receiver<bool>,
+) -> gleaner::Result<Tally> {
+    let config = &shared.config;
+    let owner = shared.now().owner.filter(|_| transport.has_owners());
+    let kinds = kinds_of(config, &*shared.work, &meter.queue).filter(|_| transport.has_kinds());
+    let claim = Claim { owner: owner.clone(), kinds: kinds.clone(), ..Claim::by(&config.worker) };
+    let transport = meter.on(transport, claim);
+    let mut builder = Worker::builder(transport)
+        .agent(&config.worker)
+        .owner(owner)
+        .prefetch(config.prefetch)
+        .grace(config.grace)
+        .watch(config.watch)
+        .poll(config.poll.clone())
+        .wake(config.wake)
+        .control(shared.control.clone());
+    if let Some(limit) = shared.work.time_limit(&meter.queue, None) {
+        builder = builder.time_limit_default(limit);
+    }
+    for kind in kinds.iter().flatten() {
+        if let Some(limit) = shared.work.time_limit(&meter.queue, Some(kind)) {
+            builder = builder.time_limit(kind, limit);
+        }
+    }
+    if let Some(kinds) = kinds {
+        builder = builder.kinds(kinds);
+    }
+    builder = match config.until {
+        Until::Stopped => builder,
+        Until::Empty => builder.until_empty(),
+        Until::Once => builder.until_empty().take(1),
+    };
+    let (work, queue): (Arc<dyn Work>, Arc<str>) = (shared.work.clone(), meter.queue.as_str().into());
+    let handler = move |job: Job<Value>| {
+        let (work, queue) = (work.clone(), queue.clone());
+        async move { work.run(&queue, job.item, job.context).await }
+    };
+    builder.otherwise(handler).build().run_until(stop).await
+}
+
+/// What the work can process and the person wants.
+fn kinds_of(config: &Config, work: &dyn Work, queue: &str) -> Option<Vec<String>> {
+    match (work.kinds(queue), &config.kinds) {
+        (Some(can), Some(want)) => Some(can.into_iter().filter(|kind| want.contains(kind)).collect()),
+        (Some(kinds), None) => Some(kinds),
+        (None, want) => want.clone(),
+    }
+}

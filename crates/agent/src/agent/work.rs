@@ -1,0 +1,40 @@
+//! What an agent does with what it claims.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gleaner::worker::Context;
+use gleaner::{Failure, Item};
+use serde_json::Value;
+
+use crate::pipeline::Fetch;
+
+/// The pipelines, or whatever a program that embeds an agent brings instead.
+#[async_trait]
+pub trait Work: Debug + Send + Sync + 'static {
+    /// The queues it knows what to do with.
+    fn queues(&self) -> Vec<String>;
+
+    /// The kinds of a queue it can process; none means all of them.
+    fn kinds(&self, queue: &str) -> Option<Vec<String>>;
+
+    /// How long one item may take.
+    fn time_limit(&self, queue: &str, kind: Option<&str>) -> Option<Duration> {
+        let _ = (queue, kind);
+        None
+    }
+
+    /// What it can do, for people and other programs.
+    fn capabilities(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The place was reached, and this is how to get at what belongs to an item there. Told before the first item.
+    fn opened(&self, fetch: Arc<dyn Fetch>) {
+        let _ = fetch;
+    }
+
+    async fn run(&self, queue: &str, item: Item, context: Context) -> Result<Option<Value>, Failure>;
+}

@@ -1,0 +1,111 @@
+//! Without a server: rows from the database, files from where the row says they are, if the operator allows that place.
+
+use std::path::{Component, Path};
+
+use async_trait::async_trait;
+use bytes::BytesMut;
+use futures_util::StreamExt as _;
+use gleaner::{Failure, Pool};
+use serde_json::Value;
+use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
+
+use super::server::received;
+use super::{Fetch, Fetched, Medium};
+use crate::stages::failure::{DOWNLOAD, of_request};
+
+/// Goes only to addresses that begin with one of the allowed: whoever sends a message chooses what its row says.
+#[derive(Debug, Clone)]
+pub struct Direct {
+    pool: Option<Pool>,
+    allowed: Vec<String>,
+    client: reqwest::Client,
+}
+
+impl Direct {
+    /// `allowed` are beginnings of addresses, to the last slash: `https://api.example.com/recordings/`, `file:///srv/recordings/`.
+    pub fn new(pool: Option<Pool>, allowed: impl IntoIterator<Item = String>) -> Result<Self, reqwest::Error> {
+        let allowed: Vec<String> = allowed.into_iter().map(|place| if place.ends_with('/') { place } else { place + "/" }).collect();
+        let places = allowed.clone();
+        // A place that is allowed may not send us to one that is not.
+        let policy = reqwest::redirect::Policy::custom(move |attempt| {
+            if attempt.previous().len() > 5 || !places.iter().any(|place| attempt.url().as_str().starts_with(place)) {
+                attempt.error("it leads to an address that is not allowed")
+            } else {
+                attempt.follow()
+            }
+        });
+        Ok(Self { pool, allowed, client: crate::stages::client_builder().redirect(policy).build()? })
+    }
+
+    fn is_allowed(&self, address: &str) -> bool {
+        let climbs = Path::new(address).components().any(|part| part == Component::ParentDir);
+        !climbs && !address.contains('\\') && self.allowed.iter().any(|place| address.starts_with(place))
+    }
+}
+
+#[async_trait]
+impl Fetch for Direct {
+    async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure> {
+        let address = medium.address.as_str();
+        if !self.is_allowed(address) {
+            let host = address.split('/').take(3).collect::<Vec<_>>().join("/");
+            return Err(Failure::new(format!("recordings are not fetched from {host}: it is none of the allowed addresses"))
+                .category(DOWNLOAD)
+                .for_good());
+        }
+        if let Some(path) = address.strip_prefix("file://") {
+            return file(path).await;
+        }
+        let answer = self.client.get(address).timeout(crate::stages::FOREVER).send().await;
+        received(answer.map_err(|e| of_request(DOWNLOAD, "fetch the recording", e))?).await
+    }
+
+    async fn row(&self, table: &str, key: &str, value: &str) -> Result<Option<Value>, Failure> {
+        let Some(pool) = &self.pool else { return Ok(None) };
+        let trouble = |error: String| Failure::new(format!("look up {table}: {error}")).category(DOWNLOAD);
+        let client = pool.get().await.map_err(|e| trouble(e.to_string()))?;
+        let name = |name: &str| name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect::<Vec<_>>().join(".");
+        let sql = format!("select to_jsonb(t) from {} as t where t.{} = $1 limit 1", name(table), name(key));
+        let rows = client.query_typed(&sql, &[(&AsText(value), Type::UNKNOWN)]).await;
+        let rows = rows.map_err(|e| trouble(e.as_db_error().map_or_else(|| e.to_string(), |db| db.message().to_owned())))?;
+        Ok(rows.first().map(|row| row.get(0)))
+    }
+}
+
+/// A value of whatever type the column has, in words: PostgreSQL reads it as a literal, and the column's index serves.
+#[derive(Debug)]
+struct AsText<'a>(&'a str);
+
+impl ToSql for AsText<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.extend_from_slice(self.0.as_bytes());
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        Format::Text
+    }
+
+    to_sql_checked!();
+}
+
+async fn file(path: &str) -> Result<Fetched, Failure> {
+    let trouble = |error: std::io::Error| Failure::new(format!("read the recording: {error}")).category(DOWNLOAD);
+    let file = tokio::fs::File::open(path).await.map_err(trouble)?;
+    let length = file.metadata().await.map_err(trouble)?.len();
+    let stream = futures_util::stream::unfold(Some(file), |file| async {
+        use tokio::io::AsyncReadExt as _;
+        let mut file = file?;
+        let mut piece = BytesMut::with_capacity(64 * 1024);
+        match file.read_buf(&mut piece).await {
+            Ok(0) => None,
+            Ok(_) => Some((Ok(piece.freeze()), Some(file))),
+            Err(error) => Some((Err(error.to_string()), None)),
+        }
+    });
+    Ok(Fetched { content_type: None, length: Some(length), stream: stream.boxed() })
+}

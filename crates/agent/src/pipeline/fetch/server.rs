@@ -1,0 +1,107 @@
+//! By way of a server, Gleaner's own or a Supabase project, with somebody's authority.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use gleaner::Failure;
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{Fetch, Fetched, Medium};
+use crate::stages::failure::{DOWNLOAD, of_request, of_status};
+
+/// A look-up that takes longer has failed.
+const LOOK_UP: Duration = Duration::from_secs(30);
+/// Silence in the middle of a file before it is given up.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Whoever is signed in now.
+type Token = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Recordings by `/v1/media`, rows by `/rest/v1`.
+#[derive(Clone)]
+pub struct Server {
+    base: String,
+    anon_key: String,
+    token: Token,
+    client: reqwest::Client,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// `token` gives the access token to use now; sessions are refreshed under way.
+    pub fn new(base: &str, anon_key: &str, token: impl Fn() -> String + Send + Sync + 'static) -> Result<Self, reqwest::Error> {
+        Ok(Self {
+            base: base.trim_end_matches('/').to_owned(),
+            anon_key: anon_key.to_owned(),
+            token: Arc::new(token),
+            client: crate::stages::client()?,
+        })
+    }
+
+    fn get(&self, url: String) -> reqwest::RequestBuilder {
+        self.client.get(url).bearer_auth((self.token)()).header("apikey", &self.anon_key)
+    }
+}
+
+#[async_trait]
+impl Fetch for Server {
+    async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure> {
+        let url = format!("{}/v1/media/{}/{}", self.base, medium.key, medium.n);
+        let answer =
+            self.get(url).timeout(crate::stages::FOREVER).send().await.map_err(|e| of_request(DOWNLOAD, "fetch the recording", e))?;
+        received(answer).await
+    }
+
+    async fn row(&self, table: &str, key: &str, value: &str) -> Result<Option<Value>, Failure> {
+        let what = format!("look up {table}");
+        let request = self.get(format!("{}/rest/v1/{table}", self.base)).query(&[(key, format!("eq.{value}").as_str()), ("limit", "1")]);
+        let answer = request.timeout(LOOK_UP).send().await.map_err(|e| of_request(DOWNLOAD, &what, e))?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let body = answer.text().await.map_err(|e| of_request(DOWNLOAD, &what, e))?;
+        if !status.is_success() {
+            return Err(of_status(DOWNLOAD, &format!("{what}: the server"), status, &headers, &body));
+        }
+        let rows: Vec<Value> = serde_json::from_str(&body).map_err(|e| Failure::new(format!("{what}: {e}")).category(DOWNLOAD))?;
+        Ok(rows.into_iter().next())
+    }
+}
+
+/// The file in an answer, or why it is none.
+pub(super) async fn received(answer: reqwest::Response) -> Result<Fetched, Failure> {
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    if status != StatusCode::OK {
+        let body = answer.text().await.unwrap_or_default();
+        let failure = of_status(DOWNLOAD, "fetch the recording: the server", status, &headers, &body);
+        // A session that ran out is renewed before the next attempt.
+        return Err(if status == StatusCode::UNAUTHORIZED { Failure { retryable: true, ..failure } } else { failure });
+    }
+    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let length = answer.content_length();
+    let stream = answer.bytes_stream().map_err(|error| error.without_url().to_string());
+    let stream = patient(stream.boxed());
+    Ok(Fetched { content_type, length, stream })
+}
+
+/// A stream that ends with an error after too long a silence.
+fn patient(
+    stream: futures_util::stream::BoxStream<'static, Result<bytes::Bytes, String>>,
+) -> futures_util::stream::BoxStream<'static, Result<bytes::Bytes, String>> {
+    futures_util::stream::unfold(Some(stream), |stream| async {
+        let mut stream = stream?;
+        match tokio::time::timeout(SILENCE, stream.next()).await {
+            Ok(Some(piece)) => Some((piece, Some(stream))),
+            Ok(None) => None,
+            Err(_) => Some((Err(format!("nothing came for {} seconds", SILENCE.as_secs())), None)),
+        }
+    })
+    .boxed()
+}

@@ -1,0 +1,205 @@
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::fetch::Nothing;
+use super::*;
+
+fn parse(text: &str) -> Result<Pipelines, Error> {
+    Pipelines::parse(text, Path::new("/nowhere"), "pipelines.toml")
+}
+
+fn mistakes(text: &str) -> String {
+    parse(text).expect_err("it has mistakes").to_string()
+}
+
+fn item(queue_kind: Option<&str>, payload: Value, partial: Option<Value>) -> Item {
+    let hour = Duration::from_secs(3600);
+    Item {
+        key: "k".into(),
+        lease: 1,
+        kind: queue_kind.map(str::to_owned),
+        owner: None,
+        attempts: 0,
+        payload,
+        partial,
+        lease_for: hour,
+        deadline_in: hour,
+    }
+}
+
+fn services(pipelines: &Pipelines) -> Services {
+    Services { fetch: Arc::new(Nothing), models: pipelines.models().clone(), home: std::env::temp_dir() }
+}
+
+async fn run(pipelines: &Pipelines, item: &Item) -> Result<Value, Failure> {
+    pipelines.try_out("activities", item, &services(pipelines)).await
+}
+
+#[test]
+fn without_a_file_text_is_read_and_calls_are_left_to_those_who_listen() {
+    let pipelines = Pipelines::load(None).expect("the built-in pipelines");
+    assert_eq!(pipelines.queues(), ["activities", "dumps"]);
+    let kinds = pipelines.kinds("activities").expect("named kinds");
+    assert!(kinds.contains(&"sms".to_owned()) && kinds.contains(&"email".to_owned()) && !kinds.contains(&"call".to_owned()), "{kinds:?}");
+    assert_eq!(pipelines.kinds("dumps"), None, "a queue without kinds");
+    assert_eq!(pipelines.kinds("jobs"), Some(vec![]), "nothing is known of it");
+    assert_eq!(pipelines.missing(), []);
+    assert!(pipelines.capabilities().contains(&"activities/sms".to_owned()));
+}
+
+#[test]
+fn mistakes_are_told_all_at_once_with_their_lines() {
+    let told = mistakes(
+        r#"
+[models.big]
+kind = "chatty"
+model = "m"
+
+[stages.summary]
+chat = "bog"
+
+[stages.tags]
+command = "true"
+http = { url = "https://example.com" }
+
+[stages.hook]
+http = { url = "https://{{ item.payload.host }}/x" }
+temperature = 1.0
+
+[stages.wait]
+command = "true"
+timeout = "soon"
+
+[queues.activities.kinds]
+sms = ["clean", "sumary", "clean"]
+"#,
+    );
+    for line in [
+        "line 3: model big is of kind \"chatty\"; write \"chat\", \"transcription\" or \"embedding\"",
+        "line 6: stage summary asks the model \"bog\", which is not defined; write [models.bog]",
+        "line 9: stage tags is command and http at once",
+        "line 13: stage hook has temperature, which is for chat",
+        "line 13: stage hook calls \"https://{{ item.payload.host }}/x\"; the address begins with",
+        "line 17: \"soon\" is no time; write it as \"90 seconds\"",
+        "line 22: activities/sms has the stage \"sumary\", which is neither built in (clean, language,",
+        "line 22: activities/sms has the stage clean twice",
+    ] {
+        assert!(told.contains(line), "{line}\n--- is not in ---\n{told}");
+    }
+    assert!(told.starts_with("8 mistakes in pipelines.toml:"), "{told}");
+}
+
+#[test]
+fn what_is_no_pipeline_file_says_where() {
+    assert!(mistakes("[stages.a]\ncomand = \"x\"").contains("line 2"), "{}", mistakes("[stages.a]\ncomand = \"x\""));
+    assert!(mistakes("").contains("there is no queue; write [queues.activities.kinds]"));
+    let told = mistakes(
+        "[models.m]\nkind = \"chat\"\nmodel = \"x\"\nurl = \"http://127.0.0.1:1/v1\"\n[stages.s]\nchat = \"m\"\nprompt = \"none.md\"\n",
+    );
+    assert!(told.contains("line 5: stage s: read /nowhere/none.md: No such file"), "{told}");
+    let told = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"a\\n{{ text\"\n");
+    assert!(told.contains("line 4: stage s: prompt_text, line 2: "), "{told}");
+}
+
+#[test]
+fn a_kind_that_lacks_its_command_model_or_key_is_not_claimed_and_the_reason_is_told() {
+    let pipelines = parse(
+        r#"
+[models.ears]
+kind = "transcription"
+url_env = "GLEANER_TEST_NO_SUCH_URL"
+model = "whisper-1"
+[models.mind]
+kind = "chat"
+url = "http://127.0.0.1:9/v1"
+model = "m"
+key_env = "GLEANER_TEST_NO_SUCH_KEY"
+[stages.transcript]
+transcribe = "ears"
+[stages.summary]
+chat = "mind"
+[stages.tags]
+command = ["gleaner-no-such-command"]
+[queues.activities.kinds]
+call = ["transcript"]
+email = ["clean", "summary"]
+note = ["tags"]
+sms = ["clean"]
+"#,
+    )
+    .expect("no mistakes");
+    assert_eq!(pipelines.kinds("activities"), Some(vec!["sms".to_owned()]));
+    let told: Vec<String> = pipelines.missing().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "activities/call is not claimed: stage transcript: model ears has no URL: set GLEANER_TEST_NO_SUCH_URL, for example http://127.0.0.1:11434/v1",
+            "activities/email is not claimed: stage summary: model mind has no key: set GLEANER_TEST_NO_SUCH_KEY",
+            "activities/note is not claimed: stage tags: there is no command \"gleaner-no-such-command\" on the PATH",
+        ]
+    );
+    assert_eq!(pipelines.capabilities(), ["activities/sms"]);
+}
+
+#[test]
+fn a_kind_that_cannot_run_falls_to_the_pipeline_of_all_others() {
+    let pipelines = parse(
+        "[stages.x]\ncommand = [\"gleaner-no-such-command\"]\n[queues.q.kinds]\na = [\"x\"]\n\"*\" = {stages = [\"clean\"], time_limit = \"3 minutes\"}\n",
+    )
+    .expect("no mistakes");
+    assert_eq!((pipelines.kinds("q"), pipelines.missing().len()), (None, 1));
+    assert_eq!(pipelines.stages("q", "a"), Some(vec!["clean"]));
+    assert_eq!(pipelines.time_limit("q", "a"), Some(Duration::from_secs(180)));
+}
+
+#[tokio::test]
+async fn a_message_is_read_and_the_result_says_that_no_model_was_used() {
+    let pipelines = Pipelines::load(None).expect("the built-in pipelines");
+    let text = "Hello, please send the offer for 2 pumps to ann@example.com by Friday. The budget is $5,000.";
+    let result = run(&pipelines, &item(Some("sms"), json!({"source_type": "text", "content": text}), None)).await.expect("a result");
+    assert_eq!(result["transcript"], text);
+    assert!(result["summary"].as_str().is_some_and(|summary| summary.contains("offer")), "{result}");
+    assert_eq!(result["entities"]["emails"], json!(["ann@example.com"]));
+    assert!(result["facts"].as_array().is_some_and(|facts| facts.contains(&json!("Amount: 5000 USD"))), "{result}");
+    assert_eq!(result["language"]["code"], "en");
+    assert_eq!((&result["gleaner"]["models_used"], &result["gleaner"]["version"]), (&json!(false), &json!(1)));
+    assert!(result["gleaner"]["note"].as_str().is_some_and(|note| note.starts_with("No model was used for language, summary, ")));
+}
+
+#[tokio::test]
+async fn an_item_without_content_is_invalid_for_good_and_a_picture_is_not() {
+    let pipelines = Pipelines::load(None).expect("the built-in pipelines");
+    for payload in [json!(null), json!({}), json!({"source_type": "text"}), json!({"source_type": "url"})] {
+        let failure = run(&pipelines, &item(Some("sms"), payload.clone(), None)).await.expect_err("it has no content");
+        assert_eq!((failure.category.as_str(), failure.retryable), ("ValidationError", false), "{payload}");
+    }
+    let picture = json!({"source_type": "url", "content": "https://a/1", "format": "image/jpeg"});
+    let result = run(&pipelines, &item(Some("sms"), picture, None)).await.expect("nothing is wrong with it");
+    assert_eq!(result["gleaner"]["stages"]["summary"]["skipped"], "the item has no text");
+    assert_eq!(result.as_object().map(|all| all.len()), Some(1), "{result}");
+}
+
+#[tokio::test]
+async fn a_finished_stage_is_not_repeated_unless_its_settings_or_its_input_changed() {
+    let folder = std::env::temp_dir().join(format!("gleaner-pipeline-{}", uuid::Uuid::now_v7()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let text = |more: &str| {
+        format!("[stages.count]\ncommand = \"echo x >> ran; wc -l < ran{more}\"\n[queues.activities.kinds]\nsms = [\"count\", \"clean\"]\n")
+    };
+    let load = |more: &str| Pipelines::parse(&text(more), &folder, "p").expect("no mistakes");
+    let message = |content: &str, partial: Option<Value>| item(Some("sms"), json!({"source_type": "text", "content": content}), partial);
+    let first = run(&load(""), &message("hi", None)).await.expect("a result");
+    assert_eq!(first["count"], 1);
+    let again = run(&load(""), &message("hi", Some(first.clone()))).await.expect("a result");
+    assert_eq!(again["count"], 1, "resumed behind it");
+    assert_eq!(again["gleaner"]["stages"]["count"], first["gleaner"]["stages"]["count"]);
+    let other_text = run(&load(""), &message("hello", Some(first.clone()))).await.expect("a result");
+    assert_eq!(other_text["count"], 2, "another input");
+    let other_command = run(&load(" #"), &message("hi", Some(first.clone()))).await.expect("a result");
+    assert_eq!(other_command["count"], 3, "another configuration");
+    let mut damaged = first;
+    damaged.as_object_mut().expect("an object").remove("count");
+    assert_eq!(run(&load(""), &message("hi", Some(damaged))).await.expect("a result")["count"], 4, "its result is gone");
+    let _ = std::fs::remove_dir_all(folder);
+}

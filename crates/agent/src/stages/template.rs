@@ -1,0 +1,76 @@
+//! Prompts, addresses and bodies as templates: what they may speak of, and how mistakes in them are told.
+
+use std::sync::Arc;
+
+use gleaner::Failure;
+use minijinja::{Environment, UndefinedBehavior};
+use serde_json::{Value, json};
+
+use super::Seen;
+use super::failure::invalid;
+
+/// A template that was read without mistakes.
+#[derive(Debug, Clone)]
+pub(crate) struct Template {
+    environment: Arc<Environment<'static>>,
+    pub source: String,
+}
+
+impl Template {
+    /// The error names the line.
+    pub fn new(name: &str, source: String) -> Result<Self, String> {
+        Self::read(name, source, Environment::new())
+    }
+
+    /// One that may also say `{{ env("TOKEN") }}`: for headers, which carry keys. Prompts and bodies have no business with them.
+    pub fn with_environment(name: &str, source: String) -> Result<Self, String> {
+        let mut environment = Environment::new();
+        environment.add_function("env", |name: String| {
+            std::env::var(&name).map_err(|_| minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, format!("{name} is not set")))
+        });
+        Self::read(name, source, environment)
+    }
+
+    fn read(name: &str, source: String, mut environment: Environment<'static>) -> Result<Self, String> {
+        environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+        environment.set_trim_blocks(true);
+        environment.set_lstrip_blocks(true);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        environment.add_template_owned("it", source.clone()).map_err(|error| {
+            let line = error.line().map(|line| format!(", line {line}")).unwrap_or_default();
+            format!("{name}{line}: {}", error.detail().map_or_else(|| error.kind().to_string(), str::to_owned))
+        })?;
+        Ok(Self { environment: Arc::new(environment), source })
+    }
+
+    pub fn render(&self, seen: &Seen<'_>, language: Option<&str>) -> Result<String, Failure> {
+        let filled = self.environment.get_template("it").and_then(|template| template.render(variables(seen, language)));
+        filled.map_err(|error| {
+            let line = error.line().map(|line| format!(" (line {line} of the template)")).unwrap_or_default();
+            invalid(format!(
+                "the template does not fit the item: {}{line}",
+                error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
+            ))
+        })
+    }
+}
+
+/// What a template may speak of.
+fn variables(seen: &Seen<'_>, language: Option<&str>) -> Value {
+    let detected = seen.results.get("language").and_then(|found| found["name"].as_str());
+    let language = match language {
+        None | Some("auto") => detected.unwrap_or("the language of the text"),
+        Some(fixed) => fixed,
+    };
+    json!({
+        "item": {
+            "queue": seen.queue, "id": seen.item.key, "kind": seen.item.kind, "owner": seen.item.owner,
+            "attempts": seen.item.attempts, "payload": seen.item.payload,
+        },
+        "record": seen.record,
+        "text": seen.text,
+        "results": seen.results,
+        "language": language,
+        "written": seen.written.format("%A, %Y-%m-%d %H:%M").to_string(),
+    })
+}

@@ -1,0 +1,160 @@
+//! Which key and which token a call carries, and when the token is renewed.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use gleaner::{Error, Result};
+use tokio::sync::Mutex;
+
+use super::session::{self, Session};
+use super::settings::Settings;
+
+/// Renewed that long before it ends: a call may be under way for a while. Clients of Supabase do the same.
+const BEFORE_THE_END: i64 = 90;
+
+pub(super) struct Credentials {
+    key: String,
+    holder: Holder,
+}
+
+enum Holder {
+    /// The key itself says who we are.
+    Key,
+    Person(Box<Person>),
+}
+
+struct Person {
+    client: reqwest::Client,
+    path: PathBuf,
+    url: String,
+    held: Mutex<Option<Held>>,
+}
+
+#[derive(Clone)]
+struct Held {
+    session: Session,
+    /// When it is to be renewed, by our own clock alone where we renewed it ourselves.
+    until: Instant,
+}
+
+/// Keys and tokens are not for logs.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_renewable() { "Credentials(session)" } else { "Credentials(key)" })
+    }
+}
+
+impl Credentials {
+    pub fn new(client: reqwest::Client, url: &str, settings: Settings) -> Result<Self> {
+        let present = |key: Option<String>| key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+        if let Some(key) = present(settings.service_key) {
+            return Ok(Self { key, holder: Holder::Key });
+        }
+        let Some(key) = present(Some(settings.anon_key)) else {
+            return Err(Error::Other(format!(
+                "there is no key for {url}; set SUPABASE_ANON_KEY, or SUPABASE_SERVICE_ROLE_KEY or GLEANER_KEY"
+            )));
+        };
+        let holder = match settings.session {
+            Some(path) => Holder::Person(Box::new(Person { client, path, url: url.to_owned(), held: Mutex::default() })),
+            None => Holder::Key,
+        };
+        Ok(Self { key, holder })
+    }
+
+    /// The project key, for `apikey`.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Whether a token that was refused may be followed by a better one.
+    pub fn is_renewable(&self) -> bool {
+        matches!(self.holder, Holder::Person(_))
+    }
+
+    /// The token of the next call.
+    pub async fn token(&self) -> Result<String> {
+        match &self.holder {
+            Holder::Key => Ok(self.key.clone()),
+            Holder::Person(person) => Ok(person.session(None).await?.access_token),
+        }
+    }
+
+    /// Another token than this one, which was refused.
+    pub async fn renew(&self, refused: &str) -> Result<()> {
+        match &self.holder {
+            Holder::Key => Ok(()),
+            Holder::Person(person) => person.session(Some(refused)).await.map(drop),
+        }
+    }
+
+    /// Who is signed in.
+    pub async fn session(&self) -> Result<Option<Session>> {
+        match &self.holder {
+            Holder::Key => Ok(None),
+            Holder::Person(person) => person.session(None).await.map(Some),
+        }
+    }
+}
+
+impl Person {
+    /// A session whose token is good for a while, and is not the refused one.
+    async fn session(&self, refused: Option<&str>) -> Result<Session> {
+        // One of us renews; the others wait here and find it done.
+        let mut held = self.held.lock().await;
+        let is_good = |held: &Held| held.until > Instant::now() && refused != Some(held.session.access_token.as_str());
+        if let Some(held) = held.as_ref().filter(|held| is_good(held)) {
+            return Ok(held.session.clone());
+        }
+        // Somebody else who shares the file may have been faster.
+        let kept = Held::of(self.load()?);
+        if is_good(&kept) {
+            return Ok(held.insert(kept).session.clone());
+        }
+        let _lock = session::lock(&self.path).await?;
+        let kept = Held::of(self.load()?);
+        if is_good(&kept) {
+            return Ok(held.insert(kept).session.clone());
+        }
+        match session::refresh(&self.client, &kept.session).await {
+            Ok(renewed) => {
+                session::save(&self.path, &renewed)?;
+                tracing::debug!("the session was renewed");
+                Ok(held.insert(Held::of(renewed)).session.clone())
+            }
+            // It is early: the token still holds for a moment, and the next call tries again.
+            Err(error) if error.is_transient() && refused.is_none() && kept.session.expires_at > session::now() => {
+                tracing::debug!(%error, "the session could not be renewed yet");
+                Ok(kept.session)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn load(&self) -> Result<Session> {
+        let Some(session) = session::load(&self.path)? else {
+            return Err(Error::Other(format!("nobody is signed in to {}; run `gleaner agent login --url {}`", self.url, self.url)));
+        };
+        if session.url != self.url {
+            return Err(Error::Other(format!(
+                "the session in {} is for {}, not for {}; run `gleaner agent login --url {}`",
+                self.path.display(),
+                session.url,
+                self.url,
+                self.url
+            )));
+        }
+        Ok(session)
+    }
+}
+
+impl Held {
+    fn of(session: Session) -> Self {
+        let lasts = session.expires_at - session::now();
+        // Of a short life only the last part is given up.
+        let early = BEFORE_THE_END.min(lasts / 4);
+        let until = Instant::now() + Duration::from_secs(u64::try_from(lasts - early).unwrap_or(0));
+        Self { session, until }
+    }
+}

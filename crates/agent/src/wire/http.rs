@@ -1,0 +1,226 @@
+//! One call: who makes it, how long it may take, and what is tried again at once.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use ::http::header::{AUTHORIZATION, DATE, RETRY_AFTER};
+use ::http::{HeaderMap, Method};
+use chrono::DateTime;
+use gleaner::{Error, Result};
+use rand::Rng as _;
+use reqwest::{RequestBuilder, Response};
+use serde_json::Value;
+
+use super::classify::{refused, unanswered};
+use super::clock::Clock;
+use super::credentials::Credentials;
+use super::settings::Settings;
+
+/// To be let in at all.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// For the whole answer of an act.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// Between two pieces of a long answer.
+const SILENT_FOR: Duration = Duration::from_secs(60);
+/// A server that wants us to wait longer is asked again after that, politely.
+const LONGEST_QUIET: Duration = Duration::from_secs(120);
+/// Lost races are run again at once, so often.
+const RACES: u32 = 5;
+
+#[derive(Debug)]
+pub(super) struct Http {
+    pub client: reqwest::Client,
+    pub base: String,
+    pub credentials: Credentials,
+    pub clock: Clock,
+    /// Until then the server wants to hear nothing of us.
+    quiet_until: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Call<'a> {
+    pub act: String,
+    pub method: Method,
+    /// With its query string.
+    pub path: &'a str,
+    /// The schema meant, where it is not the first.
+    pub profile: Option<&'a str>,
+    pub body: Option<&'a Value>,
+    /// A write is to show what it wrote.
+    pub representation: bool,
+    /// Statuses that are answers and no errors.
+    pub also: &'a [u16],
+    /// A lost answer is asked for again at once. The lease makes that safe for every act but a claim.
+    pub repeat: bool,
+}
+
+impl<'a> Call<'a> {
+    pub fn new(method: Method, path: &'a str, act: impl Into<String>) -> Self {
+        let repeat = method == Method::GET;
+        Self { act: act.into(), method, path, profile: None, body: None, representation: false, also: &[], repeat }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub body: Value,
+    /// By the server's clock, in seconds.
+    pub date: Option<i64>,
+}
+
+impl Http {
+    pub fn new(settings: Settings) -> Result<Self> {
+        let base = settings.url.trim().trim_end_matches('/').to_owned();
+        let client = client()?;
+        if !is_address(&base) {
+            return Err(Error::Other(format!("{base:?} is not the address of a server; write https://… or http://…")));
+        }
+        let credentials = Credentials::new(client.clone(), &base, settings)?;
+        Ok(Self { client, base, credentials, clock: Clock::default(), quiet_until: Mutex::default() })
+    }
+
+    /// Makes the call. A token that is not good any more is renewed, lost races are run again.
+    pub async fn call(&self, call: &Call<'_>) -> Result<Reply> {
+        let (mut renewed, mut races, mut lost) = (false, 0, false);
+        loop {
+            let token = self.credentials.token().await?;
+            let answer = match self.send(call, &token).await {
+                Ok(answer) => answer,
+                // A connection kept open for long may turn out to be dead only when it is used.
+                Err(error) if call.repeat && !lost && !error.is_timeout() && !error.is_connect() => {
+                    lost = true;
+                    continue;
+                }
+                Err(error) => return Err(unanswered(&call.act, &error)),
+            };
+            let (status, body, date) = answer;
+            if (200..300).contains(&status) || call.also.contains(&status) && body.get("outcome").is_some() {
+                return Ok(Reply { body, date });
+            }
+            let error = refused(&call.act, status, &body, self.credentials.is_renewable());
+            let code = if let Error::Remote { code, .. } = &error { code.clone().unwrap_or_default() } else { String::new() };
+            match code.as_str() {
+                "40001" | "40P01" if races < RACES => {
+                    races += 1;
+                    let pause = rand::rng().random_range(1..20) * u64::from(races);
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+                "PGRST301" | "PGRST303" if status == 401 && self.credentials.is_renewable() => {
+                    if renewed {
+                        // Fresh and still refused: signing in again may help, waiting will not.
+                        return Err(refused(&call.act, status, &body, false));
+                    }
+                    self.credentials.renew(&token).await?;
+                    renewed = true;
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+
+    async fn send(&self, call: &Call<'_>, token: &str) -> Result<(u16, Value, Option<i64>), reqwest::Error> {
+        self.wait_until_welcome().await;
+        let mut request = self.request(call.method.clone(), &format!("{}{}", self.base, call.path), token).timeout(ANSWER_WITHIN);
+        if let Some(schema) = call.profile {
+            let reading = call.method == Method::GET || call.method == Method::HEAD;
+            request = request.header(if reading { "accept-profile" } else { "content-profile" }, schema);
+        }
+        if call.representation && call.method != Method::GET {
+            request = request.header("prefer", "return=representation");
+        }
+        if let Some(body) = call.body {
+            request = request.json(body);
+        }
+        let response = request.send().await?;
+        self.heed(&response);
+        let (status, date) = (response.status().as_u16(), date(response.headers()));
+        let bytes = response.bytes().await?;
+        self.clock.saw_date(date);
+        // What is no JSON comes from something in between; its words help nobody.
+        Ok((status, serde_json::from_slice(&bytes).unwrap_or_default(), date))
+    }
+
+    /// A request with our key and token.
+    pub fn request(&self, method: Method, url: &str, token: &str) -> RequestBuilder {
+        self.client.request(method, url).header("apikey", self.credentials.key()).header(AUTHORIZATION, format!("Bearer {token}"))
+    }
+
+    /// Waits as long as the server asked for.
+    pub async fn wait_until_welcome(&self) {
+        loop {
+            let until = *self.quiet_until.lock().expect("no panic holds it");
+            match until.filter(|until| *until > Instant::now()) {
+                Some(until) => tokio::time::sleep_until(until.into()).await,
+                None => return,
+            }
+        }
+    }
+
+    /// Notes how long the server wants to be left alone.
+    pub fn heed(&self, response: &Response) {
+        if !matches!(response.status().as_u16(), 429 | 503) {
+            return;
+        }
+        if let Some(wait) = retry_after(response.headers()) {
+            let until = Instant::now() + wait.min(LONGEST_QUIET);
+            let mut quiet = self.quiet_until.lock().expect("no panic holds it");
+            *quiet = Some(quiet.map_or(until, |known| known.max(until)));
+        }
+    }
+}
+
+/// The HTTP client of everything here. It never follows a redirect: our key is for the server we were told.
+pub(super) fn client() -> Result<reqwest::Client> {
+    // Whoever was first has installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_WITHIN)
+        .read_timeout(SILENT_FOR)
+        .pool_idle_timeout(Duration::from_secs(60))
+        .tcp_keepalive(Duration::from_secs(30))
+        .tcp_nodelay(true)
+        .user_agent(concat!("gleaner-agent/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| Error::Other(format!("the HTTP client: {error}")))
+}
+
+fn is_address(base: &str) -> bool {
+    base.parse::<::http::Uri>().is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
+}
+
+fn date(headers: &HeaderMap) -> Option<i64> {
+    Some(DateTime::parse_from_rfc2822(headers.get(DATE)?.to_str().ok()?).ok()?.timestamp())
+}
+
+/// Seconds, or a time: then as far from the answer's own date, for our clock may be wrong.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = DateTime::parse_from_rfc2822(text).ok()?.timestamp();
+    Some(Duration::from_secs(u64::try_from(at - date(headers)?).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_read_as_seconds_and_as_a_time() {
+        let headers = |pairs: &[(&str, &str)]| -> HeaderMap {
+            pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect::<HeaderMap>()
+        };
+        assert_eq!(retry_after(&headers(&[("retry-after", "7")])), Some(Duration::from_secs(7)));
+        let as_time = headers(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT"), ("date", "Wed, 21 Oct 2015 07:28:00 GMT")]);
+        assert_eq!(retry_after(&as_time), Some(Duration::from_secs(30)));
+        assert_eq!(retry_after(&headers(&[("retry-after", "soon")])), None);
+    }
+
+    #[test]
+    fn an_address_is_told_from_a_word() {
+        assert!(is_address("https://x.supabase.co") && is_address("http://127.0.0.1:54321/sub"));
+        assert!(!is_address("x.supabase.co") && !is_address("") && !is_address("postgresql://x/y"));
+    }
+}

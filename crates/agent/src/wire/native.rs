@@ -1,0 +1,206 @@
+//! The acts by the routes of our own server.
+
+use std::time::Duration;
+
+use ::http::Method;
+use gleaner::queue::{Answer, Claim, Claimed, Failure, Item};
+use gleaner::{Error, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::Way;
+use super::http::{Call, Http};
+use super::shape::outcome;
+
+/// Asks the server whether it is ours.
+pub(super) async fn probe(http: &Http) -> Result<Way> {
+    match http.call(&Call::new(Method::GET, "/v1/queues", "find the queues")).await {
+        Ok(reply) if reply.body.is_array() => Ok(Way::Native),
+        // Something answers everything, but not with queues.
+        Ok(_) => Ok(Way::Rpc),
+        Err(Error::Remote { status: Some(404 | 405 | 300..=399), .. }) => Ok(Way::Rpc),
+        Err(error) => Err(error),
+    }
+}
+
+/// A queue as the server lists it.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub name: String,
+    /// Whether claims may name an owner, and kinds.
+    pub owners: bool,
+    pub kinds: bool,
+}
+
+pub(super) async fn list(http: &Http) -> Result<Vec<Known>> {
+    let reply = http.call(&Call::new(Method::GET, "/v1/queues", "list the queues")).await?;
+    let queues = reply.body.as_array().into_iter().flatten().filter_map(|queue| {
+        // An older server does not say.
+        let is = |name: &str| queue[name].as_bool().unwrap_or(true);
+        Some(Known { name: queue["name"].as_str()?.to_owned(), owners: is("owners"), kinds: is("kinds") })
+    });
+    Ok(queues.collect())
+}
+
+#[derive(Deserialize)]
+struct Given {
+    items: Vec<Row>,
+    next_due_seconds: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    key: String,
+    lease: i64,
+    kind: Option<String>,
+    owner: Option<String>,
+    attempts: i32,
+    payload: Value,
+    partial: Option<Value>,
+    lease_seconds: f64,
+    deadline_seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    key: String,
+    outcome: String,
+    status: Option<String>,
+    #[serde(default)]
+    lease_seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct Many<T> {
+    items: Vec<T>,
+}
+
+impl Told {
+    fn answer(self) -> Answer {
+        Answer { key: self.key, outcome: outcome(&self.outcome), status: self.status }
+    }
+}
+
+/// The routes of one queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Routes<'a> {
+    pub http: &'a Http,
+    pub queue: &'a str,
+}
+
+impl Routes<'_> {
+    async fn post(&self, act: &str, body: &Value, repeat: bool) -> Result<Value> {
+        let path = format!("/v1/queues/{}/{act}", self.queue);
+        let call =
+            Call { body: Some(body), also: &[409, 410], repeat, ..Call::new(Method::POST, &path, format!("{act} in {}", self.queue)) };
+        Ok(self.http.call(&call).await?.body)
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&self, act: &str, body: Value) -> Result<T> {
+        serde_json::from_value(body).map_err(|error| Error::Other(format!("{act} in {}: the answer cannot be read: {error}", self.queue)))
+    }
+
+    pub async fn claim(&self, claim: &Claim, request: Uuid, first: bool) -> Result<Claimed> {
+        let mut body = json!({"agent": claim.agent, "limit": claim.limit.clamp(1, 1000), "request": request, "first": first, "started": claim.started});
+        if let Some(owner) = &claim.owner {
+            body["owner"] = json!(owner);
+        }
+        if let Some(kinds) = &claim.kinds {
+            body["kinds"] = json!(kinds);
+        }
+        if let Some(hold) = claim.hold {
+            body["hold_seconds"] = json!(hold.as_secs_f64());
+        }
+        let given: Given = self.read("claim", self.post("claim", &body, false).await?)?;
+        let items = given.items.into_iter().map(|row| Item {
+            key: row.key,
+            lease: row.lease,
+            kind: row.kind,
+            owner: row.owner,
+            attempts: row.attempts,
+            payload: row.payload,
+            partial: row.partial,
+            lease_for: seconds(row.lease_seconds),
+            deadline_in: seconds(row.deadline_seconds),
+        });
+        Ok(Claimed { items: items.collect(), next_due_in: given.next_due_seconds.map(seconds) })
+    }
+
+    /// `start` and `release`.
+    pub async fn held(&self, act: &str, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        self.many(act, &json!({"items": rows(held)})).await
+    }
+
+    pub async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+        let items: Vec<_> = done.iter().map(|(key, lease, result)| json!({"key": key, "lease": lease, "result": result})).collect();
+        self.many("complete", &json!({"items": items})).await
+    }
+
+    pub async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        self.many("cancel", &json!({"keys": keys, "reason": reason})).await
+    }
+
+    async fn many(&self, act: &str, body: &Value) -> Result<Vec<Answer>> {
+        let told: Many<Told> = self.read(act, self.post(act, body, true).await?)?;
+        Ok(told.items.into_iter().map(Told::answer).collect())
+    }
+
+    pub async fn progress(
+        &self,
+        key: &str,
+        lease: i64,
+        stage: Option<&str>,
+        percent: Option<f64>,
+        partial: Option<&Value>,
+    ) -> Result<(Answer, Duration)> {
+        let body = json!({"key": key, "lease": lease, "stage": stage, "percent": percent, "partial": partial});
+        let told: Told = self.read("progress", self.post("progress", &body, true).await?)?;
+        let left = seconds(told.lease_seconds);
+        Ok((told.answer(), left))
+    }
+
+    pub async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+        let body = json!({
+            "key": key, "lease": lease, "message": failure.message, "category": failure.category, "retryable": failure.retryable,
+            "retry_in_seconds": failure.retry_in.map(|wait| wait.as_secs_f64()),
+        });
+        Ok(self.read::<Told>("fail", self.post("fail", &body, true).await?)?.answer())
+    }
+
+    pub async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
+        let body = json!({"key": key, "lease": lease, "seconds": by.as_secs_f64()});
+        Ok(self.read::<Told>("snooze", self.post("snooze", &body, true).await?)?.answer())
+    }
+
+    pub async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
+        let written = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20");
+        let mut path = format!("/v1/queues/{}/items/{}/explain", self.queue, written(key));
+        if let Some(owner) = owner {
+            path += &format!("?owner={}", written(owner));
+        }
+        match self.http.call(&Call::new(Method::GET, &path, format!("explain in {}", self.queue))).await {
+            Ok(reply) => Ok(Some(reply.body)),
+            Err(Error::Remote { status: Some(404), .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+        #[derive(Deserialize)]
+        struct Over {
+            key: String,
+            lease: i64,
+        }
+        let over: Many<Over> = self.read("ended", self.post("ended", &json!({"items": rows(held)}), true).await?)?;
+        Ok(over.items.into_iter().map(|one| (one.key, one.lease)).collect())
+    }
+}
+
+fn rows(held: &[(&str, i64)]) -> Vec<Value> {
+    held.iter().map(|(key, lease)| json!({"key": key, "lease": lease})).collect()
+}
+
+fn seconds(given: f64) -> Duration {
+    Duration::try_from_secs_f64(given.max(0.0)).unwrap_or(Duration::MAX)
+}

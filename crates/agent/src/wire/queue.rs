@@ -1,0 +1,194 @@
+//! The acts of one queue over the wire, whichever way they go.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gleaner::queue::{Answer, Claim, Claimed, Failure};
+use gleaner::transport::{Push, Transport};
+use gleaner::{Error, Result};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::http::Http;
+use super::native::{Known, Routes};
+use super::rpc::Functions;
+use super::shape::Shape;
+use super::socket::{Channel, Socket};
+
+/// A lost answer to a claim is asked for again, after so long each.
+const ASK_AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(700)];
+
+#[derive(Debug)]
+pub(super) enum Acts {
+    Native(Known),
+    Rpc(Box<Shape>),
+}
+
+/// A queue by way of a server.
+#[derive(Debug)]
+pub struct WireQueue {
+    http: Arc<Http>,
+    socket: Socket,
+    name: String,
+    acts: Acts,
+    /// A claim whose answer never came. Its rows may be ours: the next claim of the same agent asks for them first.
+    unanswered: Mutex<Option<(Claim, Uuid)>>,
+}
+
+/// Calls an act the way this queue goes.
+macro_rules! act {
+    ($self:ident, $act:ident ( $($argument:expr),* )) => {
+        match &$self.acts {
+            Acts::Native(_) => Routes { http: &$self.http, queue: &$self.name }.$act($($argument),*).await,
+            Acts::Rpc(shape) => Functions { http: &$self.http, shape }.$act($($argument),*).await,
+        }
+    };
+}
+
+impl WireQueue {
+    pub(super) fn new(http: Arc<Http>, socket: Socket, name: &str, acts: Acts) -> Self {
+        Self { http, socket, name: name.to_owned(), acts, unanswered: Mutex::default() }
+    }
+
+    /// Asks until there is an answer, or it takes too long; then the request is remembered.
+    async fn ask(&self, claim: &Claim, request: Uuid, mut first: bool) -> Result<Claimed> {
+        let mut pauses = ASK_AGAIN.into_iter();
+        loop {
+            let error = match act!(self, claim(claim, request, first)) {
+                Err(error) if is_unanswered(&error) => error,
+                answered => return answered,
+            };
+            let Some(pause) = pauses.next() else {
+                *self.unanswered.lock().expect("no panic holds it") = Some((claim.clone(), request));
+                return Err(error);
+            };
+            tokio::time::sleep(pause).await;
+            first = false;
+        }
+    }
+
+    /// What an earlier claim took without our hearing of it. What is more than wanted now goes back.
+    async fn ask_for_unanswered(&self, claim: &Claim) -> Result<Option<Claimed>> {
+        let earlier = self.unanswered.lock().expect("no panic holds it").take();
+        let Some((earlier, request)) = earlier.filter(|(earlier, _)| is_alike(earlier, claim)) else { return Ok(None) };
+        let mut claimed = self.ask(&earlier, request, false).await?;
+        if claimed.items.is_empty() {
+            return Ok(None);
+        }
+        let surplus = claimed.items.split_off(claimed.items.len().min(usize::try_from(claim.limit).unwrap_or(0)));
+        if !surplus.is_empty() {
+            let held: Vec<(&str, i64)> = surplus.iter().map(|item| (item.key.as_str(), item.lease)).collect();
+            self.release(&held).await?;
+        }
+        Ok(Some(claimed))
+    }
+}
+
+/// Whether the server may have acted all the same: no answer at all, or one of something in between.
+fn is_unanswered(error: &Error) -> bool {
+    matches!(error, Error::Remote { status: None | Some(502 | 504 | 520..=530), transient: true, .. })
+}
+
+/// Whether both would be given the same rows.
+fn is_alike(one: &Claim, other: &Claim) -> bool {
+    one.agent == other.agent
+        && one.owner == other.owner
+        && one.kinds == other.kinds
+        && one.started == other.started
+        && one.hold == other.hold
+}
+
+#[async_trait]
+impl Transport for WireQueue {
+    fn queue(&self) -> &str {
+        &self.name
+    }
+
+    async fn claim(&self, claim: &Claim) -> Result<Claimed> {
+        // A caller who brings a request may be repeating it.
+        if let Some(request) = claim.request {
+            return self.ask(claim, request, false).await;
+        }
+        if let Some(claimed) = self.ask_for_unanswered(claim).await? {
+            return Ok(claimed);
+        }
+        self.ask(claim, Uuid::new_v4(), true).await
+    }
+
+    async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        act!(self, held("start", held))
+    }
+
+    async fn progress(
+        &self,
+        key: &str,
+        lease: i64,
+        stage: Option<&str>,
+        percent: Option<f64>,
+        partial: Option<&Value>,
+    ) -> Result<(Answer, Duration)> {
+        act!(self, progress(key, lease, stage, percent, partial))
+    }
+
+    async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+        act!(self, complete(done))
+    }
+
+    async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+        act!(self, fail(key, lease, failure))
+    }
+
+    async fn release(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+        act!(self, held("release", held))
+    }
+
+    async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
+        act!(self, snooze(key, lease, by))
+    }
+
+    async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+        act!(self, cancel(keys, reason))
+    }
+
+    async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
+        act!(self, explain(key, owner))
+    }
+
+    async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+        if held.is_empty() {
+            return Ok(Vec::new());
+        }
+        match act!(self, ended(held)) {
+            // Rows that cannot be seen are not judged; their holder hears it at the next act.
+            Err(Error::Remote { status: Some(401 | 403 | 404 | 406), code: Some(code), .. })
+                if matches!(code.as_str(), "42501" | "PGRST205" | "PGRST106") =>
+            {
+                Ok(Vec::new())
+            }
+            other => other,
+        }
+    }
+
+    fn has_owners(&self) -> bool {
+        match &self.acts {
+            Acts::Native(known) => known.owners,
+            Acts::Rpc(shape) => shape.owner.is_some(),
+        }
+    }
+
+    fn has_kinds(&self) -> bool {
+        match &self.acts {
+            Acts::Native(known) => known.kinds,
+            Acts::Rpc(shape) => shape.kind.is_some(),
+        }
+    }
+
+    fn listen(&self) -> Option<Box<dyn Push>> {
+        let channel = match &self.acts {
+            Acts::Native(_) => Channel::bell(&self.name),
+            Acts::Rpc(shape) => Channel::table(shape),
+        };
+        Some(Box::new(self.socket.follow(channel)))
+    }
+}

@@ -1,0 +1,150 @@
+//! Hears of new work: one WebSocket for all queues of a place, in the protocol of Supabase Realtime.
+//!
+//! Nothing heard here is certain and nothing unheard is lost: whoever hears looks, and whoever does not polls. So every change of
+//! the connection or of a channel counts as something heard.
+//!
+//! - [`Socket`]: what the queues hold on to; [`Channel`]: what is followed for one of them; [`Hearing`]: one that waits.
+//! - `talk`: the connection itself.
+
+mod talk;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use gleaner::transport::Push;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use super::http::Http;
+use super::shape::Shape;
+
+/// The ears of one place. Connects when the first queue listens, and ends with the last copy.
+#[derive(Debug, Clone)]
+pub(super) struct Socket {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    http: Arc<Http>,
+    heard: watch::Sender<Heard>,
+    task: OnceLock<(mpsc::UnboundedSender<Channel>, tokio::task::AbortHandle)>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some((_, task)) = self.task.get() {
+            task.abort();
+        }
+    }
+}
+
+/// What is followed for one queue.
+#[derive(Debug, Clone)]
+pub(super) struct Channel {
+    pub queue: String,
+    pub topic: String,
+    /// The `config` of its join.
+    pub config: Value,
+    /// Whether the server says separately that it watches the table.
+    pub watches: bool,
+}
+
+impl Channel {
+    /// The bell of a queue, on our own server: needs no right to any row, and no published table.
+    pub fn bell(queue: &str) -> Self {
+        let config = json!({"postgres_changes": [], "gleaner": {"queue": queue}});
+        Self { queue: queue.to_owned(), topic: format!("realtime:gleaner-{queue}"), config, watches: false }
+    }
+
+    /// Rows that come to wait, in the table itself.
+    pub fn table(shape: &Shape) -> Self {
+        let filter = format!("{}=eq.{}", shape.status, shape.ready);
+        // Every claim and completion is an update too, which the filter keeps away.
+        let binding = |event: &str| json!({"event": event, "schema": shape.schema, "table": shape.table, "filter": filter});
+        let config = json!({"postgres_changes": [binding("INSERT"), binding("UPDATE")]});
+        Self { queue: shape.queue.clone(), topic: format!("realtime:gleaner-{}", shape.queue), config, watches: true }
+    }
+}
+
+/// Per queue: how often there was something, and whether it would be heard now.
+#[derive(Debug, Default)]
+struct Heard {
+    queues: HashMap<String, (u64, bool)>,
+}
+
+impl Heard {
+    fn of(&self, queue: &str) -> (u64, bool) {
+        self.queues.get(queue).copied().unwrap_or_default()
+    }
+}
+
+impl Socket {
+    pub fn new(http: Arc<Http>) -> Self {
+        Self { shared: Arc::new(Shared { http, heard: watch::Sender::new(Heard::default()), task: OnceLock::new() }) }
+    }
+
+    /// Follows the queue from now on.
+    pub fn follow(&self, channel: Channel) -> Hearing {
+        let (asks, _) = self.shared.task.get_or_init(|| {
+            let (asks, asked) = mpsc::unbounded_channel();
+            let task = tokio::spawn(talk::keep(self.shared.http.clone(), asked, Ringer(self.shared.heard.clone())));
+            (asks, task.abort_handle())
+        });
+        let queue = channel.queue.clone();
+        // The task ends only with us.
+        let _ = asks.send(channel);
+        Hearing { heard: self.shared.heard.subscribe(), marked: self.shared.heard.borrow().of(&queue).0, queue, _socket: self.clone() }
+    }
+}
+
+/// Tells those who wait.
+#[derive(Debug)]
+struct Ringer(watch::Sender<Heard>);
+
+impl Ringer {
+    fn ring(&self, queue: &str) {
+        self.0.send_modify(|heard| heard.queues.entry(queue.to_owned()).or_default().0 += 1);
+    }
+
+    /// A change of the channel is a reason to look as well.
+    fn is_live(&self, queue: &str, live: bool) {
+        self.0.send_modify(|heard| {
+            let (rings, was) = heard.queues.entry(queue.to_owned()).or_default();
+            if *was != live {
+                *rings += 1;
+            }
+            *was = live;
+        });
+    }
+}
+
+/// Waits for one queue.
+#[derive(Debug)]
+pub(super) struct Hearing {
+    heard: watch::Receiver<Heard>,
+    queue: String,
+    marked: u64,
+    _socket: Socket,
+}
+
+#[async_trait]
+impl Push for Hearing {
+    fn is_connected(&self) -> bool {
+        self.heard.borrow().of(&self.queue).1
+    }
+
+    fn mark(&mut self) {
+        self.marked = self.heard.borrow().of(&self.queue).0;
+    }
+
+    async fn rung(&mut self) {
+        let (queue, marked) = (self.queue.clone(), self.marked);
+        match self.heard.wait_for(|heard| heard.of(&queue).0 > marked).await.map(|heard| heard.of(&queue).0) {
+            Ok(rings) => self.marked = rings,
+            // We hold the sender ourselves; should it go all the same, the poll does the work.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The connection: opened, kept alive, and opened again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::Method;
+use ::http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
+use futures_util::{SinkExt as _, StreamExt as _};
+use rand::Rng as _;
+use reqwest::Upgraded;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_accept_key};
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::{Channel, Ringer};
+use crate::wire::frame::Frame;
+use crate::wire::http::Http;
+
+/// To be connected, and to have a join answered.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A sign of life, which the server wants as much as we do.
+const HEARTBEAT: Duration = Duration::from_secs(25);
+/// After a loss the first try is almost at once, the next ones less and less so.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A channel that was refused is asked for again, for what was missing may have been put right.
+const REFUSED_FOR: Duration = Duration::from_secs(60);
+
+type Stream = WebSocketStream<Upgraded>;
+
+/// Keeps a connection for whatever channels are asked for, for as long as it is let.
+pub(super) async fn keep(http: Arc<Http>, mut asked: mpsc::UnboundedReceiver<Channel>, ringer: Ringer) {
+    let mut channels: HashMap<String, Channel> = HashMap::new();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if channels.is_empty() {
+            let Some(channel) = asked.recv().await else { return };
+            channels.insert(channel.topic.clone(), channel);
+        }
+        let ended = match timeout(PATIENCE, open(&http)).await {
+            Ok(Ok(stream)) => {
+                pause = FIRST_PAUSE;
+                Talk::new(&http, stream, &ringer).run(&mut channels, &mut asked).await
+            }
+            Ok(Err(reason)) => reason,
+            Err(_) => "the connection took too long".to_owned(),
+        };
+        for channel in channels.values() {
+            ringer.is_live(&channel.queue, false);
+        }
+        tracing::debug!(reason = ended, retry_ms = pause.as_millis() as u64, "nothing is pushed now; polling meanwhile");
+        // All agents lose a restarted server in the same instant; they need not all come back in one.
+        tokio::time::sleep(about(pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// That long at most, and half of it at least.
+fn about(pause: Duration) -> Duration {
+    pause.mul_f64(rand::rng().random_range(0.5..1.0))
+}
+
+/// The handshake, by the HTTP client: with its certificates, its proxies and its patience.
+async fn open(http: &Http) -> Result<Stream, String> {
+    http.wait_until_welcome().await;
+    let token = http.credentials.token().await.map_err(|error| error.to_string())?;
+    let apikey: String = form_urlencoded::byte_serialize(http.credentials.key().as_bytes()).collect();
+    let url = format!("{}/realtime/v1/websocket?apikey={apikey}&vsn=2.0.0", http.base);
+    let key = generate_key();
+    let request = http.request(Method::GET, &url, &token).header(CONNECTION, "Upgrade").header(UPGRADE, "websocket");
+    let request = request.header(SEC_WEBSOCKET_VERSION, "13").header(SEC_WEBSOCKET_KEY, &key);
+    // The address holds the key, so what the client says of the error does not.
+    let response = request.send().await.map_err(|error| error.without_url().to_string())?;
+    http.heed(&response);
+    if response.status() != 101 {
+        return Err(format!("the server does not push: it answered {}", response.status()));
+    }
+    if response.headers().get(SEC_WEBSOCKET_ACCEPT).is_none_or(|accept| accept.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
+        return Err("what answers is no WebSocket".into());
+    }
+    let upgraded = response.upgrade().await.map_err(|error| error.without_url().to_string())?;
+    Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await)
+}
+
+/// Where a channel stands.
+#[derive(Debug)]
+enum Stand {
+    /// The join was sent under this reference, and must be answered by then.
+    Joining(String, Instant),
+    /// Joined, but the table is not watched yet.
+    Joined,
+    Live,
+    /// Not to be had now.
+    Refused(Instant),
+}
+
+struct Talk<'a> {
+    http: &'a Http,
+    stream: Stream,
+    ringer: &'a Ringer,
+    stands: HashMap<String, Stand>,
+    next: u64,
+    /// The token all channels know.
+    token: String,
+}
+
+impl<'a> Talk<'a> {
+    fn new(http: &'a Http, stream: Stream, ringer: &'a Ringer) -> Self {
+        Self { http, stream, ringer, stands: HashMap::new(), next: 0, token: String::new() }
+    }
+
+    /// Talks until the connection is lost; why it was.
+    async fn run(mut self, channels: &mut HashMap<String, Channel>, asked: &mut mpsc::UnboundedReceiver<Channel>) -> String {
+        match self.talk(channels, asked).await {
+            Ok(()) => "the server closed the connection".into(),
+            Err(reason) => reason,
+        }
+    }
+
+    async fn talk(&mut self, channels: &mut HashMap<String, Channel>, asked: &mut mpsc::UnboundedReceiver<Channel>) -> Result<(), String> {
+        for channel in channels.values() {
+            self.join(channel).await?;
+        }
+        let mut beat_at = Instant::now() + HEARTBEAT;
+        // The reference of a heartbeat that must be answered by then.
+        let mut unanswered: Option<(String, Instant)> = None;
+        loop {
+            let dead_at = unanswered.as_ref().map_or(beat_at + HEARTBEAT, |(_, at)| *at);
+            let again_at = self.stands.values().filter_map(Stand::until).min().unwrap_or(beat_at + HEARTBEAT);
+            tokio::select! {
+                message = self.stream.next() => match message {
+                    Some(Ok(Message::Text(text))) => {
+                        let Some(frame) = Frame::decode(text.as_str()) else { continue };
+                        if frame.topic == "phoenix" {
+                            unanswered = unanswered.filter(|(reference, _)| frame.reference.as_ref() != Some(reference));
+                        } else if let Some(channel) = channels.get(&frame.topic) {
+                            self.hear(channel, &frame);
+                        }
+                    }
+                    Some(Ok(Message::Close(_))) | None => return Ok(()),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Err(error.to_string()),
+                },
+                Some(channel) = asked.recv() => {
+                    if channels.insert(channel.topic.clone(), channel.clone()).is_none() {
+                        self.join(&channel).await?;
+                    } else {
+                        // Whoever has just begun to listen may have missed something before.
+                        self.ringer.ring(&channel.queue);
+                    }
+                }
+                () = sleep_until(beat_at) => {
+                    beat_at = Instant::now() + HEARTBEAT;
+                    self.renew(channels).await?;
+                    let reference = self.say(None, "phoenix", "heartbeat", json!({})).await?;
+                    unanswered = unanswered.or(Some((reference, Instant::now() + PATIENCE)));
+                }
+                () = sleep_until(dead_at), if unanswered.is_some() => return Err("the connection is dead".into()),
+                () = sleep_until(again_at) => {
+                    let now = Instant::now();
+                    let due = |topic: &str| self.stands.get(topic).and_then(Stand::until).is_some_and(|until| until <= now);
+                    let late: Vec<Channel> = channels.values().filter(|channel| due(&channel.topic)).cloned().collect();
+                    for channel in late {
+                        self.join(&channel).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn say(&mut self, join_ref: Option<String>, topic: &str, event: &str, payload: Value) -> Result<String, String> {
+        self.next += 1;
+        let reference = self.next.to_string();
+        let join_ref = if event == "phx_join" { Some(reference.clone()) } else { join_ref };
+        let frame = Frame { join_ref, reference: Some(reference.clone()), topic: topic.into(), event: event.into(), payload };
+        let sent = timeout(PATIENCE, self.stream.send(Message::text(frame.encode()))).await;
+        sent.map_err(|_| "the connection is stuck".to_owned())?.map_err(|error| error.to_string())?;
+        Ok(reference)
+    }
+
+    async fn join(&mut self, channel: &Channel) -> Result<(), String> {
+        // The one we have may be why the channel was closed.
+        if let Ok(token) = self.http.credentials.token().await {
+            self.token = token;
+        }
+        let payload = json!({"config": channel.config, "access_token": self.token});
+        let reference = self.say(None, &channel.topic, "phx_join", payload).await?;
+        self.stands.insert(channel.topic.clone(), Stand::Joining(reference, Instant::now() + PATIENCE));
+        Ok(())
+    }
+
+    /// Tells the channels of a token that is newer than theirs.
+    async fn renew(&mut self, channels: &HashMap<String, Channel>) -> Result<(), String> {
+        let Ok(token) = self.http.credentials.token().await else { return Ok(()) };
+        if token == self.token {
+            return Ok(());
+        }
+        self.token = token;
+        for topic in channels.keys() {
+            let payload = json!({"access_token": self.token});
+            self.say(None, topic, "access_token", payload).await?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, channel: &Channel, frame: &Frame) {
+        let Some(stand) = self.stands.get(&channel.topic) else { return };
+        match frame.event.as_str() {
+            "phx_reply" => {
+                let Stand::Joining(reference, _) = stand else { return };
+                if frame.reference.as_ref() != Some(reference) {
+                    return;
+                }
+                match frame.verdict() {
+                    Err(reason) => self.refused(channel, &reason),
+                    Ok(()) if channel.watches => self.stand(channel, Stand::Joined),
+                    // A server that does not know our bells would promise what it does not do.
+                    Ok(()) if frame.payload.pointer("/response/gleaner/queue").is_none() => {
+                        self.refused(channel, "no bells are rung there")
+                    }
+                    Ok(()) => self.stand(channel, Stand::Live),
+                }
+            }
+            "system" => match frame.verdict() {
+                Ok(()) if frame.payload["extension"] == "postgres_changes" => self.stand(channel, Stand::Live),
+                Ok(()) => {}
+                Err(reason) => self.refused(channel, &reason),
+            },
+            "bell" | "postgres_changes" => self.ringer.ring(&channel.queue),
+            "phx_error" | "phx_close" => {
+                // It may come back at once; what was said meanwhile is lost, so whoever waits looks.
+                if !matches!(stand, Stand::Refused(_)) {
+                    self.stand(channel, Stand::Refused(Instant::now() + about(5 * FIRST_PAUSE)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, channel: &Channel, reason: &str) {
+        tracing::info!(queue = channel.queue, reason, "new work is not pushed here; polling");
+        self.stand(channel, Stand::Refused(Instant::now() + about(REFUSED_FOR)));
+    }
+
+    fn stand(&mut self, channel: &Channel, stand: Stand) {
+        match &stand {
+            Stand::Live => self.ringer.is_live(&channel.queue, true),
+            Stand::Refused(_) => {
+                self.ringer.is_live(&channel.queue, false);
+                self.ringer.ring(&channel.queue);
+            }
+            Stand::Joining(..) | Stand::Joined => {}
+        }
+        self.stands.insert(channel.topic.clone(), stand);
+    }
+}
+
+impl Stand {
+    /// When to ask again.
+    fn until(&self) -> Option<Instant> {
+        match self {
+            Self::Joining(_, until) | Self::Refused(until) => Some(*until),
+            Self::Joined | Self::Live => None,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What every transport promises, in one suite: direct PostgreSQL, our server's own routes, and the functions a Supabase project shows.
+
+pub mod relay;
+pub mod stage;
+
+mod acts;
+mod claims;
+mod hearing;
+
+/// Runs each promise once per transport.
+macro_rules! promises {
+    ($($promise:ident),* $(,)?) => {
+        promises!(@over direct, Direct, $($promise),*);
+        promises!(@over native, Native, $($promise),*);
+        promises!(@over rpc, Rpc, $($promise),*);
+    };
+    (@over $module:ident, $over:ident, $($promise:ident),*) => {
+        mod $module {
+            $(
+                #[tokio::test]
+                async fn $promise() -> anyhow::Result<()> {
+                    let stage = $crate::conformance::stage::stage($crate::conformance::stage::Over::$over).await?;
+                    super::$promise(&stage).await
+                }
+            )*
+        }
+    };
+}
+use promises;

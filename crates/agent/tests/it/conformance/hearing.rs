@@ -1,0 +1,88 @@
+//! New work is heard of; and when it is not, nothing is lost but time.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use gleaner::transport::Push;
+use gleaner::{Claim, Outcome};
+use serde_json::json;
+
+use super::promises;
+use super::stage::{PATIENCE, Stage, connected, outcomes, take};
+
+promises!(new_work_is_heard_of_within_a_second, a_lost_connection_comes_back_and_counts_as_heard, work_goes_on_after_a_restart_in_between,);
+
+/// Quiet from here on: whatever is still on its way has arrived.
+async fn settled(push: &mut Box<dyn Push>) {
+    loop {
+        push.mark();
+        if tokio::time::timeout(Duration::from_millis(300), push.rung()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn new_work_is_heard_of_within_a_second(stage: &Stage) -> Result<()> {
+    let activities = stage.open("activities").await?;
+    let mut push = activities.listen().context("pushed")?;
+    connected(&mut push, true).await?;
+    settled(&mut push).await;
+    for _ in 0..3 {
+        stage.world.activity(None, "call", 1.0).await?;
+        stage.ring("activities").await?;
+        tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard within a second")?;
+        let item = take(&*activities, "call").await?;
+        activities.complete(&[(&item.key, item.lease, None)]).await?;
+        settled(&mut push).await;
+    }
+    assert!(push.is_connected());
+    Ok(())
+}
+
+async fn a_lost_connection_comes_back_and_counts_as_heard(stage: &Stage) -> Result<()> {
+    let activities = stage.open("activities").await?;
+    let mut push = activities.listen().context("pushed")?;
+    connected(&mut push, true).await?;
+    settled(&mut push).await;
+    stage.cut().await?;
+    if stage.served.is_some() {
+        connected(&mut push, false).await?;
+        push.mark();
+    }
+    stage.mend().await?;
+    tokio::time::timeout(PATIENCE, push.rung()).await.context("coming back was not heard")?;
+    connected(&mut push, true).await?;
+    settled(&mut push).await;
+    stage.world.activity(None, "call", 1.0).await?;
+    stage.ring("activities").await?;
+    tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard any more")?;
+    Ok(())
+}
+
+async fn work_goes_on_after_a_restart_in_between(stage: &Stage) -> Result<()> {
+    let jobs = stage.open("jobs").await?;
+    let item = stage.held(&*jobs, "mail").await?;
+    let waiting = stage.job("mail", json!({})).await?;
+    stage.cut().await?;
+    let tried = jobs.claim(&Claim::by("agent")).await;
+    if stage.served.is_some() {
+        let error = tried.unwrap_err();
+        assert!(error.is_transient(), "{error}");
+    }
+    stage.mend().await?;
+    // A pool of connections may find out one by one that they are gone.
+    let done = [(item.key.as_str(), item.lease, Some(json!({"survived": true})))];
+    let mut answers = jobs.complete(&done).await;
+    for _ in 0..10 {
+        if !answers.as_ref().is_err_and(gleaner::Error::is_transient) {
+            break;
+        }
+        answers = jobs.complete(&done).await;
+    }
+    let answers = answers?;
+    assert!(matches!(outcomes(&answers)[..], [(_, Outcome::Done | Outcome::Already)]), "{answers:?}");
+    if stage.served.is_some() {
+        assert_eq!(take(&*jobs, "mail").await?.key, waiting, "what waited is there");
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! A place of one's own with queues in it, however it is reached.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use gleaner::queue::Item;
+use gleaner::transport::{Direct, Place, Push, Transport};
+use gleaner::{Claim, Outcome};
+use gleaner_agent::wire::{Settings, Way, Wire};
+use gleaner_server::access::{Access, Role};
+use gleaner_server::{Config, Server};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use super::relay::Relay;
+use crate::world::{World, world};
+
+/// Nobody waits longer for what must come.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    Direct,
+    Native,
+    Rpc,
+}
+
+pub struct Stage {
+    pub place: Arc<dyn Place>,
+    pub served: Option<Served>,
+    pub world: World,
+}
+
+/// A real server in front of the database.
+pub struct Served {
+    server: Mutex<Option<Server>>,
+    address: SocketAddr,
+    /// The server's own sockets outlive its stop in this one process, so the network goes too.
+    relay: Relay,
+    pub anon: String,
+    pub service: String,
+    pub home: Home,
+    database: String,
+}
+
+/// A folder that goes with the test.
+pub struct Home(pub PathBuf);
+
+impl Home {
+    pub fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("gleaner-agent-{}", Uuid::now_v7()));
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Served {
+    pub async fn start(database: &str) -> Result<Self> {
+        let home = Home::new()?;
+        let server = serve(&home, database, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        let access = Access::load(&home.0)?;
+        let (anon, service) = (access.project_key(Role::Anon), access.project_key(Role::Service));
+        let address = server.local_addr();
+        let relay = Relay::to(address).await?;
+        Ok(Self { server: Mutex::new(Some(server)), address, relay, anon, service, home, database: database.to_owned() })
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.relay.address)
+    }
+
+    pub fn settings(&self) -> Settings {
+        Settings { url: self.url(), anon_key: self.anon.clone(), service_key: Some(self.service.clone()), session: None }
+    }
+
+    pub async fn stop(&self) {
+        self.relay.cut();
+        if let Some(server) = self.server.lock().await.take() {
+            server.stop().await;
+        }
+    }
+
+    pub async fn start_again(&self) -> Result<()> {
+        *self.server.lock().await = Some(serve(&self.home, &self.database, self.address).await?);
+        self.relay.mend();
+        Ok(())
+    }
+}
+
+async fn serve(home: &Home, database: &str, listen: SocketAddr) -> Result<Server> {
+    let mut config = Config::new(&home.0);
+    config.listen = listen;
+    config.realtime = true;
+    Ok(Server::start(config, database, gleaner::pool(database, 16)?).await?)
+}
+
+pub async fn stage(over: Over) -> Result<Stage> {
+    let world = world().await?;
+    let served = if over == Over::Direct { None } else { Some(Served::start(world.url()).await?) };
+    let way = if over == Over::Rpc { Way::Rpc } else { Way::Native };
+    let place: Arc<dyn Place> = match &served {
+        None => Arc::new(Direct::new(world.url(), 4)?),
+        Some(served) => Arc::new(Wire::connect_by(served.settings(), way)?),
+    };
+    Ok(Stage { place, served, world })
+}
+
+impl Stage {
+    pub async fn open(&self, queue: &str) -> Result<Arc<dyn Transport>> {
+        Ok(self.place.open(queue).await?)
+    }
+
+    /// Puts a job in; its key.
+    pub async fn job(&self, kind: &str, payload: Value) -> Result<String> {
+        let items = json!([{"kind": kind, "payload": payload}]);
+        let row = self.world.client.query_one("select id::text from gleaner.enqueue_jobs($1)", &[&items]).await?;
+        Ok(row.get(0))
+    }
+
+    /// Puts a job in and takes it.
+    pub async fn held(&self, jobs: &dyn Transport, kind: &str) -> Result<Item> {
+        self.job(kind, json!({})).await?;
+        take(jobs, kind).await
+    }
+
+    /// Rings as writers do after their commit.
+    pub async fn ring(&self, queue: &str) -> Result<()> {
+        self.world.client.execute("select pg_notify('gleaner', $1)", &[&queue]).await?;
+        Ok(())
+    }
+
+    /// Cuts every connection: the server's, or the database's where there is no server.
+    pub async fn cut(&self) -> Result<()> {
+        match &self.served {
+            Some(served) => served.stop().await,
+            None => {
+                let end =
+                    "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+                self.world.client.execute(end, &[]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub async fn mend(&self) -> Result<()> {
+        match &self.served {
+            Some(served) => served.start_again().await,
+            None => Ok(()),
+        }
+    }
+
+    pub async fn text(&self, sql: &str) -> Result<String> {
+        self.world.text(sql).await?.with_context(|| format!("nothing: {sql}"))
+    }
+}
+
+pub async fn take(queue: &dyn Transport, kind: &str) -> Result<Item> {
+    let claimed = queue.claim(&Claim::by("agent").kinds([kind]).started()).await?;
+    claimed.items.into_iter().next().context("nothing was claimed")
+}
+
+pub fn outcomes(answers: &[gleaner::queue::Answer]) -> Vec<(&str, Outcome)> {
+    answers.iter().map(|answer| (answer.key.as_str(), answer.outcome)).collect()
+}
+
+/// Waits until something is heard of, or a test has waited long enough.
+pub async fn connected(push: &mut Box<dyn Push>, wanted: bool) -> Result<()> {
+    tokio::time::timeout(PATIENCE, async {
+        while push.is_connected() != wanted {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .with_context(|| format!("connected never became {wanted}"))
+}

@@ -1,0 +1,76 @@
+//! Who hears of what, with which rights.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use gleaner::Claim;
+use gleaner::transport::{Place as _, Transport as _};
+use gleaner_agent::wire::{Settings, Way, Wire};
+use gleaner_server::auth::api_keys::{self, Kind, New};
+
+use crate::conformance::stage::{Over, PATIENCE, connected, stage};
+
+/// A worker's key sees no row that it does not hold, so no change of the table is for it to see.
+#[tokio::test]
+async fn a_workers_key_hears_of_work_it_cannot_see_yet() -> Result<()> {
+    let stage = stage(Over::Native).await?;
+    let served = stage.served.as_ref().context("served")?;
+    let new = New { name: "whisper", kind: Kind::Worker, queues: Some(&["activities".into()]), kinds: None, valid: None };
+    let (_, key) = api_keys::add(&stage.world.client, &new).await?.context("made")?;
+    let wire = Wire::connect(Settings { url: served.url(), service_key: Some(key), ..Settings::default() })?;
+    let activities = wire.open("activities").await?;
+    let mut push = activities.listen().context("pushed")?;
+    connected(&mut push, true).await?;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    push.mark();
+    // A plain insert, and no bell: the server reads the log.
+    let id = stage.world.activity(None, "call", 1.0).await?;
+    tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard")?;
+    let item = activities.claim(&Claim::by("whisper")).await?.items.into_iter().next().context("claimed")?;
+    assert_eq!(item.key, id);
+    assert!(activities.ended(&[(&item.key, item.lease)]).await?.is_empty());
+    let refused = wire.open("jobs").await?.claim(&Claim::by("whisper")).await.unwrap_err();
+    assert!(!refused.is_transient() && refused.to_string().contains("keys add"), "{refused}");
+    assert_eq!(wire.who().await?, None, "a worker is nobody's own");
+    Ok(())
+}
+
+/// `gleaner.jobs` is published to nobody: by way of functions there is nothing to hear, and that is heard.
+#[tokio::test]
+async fn a_channel_that_is_refused_leaves_the_work_to_the_poll() -> Result<()> {
+    let stage = stage(Over::Rpc).await?;
+    let jobs = stage.open("jobs").await?;
+    let mut push = jobs.listen().context("a push")?;
+    tokio::time::timeout(PATIENCE, push.rung()).await.context("the refusal is a reason to look")?;
+    assert!(!push.is_connected());
+    stage.held(&*jobs, "mail").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn nobody_in_particular_hears_of_work() -> Result<()> {
+    let stage = stage(Over::Native).await?;
+    let served = stage.served.as_ref().context("served")?;
+    // With the service key to open the queue, and the anonymous one to listen.
+    let wire = Wire::connect_by(Settings { service_key: Some(served.anon.clone()), ..served.settings() }, Way::Native)?;
+    assert!(wire.open("jobs").await.is_err(), "it may not even know of the queue");
+    Ok(())
+}
+
+#[tokio::test]
+async fn all_queues_are_heard_on_one_socket() -> Result<()> {
+    let stage = stage(Over::Native).await?;
+    let (jobs, activities) = (stage.open("jobs").await?, stage.open("activities").await?);
+    let mut heard = [jobs.listen().context("pushed")?, activities.listen().context("pushed")?, jobs.listen().context("pushed")?];
+    for push in &mut heard {
+        connected(push, true).await?;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    heard.iter_mut().for_each(|push| push.mark());
+    stage.ring("jobs").await?;
+    for n in [0, 2] {
+        tokio::time::timeout(Duration::from_secs(1), heard[n].rung()).await.context("not heard")?;
+    }
+    assert!(tokio::time::timeout(Duration::from_millis(200), heard[1].rung()).await.is_err(), "the other queue is quiet");
+    Ok(())
+}

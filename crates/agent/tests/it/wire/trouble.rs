@@ -1,0 +1,207 @@
+//! Bad lines and busy servers.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use gleaner::transport::{Place as _, Transport as _};
+use gleaner::{Claim, Error, Outcome};
+use gleaner_agent::wire::{Settings, Way, Wire};
+use gleaner_server::Server;
+use serde_json::json;
+
+use super::front::{Front, Trick};
+use crate::conformance::stage::{Over, Stage, stage, take};
+
+/// The real server, with a front before it.
+async fn fronted(way: Way) -> Result<(Stage, Front, Wire)> {
+    let stage = stage(if way == Way::Rpc { Over::Rpc } else { Over::Native }).await?;
+    let served = stage.served.as_ref().context("served")?;
+    let front = Front::before(&served.url()).await?;
+    let wire = Wire::connect_by(Settings { url: front.url.clone(), ..served.settings() }, way)?;
+    Ok((stage, front, wire))
+}
+
+fn claim_path(way: Way) -> &'static str {
+    if way == Way::Rpc { "/rpc/claim_jobs" } else { "/jobs/claim" }
+}
+
+#[tokio::test]
+async fn a_lost_answer_to_a_claim_is_asked_for_again() -> Result<()> {
+    for way in [Way::Native, Way::Rpc] {
+        let (stage, front, wire) = fronted(way).await?;
+        let jobs = wire.open("jobs").await?;
+        for n in 0..4 {
+            stage.job("mail", json!({"n": n})).await?;
+        }
+        front.play(claim_path(way), [Trick::Lose]);
+        let items = jobs.claim(&Claim::by("agent").limit(2)).await?.items;
+        assert_eq!(items.len(), 2, "{way:?}");
+        assert_eq!(
+            stage.world.count("select count(*) from gleaner.jobs where status = 'running'").await?,
+            2,
+            "{way:?}: nothing was taken twice"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_that_was_never_answered_is_asked_for_by_the_next_and_its_surplus_goes_back() -> Result<()> {
+    for way in [Way::Native, Way::Rpc] {
+        let (stage, front, wire) = fronted(way).await?;
+        let jobs = wire.open("jobs").await?;
+        for n in 0..5 {
+            stage.job("mail", json!({"n": n})).await?;
+        }
+        front.play(claim_path(way), [Trick::Lose, Trick::Answer(502, None), Trick::Answer(504, None)]);
+        let error = jobs.claim(&Claim::by("agent").limit(3)).await.unwrap_err();
+        assert!(error.is_transient(), "{error}");
+        let held = stage.text("select string_agg(id::text, ' ' order by id) from gleaner.jobs where status = 'running'").await?;
+        let items = jobs.claim(&Claim::by("agent").limit(2)).await?.items;
+        assert_eq!(items.iter().map(|item| item.key.as_str()).collect::<Vec<_>>(), held.split(' ').take(2).collect::<Vec<_>>(), "{way:?}");
+        assert_eq!(
+            stage.world.count("select count(*) from gleaner.jobs where status = 'running'").await?,
+            2,
+            "{way:?}: the third went back"
+        );
+        assert_eq!(stage.world.count("select max(attempts)::bigint from gleaner.jobs").await?, 0);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lost_answer_to_a_completion_is_found_out_at_once() -> Result<()> {
+    for way in [Way::Native, Way::Rpc] {
+        let (stage, front, wire) = fronted(way).await?;
+        let jobs = wire.open("jobs").await?;
+        let item = stage.held(&*jobs, "mail").await?;
+        front.play(if way == Way::Rpc { "/rpc/complete_jobs" } else { "/jobs/complete" }, [Trick::Lose]);
+        let answers = jobs.complete(&[(&item.key, item.lease, Some(json!({"sent": true})))]).await?;
+        assert_eq!(answers[0].outcome, Outcome::Already, "{way:?}: the first one had arrived");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_asks_to_be_left_alone_is_left_alone() -> Result<()> {
+    let (stage, front, wire) = fronted(Way::Native).await?;
+    let jobs = wire.open("jobs").await?;
+    stage.job("mail", json!({})).await?;
+    front.play("/jobs/claim", [Trick::Answer(429, Some("2"))]);
+    let error = jobs.claim(&Claim::by("agent")).await.unwrap_err();
+    assert!(matches!(error, Error::Remote { status: Some(429), transient: true, .. }), "{error}");
+    let before = (front.count("/v1/queues/jobs/claim"), Instant::now());
+    assert_eq!(take(&*jobs, "mail").await?.kind.as_deref(), Some("mail"), "then it is asked again");
+    assert!(before.1.elapsed() > Duration::from_millis(1800), "{:?}", before.1.elapsed());
+    assert_eq!((before.0, front.count("/v1/queues/jobs/claim")), (1, 2));
+    Ok(())
+}
+
+#[tokio::test]
+async fn trouble_of_the_server_passes_and_costs_nothing() -> Result<()> {
+    let (stage, front, wire) = fronted(Way::Native).await?;
+    let jobs = wire.open("jobs").await?;
+    let item = stage.held(&*jobs, "mail").await?;
+    for status in [500, 502, 503, 504, 522] {
+        front.play("/jobs/progress", [Trick::Answer(status, None)]);
+        let error = jobs.progress(&item.key, item.lease, None, None, None).await.unwrap_err();
+        assert!(error.is_transient(), "{status}: {error}");
+        assert!(!error.to_string().contains("html"), "what a gateway says is no message: {error}");
+    }
+    assert_eq!(jobs.progress(&item.key, item.lease, None, None, None).await?.0.outcome, Outcome::Done);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lost_race_is_run_again_without_anybody_noticing() -> Result<()> {
+    let stage = stage(Over::Rpc).await?;
+    let jobs = stage.open("jobs").await?;
+    let item = stage.held(&*jobs, "mail").await?;
+    // Fails twice as PostgreSQL does when two transactions wait for each other.
+    stage
+        .world
+        .run(
+            "create sequence tries;
+             grant usage on sequence tries to public;
+             create function deadlock() returns trigger language plpgsql as $$ begin
+                 if nextval('public.tries') <= 2 then raise exception 'deadlock detected' using errcode = '40P01'; end if;
+                 return new;
+             end $$;
+             create trigger deadlock before update on gleaner.jobs for each row execute function deadlock()",
+        )
+        .await?;
+    assert_eq!(jobs.complete(&[(&item.key, item.lease, None)]).await?[0].outcome, Outcome::Done);
+    assert_eq!(stage.world.count("select last_value from tries").await?, 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn nobody_there_is_trouble_that_passes() -> Result<()> {
+    for url in ["http://127.0.0.1:9", "http://no-such-host.invalid"] {
+        let wire = Wire::connect(Settings { url: url.into(), anon_key: "key".into(), ..Settings::default() })?;
+        let error = wire.queues().await.unwrap_err();
+        assert!(error.is_transient(), "{url}: {error}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bad_key_is_a_mistake_that_stays_and_says_what_to_do() -> Result<()> {
+    let stage = stage(Over::Native).await?;
+    let served = stage.served.as_ref().context("served")?;
+    let with = |settings: Settings, way| Wire::connect_by(settings, way);
+    for (key, way, says) in [
+        ("not a key", Way::Native, "SUPABASE_ANON_KEY"),
+        ("not a key", Way::Rpc, "SUPABASE_ANON_KEY"),
+        (served.anon.as_str(), Way::Native, "42501"),
+        (served.anon.as_str(), Way::Rpc, "permission denied"),
+    ] {
+        let wire = with(Settings { service_key: Some(key.into()), ..served.settings() }, way)?;
+        let error = wire.queues().await.unwrap_err();
+        assert!(!error.is_transient() && error.to_string().contains(says), "{way:?}: {error}");
+        assert!(!error.to_string().contains(key), "a key is not for logs: {error}");
+    }
+    assert!(Wire::connect(Settings { url: served.url(), ..Settings::default() }).unwrap_err().to_string().contains("SUPABASE_ANON_KEY"));
+    assert!(Wire::connect(Settings { url: "supabase.co".into(), ..served.settings() }).unwrap_err().to_string().contains("https://"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_ours_is_asked_once_and_spoken_to_by_its_functions() -> Result<()> {
+    let (stage, front, _) = fronted(Way::Native).await?;
+    let served = stage.served.as_ref().context("served")?;
+    front.close("/v1/");
+    let wire = Wire::connect(Settings { url: front.url.clone(), ..served.settings() })?;
+    let jobs = wire.open("jobs").await?;
+    stage.held(&*jobs, "mail").await?;
+    wire.open("activities").await?;
+    assert_eq!((wire.way().await?, front.count("/v1/queues")), (Way::Rpc, 1));
+    let ours = Wire::connect(served.settings())?;
+    assert_eq!(ours.way().await?, Way::Native);
+    Ok(())
+}
+
+#[tokio::test]
+async fn idle_agents_ask_the_server_and_the_server_does_not_ask_the_database() -> Result<()> {
+    let world = crate::world::world().await?;
+    let home = crate::conformance::stage::Home::new()?;
+    let mut config = gleaner_server::Config::new(&home.0);
+    config.listen = ([127, 0, 0, 1], 0).into();
+    let server = Server::start(config, world.url(), gleaner::pool(world.url(), 4)?).await?;
+    let key = gleaner_server::access::Access::load(&home.0)?.project_key(gleaner_server::access::Role::Service);
+    let settings = Settings { url: format!("http://{}", server.local_addr()), service_key: Some(key), ..Settings::default() };
+    let jobs = Wire::connect(settings)?.open("jobs").await?;
+    jobs.claim(&Claim::by("agent")).await?;
+    // What was found a moment after the bell holds only for a moment.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    jobs.claim(&Claim::by("agent")).await?;
+    let (spared, asked) = server.state().queues.tally();
+    for _ in 0..50 {
+        assert!(jobs.claim(&Claim::by("agent")).await?.items.is_empty());
+    }
+    let (spared_now, asked_now) = server.state().queues.tally();
+    // What is known to be empty is asked again after five seconds.
+    assert!(spared_now - spared >= 48 && asked_now - asked <= 2, "{} spared, {} asked", spared_now - spared, asked_now - asked);
+    server.stop().await;
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! `gleaner agent run`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use gleaner::worker::Tally;
+use gleaner_agent::agent::Agent;
+use gleaner_agent::config::{Config, Until};
+use serde_json::json;
+
+use super::config::{Flags, load};
+use crate::Desk;
+use crate::output::{self, BOLD, DIM, paint};
+use crate::signals::Signals;
+use crate::table::{Cell, Table};
+use crate::words::count;
+
+/// Claim work and process it, until told to stop.
+///
+/// The first Ctrl-C takes nothing new and lets what runs finish, within the grace; what did not is given back. The second gives
+/// everything back at once. Neither burns an attempt.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gleaner agent run
+  gleaner agent run --name second --concurrency 1     another one beside it
+  gleaner agent run --queues activities --kinds note,email
+  gleaner agent run --wake poll-only --poll-base 1s   through a pooler in transaction mode
+  gleaner agent run --once                            work one item, then end
+  gleaner agent run --print-config --json | jq -r '.[] | select(.from != \"default\") | .key'")]
+pub struct Args {
+    /// End after one item, or when nothing is due
+    #[arg(long)]
+    once: bool,
+    /// End when nothing is due
+    #[arg(long, conflicts_with = "once")]
+    until_empty: bool,
+    /// Show every setting and where it came from, and end
+    #[arg(long)]
+    print_config: bool,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    let mut config = load(desk, &args.flags)?;
+    if args.print_config {
+        print(desk, &config);
+        return Ok(ExitCode::SUCCESS);
+    }
+    config.until = match (args.once, args.until_empty) {
+        (true, _) => Until::Once,
+        (_, true) => Until::Empty,
+        _ => Until::Stopped,
+    };
+    let (ends, grace) = (config.until != Until::Stopped, config.grace);
+    let mut signals = Signals::listen()?;
+    output::end_orderly();
+    let mut agent = Agent::start(config).await?;
+    begin(desk, &agent);
+    let tally = tokio::select! {
+        tally = agent.wait() => tally?,
+        () = signals.any() => {
+            agent.begin_to_stop();
+            let held = agent.running();
+            if held > 0 {
+                desk.out.note(format!("Stopping: {} may finish within {} s; Ctrl-C again gives them back at once.", count(held as i64, "item"), grace.as_secs()));
+            }
+            tokio::select! {
+                tally = agent.wait() => tally?,
+                () = signals.any() => {
+                    let released = agent.release_now().await;
+                    desk.out.note(format!("{} given back.", count(i128::from(released), "item")));
+                    return Ok(ExitCode::from(130));
+                }
+            }
+        }
+    };
+    end(desk, &tally, ends);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn begin(desk: &Desk, agent: &Agent) {
+    let (name, queues) = (agent.name(), agent.queues());
+    desk.out.json_line(&json!({"event": "begin", "name": name, "pid": std::process::id(), "url": agent.url(), "queues": queues}));
+    desk.out.line(format!("Agent {} works {}", paint(BOLD, &name), queues.join(", ")));
+    if let Some(url) = agent.url() {
+        desk.out.line(format!("  page    {url}"));
+    }
+    desk.out.line(paint(DIM, "Ctrl-C lets what runs finish; twice gives it back at once."));
+}
+
+fn end(desk: &Desk, tally: &Tally, ends: bool) {
+    let Tally { completed, failed, lost, released } = *tally;
+    desk.out.json_line(&json!({"event": "end", "completed": completed, "failed": failed, "lost": lost, "released": released}));
+    if *tally == Tally::default() {
+        return desk.out.note(if ends { "Nothing is due." } else { "Nothing was taken." });
+    }
+    let parts = [(completed, "completed"), (failed, "failed"), (lost, "lost to a cancel or another agent"), (released, "given back")];
+    let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    desk.out.note(format!("{}.", parts.join(", ")));
+}
+
+fn print(desk: &Desk, config: &Config) {
+    desk.out.json(&config.effective());
+    let mut table = Table::new(&["setting", "value", "from"]);
+    for setting in config.effective() {
+        let value = match &setting.value {
+            Some(value) => Cell::new(value),
+            None => Cell::styled(format!("({})", setting.otherwise), DIM),
+        };
+        let from = if setting.from == "default" { Cell::styled("default", DIM) } else { Cell::new(&setting.from) };
+        table.row(vec![setting.key.into(), value, from]);
+    }
+    desk.out.listing(table.text());
+}

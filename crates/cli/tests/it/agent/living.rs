@@ -1,0 +1,125 @@
+//! How an agent begins, rests, loses its database and ends.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::{QUICK, Team, never_within};
+use crate::support::{Gleaner, eventually};
+
+fn state(team: &Team, item: &str) -> String {
+    team.gleaner.sql(&format!("select processing_status || ' ' || attempts from activities where id = '{item}'"))
+}
+
+#[test]
+fn a_graceful_stop_gives_back_what_did_not_finish_and_burns_no_attempt() {
+    let team = Team::new();
+    let ada = team.person("ada");
+    let agent = team.agent("ada", &ada, &["--grace", "300ms"]);
+    let item = team.activity(&ada, "note", 0.0);
+    team.until_begun(&item);
+    agent.signal(Signal::SIGINT);
+    let ended = agent.end();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.err.contains("1 item may finish") && ended.err.contains("1 given back"), "{ended:?}");
+    assert_eq!(state(&team, &item), "raw 0");
+    team.go();
+}
+
+#[test]
+fn a_graceful_stop_lets_what_runs_finish() {
+    let team = Team::new();
+    let ada = team.person("ada");
+    let agent = team.agent("ada", &ada, &["--grace", "1min"]);
+    let item = team.activity(&ada, "note", 0.0);
+    team.until_begun(&item);
+    agent.signal(Signal::SIGTERM);
+    std::thread::sleep(Duration::from_millis(300));
+    team.go();
+    let ended = agent.end();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(state(&team, &item), "completed 0");
+}
+
+#[test]
+fn the_second_ctrl_c_gives_everything_back_at_once() {
+    let team = Team::new();
+    let ada = team.person("ada");
+    let mut agent = team.agent("ada", &ada, &["--grace", "1h"]);
+    let item = team.activity(&ada, "note", 0.0);
+    team.until_begun(&item);
+    agent.signal(Signal::SIGINT);
+    agent.err_until("Ctrl-C again");
+    let began = Instant::now();
+    agent.signal(Signal::SIGINT);
+    let ended = agent.end();
+    assert!(ended.code == 130 && began.elapsed() < Duration::from_secs(10), "{ended:?}");
+    assert_eq!(state(&team, &item), "raw 0");
+    team.go();
+}
+
+#[test]
+fn a_paused_agent_takes_nothing_until_it_is_resumed() {
+    let team = Team::new();
+    team.go();
+    let ada = team.person("ada");
+    let _agent = team.agent("ada", &ada, &[]);
+    assert_eq!(team.gleaner.json(&["agent", "pause"])["state"], "paused");
+    let item = team.activity(&ada, "note", 0.0);
+    never_within(Duration::from_secs(1), "a paused agent took work", || !team.did().is_empty());
+    let status = team.gleaner.json(&["agent", "status"]);
+    assert_eq!((&status[0]["state"], &status[0]["health"]["healthy"]), (&"paused".into(), &true.into()), "paused is healthy: {status}");
+    assert!(team.gleaner.ok(&["agent", "resume", "ada", "--concurrency", "2"]).contains("ada"));
+    team.until_completed(&item);
+    assert_eq!(team.gleaner.json(&["agent", "status"])[0]["concurrency"], 2);
+}
+
+#[test]
+fn an_agent_finds_the_database_of_its_home_again() {
+    let gleaner = Gleaner::at_home();
+    let args = [&["agent", "--status", "127.0.0.1:0"][..], &QUICK].concat();
+    let mut agent = gleaner.start(&args);
+    agent.out_until("Ctrl-C");
+    // Nothing runs there yet.
+    let status = || -> (i32, Value) {
+        let ran = gleaner.run(&["agent", "status", "--json"]);
+        (ran.code, serde_json::from_str::<Value>(&ran.out).map(|mut all| all[0].take()).unwrap_or_default())
+    };
+    eventually("it to say that its place is away", || status().1["state"] == "offline");
+    assert_eq!(status().0, 1, "not well");
+    for _ in 0..2 {
+        // Each start has a socket of its own.
+        gleaner.ok(&["up", "--detach", "--no-agent"]);
+        eventually("it to be well", || status().0 == 0);
+        gleaner.ok(&["down"]);
+        eventually("it to be unwell", || {
+            let (code, view) = status();
+            code == 1 && view["state"] == "offline" && view["polling"]["consecutive_errors"].as_u64() >= Some(5)
+        });
+    }
+    agent.signal(Signal::SIGTERM);
+    assert_eq!(agent.end().code, 0);
+}
+
+#[test]
+fn up_runs_an_agent_unless_it_is_told_not_to() {
+    let gleaner = Gleaner::at_home();
+    let up = gleaner.json(&["up", "--detach"]);
+    let status = gleaner.json(&["agent", "status"]);
+    assert_eq!((&up["AGENT_URL"], &status[0]["pid"]), (&status[0]["url"], &up["pid"]), "{up} {status}");
+    // What arrives is worked, with no model and no settings.
+    let url = up["DB_URL"].as_str().expect("a database");
+    let psql = |sql: &str| crate::support::shell(&format!("psql '{url}' -Atc \"{sql}\""), &gleaner.home()).out.trim().to_owned();
+    psql(
+        "insert into activities (type, raw_data) values ('note', '{\\\"source_type\\\": \\\"text\\\", \\\"content\\\": \\\"Please call Ada at 10.\\\"}')",
+    );
+    eventually("the note to be read", || psql("select processing_status from activities") == "completed");
+    assert!(psql("select processed_data from activities").contains("language"));
+    gleaner.ok(&["down"]);
+    assert!(gleaner.run(&["agent", "status"]).err.contains("no agent runs"));
+
+    let quiet = gleaner.json(&["up", "--detach", "--no-agent"]);
+    assert!(quiet["AGENT_URL"].is_null(), "{quiet}");
+    assert_eq!(gleaner.run(&["agent", "status"]).code, 1);
+}

@@ -1,0 +1,177 @@
+//! Puts a worker together.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Worker;
+use super::context::Job;
+use super::control::Control;
+use super::handler::{Handlers, IntoReply, typed};
+use super::middleware::Middleware;
+use super::options::Settings;
+use super::pace::{Backoff, Poll, Wake};
+use super::suspend::WallClock;
+use crate::queue::Failure;
+use crate::transport::Transport;
+
+/// Had from [`Worker::builder`].
+#[must_use]
+#[derive(Debug)]
+pub struct Builder {
+    transport: Arc<dyn Transport>,
+    settings: Settings,
+    handlers: Handlers,
+    concurrency: usize,
+    control: Option<Control>,
+}
+
+impl Builder {
+    pub(super) fn new(transport: Arc<dyn Transport>) -> Self {
+        Self { transport, settings: Settings::default(), handlers: Handlers::default(), concurrency: 4, control: None }
+    }
+
+    /// Known to the database as the holder. New at each process start by default.
+    pub fn agent(mut self, agent: impl Into<String>) -> Self {
+        self.settings.agent = agent.into();
+        self
+    }
+
+    /// Whose work comes first.
+    pub fn owner(mut self, owner: Option<String>) -> Self {
+        self.settings.owner = owner;
+        self
+    }
+
+    /// Handlers that run at once, four by default. Not asked where there is a [`Self::control`], which has its own number.
+    pub fn concurrency(mut self, most: usize) -> Self {
+        self.concurrency = most;
+        self
+    }
+
+    /// Items claimed beyond what can run at once, none by default. They are given back when the worker stops or is paused.
+    pub fn prefetch(mut self, more: usize) -> Self {
+        self.settings.prefetch = more;
+        self
+    }
+
+    /// Finished results that may wait to be written, a thousand by default. With so many no handler makes room for the next item, and so
+    /// nothing more is claimed.
+    pub fn unwritten(mut self, most: usize) -> Self {
+        self.settings.unwritten = most.max(1);
+        self
+    }
+
+    /// How long running handlers may take to finish when asked to stop, 30 s by default; then their items are released, and no
+    /// attempt is burnt.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.settings.grace = grace;
+        self
+    }
+
+    /// How often running items are looked at, all in one statement, to learn that one was cancelled; 5 s by default.
+    pub fn watch(mut self, every: Duration) -> Self {
+        self.settings.watch = every;
+        self
+    }
+
+    pub fn poll(mut self, poll: Poll) -> Self {
+        self.settings.poll = poll;
+        self
+    }
+
+    /// Waits after errors that may pass.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.settings.backoff = backoff;
+        self
+    }
+
+    pub fn wake(mut self, wake: Wake) -> Self {
+        self.settings.wake = wake;
+        self
+    }
+
+    /// Pause, concurrency and figures, shared by all workers that are given the same.
+    pub fn control(mut self, control: Control) -> Self {
+        self.control = Some(control);
+        self
+    }
+
+    /// Ends when nothing is due and nothing runs.
+    pub fn until_empty(mut self) -> Self {
+        self.settings.until_empty = true;
+        self
+    }
+
+    /// Ends after so many items.
+    pub fn take(mut self, items: usize) -> Self {
+        self.settings.take = Some(items);
+        self
+    }
+
+    /// How long a handler of this kind may run. One that takes longer is dropped, and its item failed with the category `Timeout`.
+    pub fn time_limit(mut self, kind: &str, limit: Duration) -> Self {
+        self.handlers.time_limits.insert(kind.to_owned(), limit);
+        self
+    }
+
+    /// How long handlers of all other kinds may run. Without it there is no limit but the queue's deadline.
+    pub fn time_limit_default(mut self, limit: Duration) -> Self {
+        self.handlers.time_limit = Some(limit);
+        self
+    }
+
+    /// What is done for items of `kind`. Only kinds with a handler are claimed, unless there is [`Self::otherwise`].
+    ///
+    /// A payload that is no `P` fails its item for good, with the category `ValidationError`.
+    pub fn handle<P, R, H, F>(mut self, kind: &str, handler: H) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: IntoReply,
+        H: Fn(Job<P>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        self.handlers.by_kind.insert(kind.to_owned(), typed(handler));
+        self
+    }
+
+    /// What is done for items of any other kind, and of none.
+    pub fn otherwise<R, H, F>(mut self, handler: H) -> Self
+    where
+        R: IntoReply,
+        H: Fn(Job<Value>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        self.handlers.otherwise = Some(typed(handler));
+        self
+    }
+
+    /// Narrows what is claimed to these kinds.
+    pub fn kinds<S: Into<String>>(mut self, kinds: impl IntoIterator<Item = S>) -> Self {
+        self.settings.kinds = Some(kinds.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Wraps every handler. The first that was added is the outermost; the time limit counts for all of them together.
+    pub fn layer(mut self, middleware: impl Middleware) -> Self {
+        self.handlers.layers.push(Arc::new(middleware));
+        self
+    }
+
+    /// Another wall clock, for tests: one that runs ahead of the monotonic clock has slept.
+    pub fn wall_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.settings.wall = WallClock(Arc::new(clock));
+        self
+    }
+
+    pub fn build(self) -> Worker {
+        Worker {
+            transport: self.transport,
+            settings: self.settings,
+            handlers: self.handlers,
+            control: self.control.unwrap_or_else(|| Control::new(self.concurrency)),
+        }
+    }
+}

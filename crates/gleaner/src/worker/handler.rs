@@ -1,0 +1,145 @@
+//! Handlers: what is done for an item, by its kind, and how it ends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::context::{Completed, Context, Job};
+use super::middleware::{Middleware, Next};
+use crate::queue::{Failure, Item};
+
+/// How the work on an item ended well.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// It is done, with this result.
+    Complete(Option<Value>),
+    /// It is done, and the handler has written so itself, in its own transaction: [`Context::complete_in`].
+    Completed(Completed),
+    /// Not now; no attempt is burnt.
+    Snooze(Duration),
+}
+
+/// What comes out of a handler.
+pub type Replied = Result<Reply, Failure>;
+
+/// What a handler may return: anything that can be JSON (null, as of `()` and `None`, is no result), [`Completed`], or a [`Reply`].
+pub trait IntoReply: Send {
+    fn into_reply(self) -> Replied;
+}
+
+impl<R: Serialize + Send> IntoReply for R {
+    fn into_reply(self) -> Replied {
+        let result = serde_json::to_value(self)
+            .map_err(|error| Failure::new(format!("the result cannot be JSON: {error}")).category("ValidationError").for_good())?;
+        Ok(Reply::Complete((!result.is_null()).then_some(result)))
+    }
+}
+
+impl IntoReply for Completed {
+    fn into_reply(self) -> Replied {
+        Ok(Reply::Completed(self))
+    }
+}
+
+impl IntoReply for Reply {
+    fn into_reply(self) -> Replied {
+        Ok(self)
+    }
+}
+
+pub(super) type Handler = Arc<dyn Fn(Item, Context) -> BoxFuture<'static, Replied> + Send + Sync>;
+
+/// A handler of the item as it is.
+pub(super) fn plain<H, F>(handler: H) -> Handler
+where
+    H: Fn(Item, Context) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Option<Value>, Failure>> + Send + 'static,
+{
+    Arc::new(move |item, context| {
+        let work = handler(item, context);
+        async move { work.await.map(Reply::Complete) }.boxed()
+    })
+}
+
+/// A handler of a payload of type `P`. One that is not such a payload fails for good: it will not get better.
+pub(super) fn typed<P, R, H, F>(handler: H) -> Handler
+where
+    P: DeserializeOwned + Send + 'static,
+    R: IntoReply,
+    H: Fn(Job<P>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<R, Failure>> + Send + 'static,
+{
+    Arc::new(move |item, context| match P::deserialize(&item.payload) {
+        Ok(payload) => {
+            let work = handler(Job { payload, item, context });
+            async move { work.await?.into_reply() }.boxed()
+        }
+        Err(error) => {
+            let kind = item.kind.as_deref().unwrap_or("this kind");
+            let failure = Failure::new(format!("the payload is not what {kind} takes: {error}")).category("ValidationError").for_good();
+            std::future::ready(Err(failure)).boxed()
+        }
+    })
+}
+
+/// All handlers of a worker, and what is done around them.
+#[derive(Clone, Default)]
+pub(super) struct Handlers {
+    pub(super) by_kind: BTreeMap<String, Handler>,
+    pub(super) otherwise: Option<Handler>,
+    pub(super) layers: Vec<Arc<dyn Middleware>>,
+    pub(super) time_limits: HashMap<String, Duration>,
+    pub(super) time_limit: Option<Duration>,
+}
+
+impl std::fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kinds: Vec<&String> = self.by_kind.keys().collect();
+        f.debug_struct("Handlers").field("kinds", &kinds).field("otherwise", &self.otherwise.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Handlers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_kind.is_empty() && self.otherwise.is_none()
+    }
+
+    /// The kinds to claim: what has a handler, and of it what was asked for. None is all.
+    pub(super) fn kinds(&self, wanted: Option<&[String]>) -> Option<Vec<String>> {
+        match (wanted, &self.otherwise) {
+            (wanted, Some(_)) => wanted.map(<[String]>::to_vec),
+            (None, None) => Some(self.by_kind.keys().cloned().collect()),
+            (Some(wanted), None) => Some(wanted.iter().filter(|kind| self.by_kind.contains_key(*kind)).cloned().collect()),
+        }
+    }
+
+    /// Runs the handler of the item within its time. A panic is a failure like any other.
+    pub(super) async fn run(&self, item: Item, context: Context) -> Replied {
+        let kind = item.kind.as_deref().unwrap_or_default();
+        let Some(handler) = self.by_kind.get(kind).or(self.otherwise.as_ref()).cloned() else {
+            return Err(Failure::new(format!("there is no handler for the kind {kind:?}")).category("ValidationError"));
+        };
+        let limit = self.time_limits.get(kind).copied().or(self.time_limit);
+        let next = Next::new(self.layers.clone().into(), handler);
+        // An async block, so that a handler that panics before its first await is caught too.
+        let work = AssertUnwindSafe(async move { next.run(item, context).await }).catch_unwind();
+        let ended = match limit {
+            None => work.await,
+            Some(limit) => match tokio::time::timeout(limit, work).await {
+                Ok(ended) => ended,
+                Err(_) => return Err(Failure::new(format!("it took longer than {limit:?}, its time limit")).category("Timeout")),
+            },
+        };
+        ended.unwrap_or_else(|panic| {
+            let what = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(Failure::new(what.unwrap_or_else(|| "the handler panicked".into())).category("Panic"))
+        })
+    }
+}

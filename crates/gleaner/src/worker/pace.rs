@@ -1,0 +1,253 @@
+//! How long to wait before the next look: adaptive while there is nothing, patient after an error.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// What makes a worker look for work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Wake {
+    /// Push makes it quick, the poll keeps it correct.
+    #[default]
+    Hybrid,
+    /// Nothing is listened to.
+    PollOnly,
+    /// Looks when something is pushed, after each new connection of the push, and when what waits falls due. What is pushed to nobody waits
+    /// until the next of these, so prefer [`Wake::Hybrid`].
+    PushOnly,
+}
+
+/// The adaptive poll. Its defaults are the table of the polling strategy: 5 s twice, then half as long again each time, at most
+/// 30 s; while push works it is only there for what push misses, 30 s to 60 s. Work resets it.
+#[derive(Debug, Clone)]
+pub struct Poll {
+    pub base: Duration,
+    pub max: Duration,
+    /// How much longer each wait is than the one before.
+    pub factor: f64,
+    /// `base` while push works.
+    pub pushed_base: Duration,
+    /// `max` while push works.
+    pub pushed_max: Duration,
+    /// Waits are longer by up to this part, so that agents started together do not poll together. Never shorter: the statements per
+    /// minute are a promise.
+    pub jitter: f64,
+    /// For waits that can be foretold. None takes one from the system.
+    pub seed: Option<u64>,
+}
+
+impl Default for Poll {
+    fn default() -> Self {
+        Self {
+            base: Duration::from_secs(5),
+            max: Duration::from_secs(30),
+            factor: 1.5,
+            pushed_base: Duration::from_secs(30),
+            pushed_max: Duration::from_secs(60),
+            jitter: 0.1,
+            seed: None,
+        }
+    }
+}
+
+/// Waits after errors that may pass by themselves: `base · factor^n`, at most `max`; the polling strategy's 2, 4, 8, 10 s.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    pub base: Duration,
+    pub max: Duration,
+    pub factor: f64,
+    /// Longer by up to this part: a server that comes back is not met by everybody at once.
+    pub jitter: f64,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { base: Duration::from_secs(1), max: Duration::from_secs(10), factor: 2.0, jitter: 0.25 }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Pace {
+    poll: Poll,
+    backoff: Backoff,
+    wake: Wake,
+    dice: StdRng,
+    next: Duration,
+    empties: u32,
+    /// Whether push worked at the last look: the two tables do not mix.
+    pushed: bool,
+    errors: u32,
+    /// A wake that finds nothing looks again: the bell can ring before the row can be seen.
+    again: usize,
+    /// Looks in a row that found rows due and could have none: others hold their locks, and may yet roll back.
+    blocked: usize,
+}
+
+impl Pace {
+    const AGAIN: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(200), Duration::from_millis(1000)];
+
+    pub(super) fn new(poll: Poll, backoff: Backoff, wake: Wake) -> Self {
+        let dice = poll.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64);
+        let next = poll.base;
+        Self { poll, backoff, wake, dice, next, empties: 0, pushed: false, errors: 0, again: Self::AGAIN.len(), blocked: 0 }
+    }
+
+    pub(super) fn found(&mut self) {
+        self.empties = 0;
+        self.errors = 0;
+        self.blocked = 0;
+        self.again = Self::AGAIN.len();
+    }
+
+    pub(super) fn rung(&mut self) {
+        self.again = 0;
+    }
+
+    /// The wait after a look that found nothing. None: until something is heard.
+    pub(super) fn empty(&mut self, pushed: bool, next_due_in: Option<Duration>) -> Option<Duration> {
+        self.errors = 0;
+        let mut wait = if let Some(again) = Self::AGAIN.get(self.again) {
+            self.again += 1;
+            Some(*again)
+        } else if self.wake == Wake::PushOnly {
+            None
+        } else {
+            Some(self.longer(pushed))
+        };
+        match next_due_in {
+            Some(due) if due.is_zero() => {
+                let again = Self::AGAIN[self.blocked.min(Self::AGAIN.len() - 1)];
+                wait = Some(wait.map_or(again, |wait| wait.min(again)));
+                self.blocked += 1;
+            }
+            Some(due) => {
+                let due = due.max(Duration::from_millis(1));
+                wait = Some(wait.map_or(due, |wait| wait.min(due)));
+                self.blocked = 0;
+            }
+            None => self.blocked = 0,
+        }
+        wait
+    }
+
+    fn longer(&mut self, pushed: bool) -> Duration {
+        // While push works the poll is only for what it misses.
+        let (base, max) = if pushed { (self.poll.pushed_base, self.poll.pushed_max) } else { (self.poll.base, self.poll.max) };
+        if pushed != self.pushed {
+            (self.pushed, self.empties) = (pushed, 0);
+        }
+        self.empties = self.empties.saturating_add(1);
+        self.next = if self.empties <= 2 { base } else { self.next.mul_f64(self.poll.factor.max(1.0)).clamp(base, max.max(base)) };
+        self.jittered(self.next, self.poll.jitter)
+    }
+
+    /// The wait after an error that may pass.
+    pub(super) fn after_error(&mut self) -> Duration {
+        self.errors = (self.errors + 1).min(30);
+        let grown = self.backoff.base.as_secs_f64() * self.backoff.factor.max(1.0).powi(self.errors.cast_signed());
+        let wait = Duration::try_from_secs_f64(grown).unwrap_or(Duration::MAX).min(self.backoff.max);
+        self.jittered(wait, self.backoff.jitter)
+    }
+
+    /// The wait after an error that will probably not pass: as seldom as the poll ever is.
+    pub(super) fn after_refusal(&mut self) -> Duration {
+        self.jittered(self.poll.max, self.poll.jitter)
+    }
+
+    fn jittered(&mut self, wait: Duration, jitter: f64) -> Duration {
+        wait.mul_f64(1.0 + jitter.clamp(0.0, 10.0) * self.dice.random::<f64>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(wake: Wake) -> Pace {
+        Pace::new(Poll::default(), Backoff::default(), wake)
+    }
+
+    fn waits(pace: &mut Pace, pushed: bool, n: usize) -> Vec<f64> {
+        (0..n).filter_map(|_| pace.empty(pushed, None)).map(|wait| wait.as_secs_f64()).collect()
+    }
+
+    fn follow(waits: &[f64], table: &[f64]) {
+        for (wait, spec) in waits.iter().zip(table) {
+            assert!(*wait >= spec - 0.01 && *wait <= spec * 1.1 + 0.01, "{waits:?} is not {table:?}");
+        }
+        assert_eq!(waits.len(), table.len());
+    }
+
+    #[test]
+    fn the_poll_backs_off_as_the_spec_says() {
+        let mut pace = pace(Wake::Hybrid);
+        let table = [5.0, 5.0, 7.5, 11.25, 16.87, 25.31, 30.0, 30.0];
+        follow(&waits(&mut pace, false, 8), &table);
+        pace.found();
+        follow(&waits(&mut pace, false, 8), &table);
+    }
+
+    #[test]
+    fn while_push_works_the_poll_goes_from_30_to_60_seconds() {
+        follow(&waits(&mut pace(Wake::Hybrid), true, 5), &[30.0, 30.0, 45.0, 60.0, 60.0]);
+    }
+
+    #[test]
+    fn a_push_that_is_lost_starts_the_other_table() {
+        let mut pace = pace(Wake::Hybrid);
+        waits(&mut pace, true, 6);
+        follow(&waits(&mut pace, false, 3), &[5.0, 5.0, 7.5]);
+    }
+
+    #[test]
+    fn the_same_seed_waits_the_same() {
+        let waits = |seed| {
+            let mut pace = Pace::new(Poll { seed, ..Poll::default() }, Backoff::default(), Wake::Hybrid);
+            waits(&mut pace, false, 20)
+        };
+        assert_eq!(waits(Some(7)), waits(Some(7)));
+        assert_ne!(waits(Some(7)), waits(Some(8)));
+    }
+
+    #[test]
+    fn a_scheduled_row_is_never_slept_past() {
+        for wake in [Wake::Hybrid, Wake::PushOnly] {
+            assert_eq!(pace(wake).empty(true, Some(Duration::from_millis(700))), Some(Duration::from_millis(700)));
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_due_and_cannot_be_had_is_not_asked_for_without_pause() {
+        let mut pace = pace(Wake::Hybrid);
+        let waits: Vec<Duration> = (0..5).filter_map(|_| pace.empty(true, Some(Duration::ZERO))).collect();
+        assert_eq!(waits, [50, 200, 1000, 1000, 1000].map(Duration::from_millis));
+    }
+
+    #[test]
+    fn a_ring_that_finds_nothing_looks_again() {
+        let mut pace = pace(Wake::Hybrid);
+        pace.rung();
+        assert_eq!([(); 3].map(|()| pace.empty(true, None)), Pace::AGAIN.map(Some));
+        assert!(pace.empty(true, None) >= Some(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn push_only_waits_for_a_push_and_nothing_else() {
+        let mut pace = pace(Wake::PushOnly);
+        assert_eq!(pace.empty(true, None), None);
+        pace.rung();
+        assert_eq!([(); 4].map(|()| pace.empty(true, None)), [50, 200, 1000, 0].map(|ms| (ms > 0).then(|| Duration::from_millis(ms))));
+    }
+
+    #[test]
+    fn errors_wait_2_4_8_and_then_10_seconds() {
+        let mut pace = pace(Wake::Hybrid);
+        for spec in [2.0, 4.0, 8.0, 10.0, 10.0] {
+            let wait = pace.after_error().as_secs_f64();
+            assert!(wait >= spec && wait <= spec * 1.25, "{wait} is not {spec}");
+        }
+        pace.found();
+        assert!(pace.after_error() < Duration::from_secs(3));
+    }
+}

@@ -1,0 +1,77 @@
+//! For tests: one item through a worker's handlers, and a queue in memory whose time can be driven.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! use gleaner::worker::testing::{self, Memory};
+//! use gleaner::worker::{Job, Worker};
+//! use serde_json::{Value, json};
+//!
+//! let worker = Worker::builder(Memory::new("jobs").transport())
+//!     .handle("double", |job: Job<i64>| async move { Ok(job.payload * 2) })
+//!     .build();
+//! let trial = testing::run_one(&worker, testing::item("double", json!(21))).await;
+//! assert_eq!(trial.result(), Ok(Some(json!(42))));
+//! # });
+//! ```
+//!
+//! [`Memory`] reads tokio's clock. In a test with `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`) hours pass in
+//! milliseconds, always the same way, and `tokio::time::advance` drives them.
+
+mod memory;
+mod rows;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+pub use self::memory::{Memory, Statement, Trouble};
+pub use self::rows::State;
+use super::context::Context;
+use super::handler::{Replied, Reply};
+use super::{Control, Worker};
+use crate::queue::{Failure, Item};
+
+/// An item as a claim would bring it.
+pub fn item(kind: &str, payload: Value) -> Item {
+    Item {
+        key: "1".into(),
+        lease: 1,
+        kind: Some(kind.into()),
+        owner: None,
+        attempts: 0,
+        payload,
+        partial: None,
+        lease_for: Duration::from_secs(300),
+        deadline_in: Duration::from_secs(3600),
+    }
+}
+
+/// What a handler did with one item.
+#[derive(Debug)]
+pub struct Trial {
+    pub reply: Replied,
+    /// Stages shown, with percent and partial result.
+    pub progress: Vec<(String, Option<f64>, Option<Value>)>,
+}
+
+impl Trial {
+    /// The result, where the handler left the completing to the runtime.
+    pub fn result(self) -> Result<Option<Value>, Failure> {
+        match self.reply? {
+            Reply::Complete(result) => Ok(result),
+            other => Err(Failure::new(format!("no result, but {other:?}"))),
+        }
+    }
+}
+
+/// Runs one item through the worker's handlers, with middleware, time limit and all, and nothing else: no queue is asked.
+pub async fn run_one(worker: &Worker, item: Item) -> Trial {
+    let memory = Memory::new(worker.transport.queue());
+    memory.hold(&item);
+    let (_ended, ended) = watch::channel(false);
+    let (key, lease) = (item.key.clone(), item.lease);
+    let context = Context { queue: memory.transport(), key, lease, ended, control: Control::new(1) };
+    let reply = worker.handlers.run(item, context).await;
+    Trial { reply, progress: memory.progress() }
+}

@@ -1,0 +1,13 @@
+//! The worker runtime: simulated against a queue in memory, where minutes pass in milliseconds and always the same way, and, where
+//! transactions matter, against PostgreSQL.
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod building;
+mod control;
+mod errors;
+mod polling;
+mod running;
+mod simulation;
+mod sleeping;

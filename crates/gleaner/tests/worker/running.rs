@@ -1,0 +1,197 @@
+//! What becomes of items in hand: limits of time and number, cancelling, stopping.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use gleaner::worker::testing::{Memory, State, Trouble};
+use gleaner::worker::{Job, Tally};
+use serde_json::{Value, json};
+
+use crate::simulation::{Simulation, idle};
+
+fn fill(memory: &Memory, n: usize) -> Vec<String> {
+    (0..n).map(|_| memory.add("any", json!(null))).collect()
+}
+
+/// Counts itself down when it is dropped.
+struct Alive(Arc<AtomicUsize>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_beyond_its_time_limit_is_ended_and_its_item_failed() -> Result<()> {
+    let memory = Memory::new("jobs");
+    let keys = ["slow", "slower", "other"].map(|kind| memory.add(kind, json!(null)));
+    let alive = Arc::new(AtomicUsize::new(0));
+    let seen = alive.clone();
+    let worker = idle(&memory)
+        .time_limit("slow", Duration::from_secs(10))
+        .time_limit("slower", Duration::from_secs(100))
+        .time_limit_default(Duration::from_secs(1000))
+        .otherwise(move |_: Job<Value>| {
+            alive.fetch_add(1, Ordering::Relaxed);
+            let alive = Alive(alive.clone());
+            async move {
+                std::future::pending::<()>().await;
+                drop(alive);
+                Ok(())
+            }
+        });
+    let sim = Simulation::start(&memory, worker);
+    for (at, left) in [(9.0, 3), (2.0, 2), (90.0, 1)] {
+        sim.pass(at).await;
+        sim.control.pause();
+        assert_eq!(seen.load(Ordering::Relaxed), left);
+    }
+    sim.pass(900.0).await;
+    let failed: Vec<f64> = sim.acts("fail").iter().map(|fail| fail.at.as_secs_f64().round()).collect();
+    assert_eq!(failed, [10.0, 100.0, 1000.0]);
+    assert_eq!(keys.map(|key| memory.attempts(&key)), [Some(1); 3]);
+    assert!(sim.control.stats().errors.iter().all(|error| error.category == "Timeout"));
+    sim.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_the_running_handler() -> Result<()> {
+    let memory = Memory::new("jobs");
+    let key = fill(&memory, 1).remove(0);
+    let ended = Arc::new(AtomicUsize::new(0));
+    let seen = ended.clone();
+    let sim = Simulation::start(
+        &memory,
+        idle(&memory).otherwise(move |job: Job<Value>| {
+            let ended = ended.clone();
+            async move {
+                job.ended().await;
+                assert!(job.context.is_ended());
+                ended.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+        }),
+    );
+    sim.pass(30.0).await;
+    memory.call_off(&key);
+    sim.pass(6.0).await;
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+    assert_eq!(memory.state(&key), Some(State::Cancelled));
+    assert_eq!(sim.stop().await?, Tally { lost: 1, ..Tally::default() });
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_panics_before_it_waits_for_anything_is_a_failed_item() -> Result<()> {
+    let memory = Memory::new("jobs");
+    fill(&memory, 3);
+    let sim = Simulation::start(
+        &memory,
+        idle(&memory).take(3).otherwise(|job: Job<Value>| {
+            assert!(job.key() != "2", "not this one");
+            async { Ok(()) }
+        }),
+    );
+    sim.pass(1.0).await;
+    let stats = sim.control.stats();
+    assert_eq!((stats.errors[0].category.as_str(), stats.errors[0].message.as_str()), ("Panic", "not this one"));
+    assert_eq!(sim.stop().await?, Tally { completed: 2, failed: 1, ..Tally::default() });
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_are_written_in_batches() -> Result<()> {
+    let memory = Memory::new("jobs");
+    fill(&memory, 100);
+    memory.latency(Duration::from_millis(50));
+    let sim = Simulation::start(&memory, idle(&memory).concurrency(10).prefetch(90));
+    sim.pass(60.0).await;
+    let writes = sim.acts("complete");
+    assert!(writes.len() <= 10 && writes.iter().map(|write| write.keys.len()).sum::<usize>() == 100, "{} writes", writes.len());
+    assert_eq!(sim.stop().await?.completed, 100);
+    Ok(())
+}
+
+/// A database that takes no results gets no claims either: what a crash can cost is bounded.
+#[tokio::test(start_paused = true)]
+async fn results_that_cannot_be_written_stop_the_claiming() -> Result<()> {
+    let memory = Memory::new("jobs");
+    fill(&memory, 1000);
+    let broken = memory.clone();
+    let sim = Simulation::start(
+        &memory,
+        idle(&memory).concurrency(2).unwritten(5).otherwise(move |_: Job<Value>| {
+            let broken = broken.clone();
+            async move {
+                // Claims are answered; from the first result on nothing can be written.
+                if broken.statements().iter().any(|statement| statement.act == "complete") {
+                    broken.latency(Duration::from_secs(100_000));
+                }
+                Ok(())
+            }
+        }),
+    );
+    memory.latency(Duration::from_millis(1));
+    sim.pass(1000.0).await;
+    // What runs, what has finished, and what one statement had taken along.
+    let outstanding = memory.count(State::Running);
+    assert!(outstanding <= 2 + 5 && memory.count(State::Ready) > 980, "{outstanding} are outstanding");
+    sim.run.abort();
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn prefetched_items_begin_when_a_handler_is_free() -> Result<()> {
+    let memory = Memory::new("jobs");
+    fill(&memory, 6);
+    let worker = idle(&memory).concurrency(2).prefetch(4).otherwise(|_: Job<Value>| async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        Ok(())
+    });
+    let sim = Simulation::start(&memory, worker);
+    sim.pass(1.0).await;
+    assert_eq!((memory.count(State::Running), sim.control.stats().running.len(), sim.looks().len()), (6, 2, 1));
+    sim.pass(30.0).await;
+    assert_eq!(memory.count(State::Done), 6);
+    sim.stop().await?;
+    Ok(())
+}
+
+/// What finishes within the grace is completed; what does not is given back, and nobody's attempts are burnt.
+#[tokio::test(start_paused = true)]
+async fn a_stopping_worker_finishes_or_gives_back_within_its_grace() -> Result<()> {
+    let memory = Memory::new("jobs");
+    let keys: Vec<String> = [5, 50].iter().map(|seconds| memory.add("any", json!(seconds))).collect();
+    let worker = idle(&memory).grace(Duration::from_secs(20)).handle("any", |job: Job<u64>| async move {
+        tokio::time::sleep(Duration::from_secs(job.payload)).await;
+        Ok(())
+    });
+    let sim = Simulation::start(&memory, worker);
+    sim.pass(1.0).await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(sim.stop().await?, Tally { completed: 1, released: 1, ..Tally::default() });
+    assert!(begun.elapsed() <= Duration::from_secs(21), "{:?}", begun.elapsed());
+    assert_eq!((memory.state(&keys[1]), memory.attempts(&keys[1])), (Some(State::Ready), Some(0)));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_without_a_network_stops_all_the_same() -> Result<()> {
+    let memory = Memory::new("jobs");
+    fill(&memory, 2);
+    let broken = memory.clone();
+    let worker = idle(&memory).concurrency(2).grace(Duration::from_secs(20)).otherwise(move |job: Job<Value>| {
+        broken.trouble(Some(Trouble::Passing));
+        async move { if job.key() == "1" { Ok(()) } else { std::future::pending().await } }
+    });
+    let sim = Simulation::start(&memory, worker);
+    sim.pass(10.0).await;
+    let begun = tokio::time::Instant::now();
+    assert_eq!(sim.stop().await?, Tally::default());
+    assert!(begun.elapsed() <= Duration::from_secs(25), "{:?}", begun.elapsed());
+    Ok(())
+}
