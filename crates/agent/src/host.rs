@@ -5,38 +5,33 @@
 //! person stops it or takes the yes back. What was agreed to is kept, and asked again when it changes.
 //!
 //! - [`app`]: the apps of the page; [`asked`]: what one asks for; [`store`]: what was agreed to, in a file of the owner alone.
-//! - [`serving`]: from a yes to work, and back; [`token`]: the key of an app to the models.
-//! - [`routes`]: what the page asks of us; [`guard`]: whom we answer; [`page`]: the page itself.
+//! - [`serving`]: from a yes to work, and back; [`agents`]: who does that work; [`token`]: the key of an app to the models.
+//! - [`requests`]: what the page asks of us; [`guard`]: whom we answer; [`page`]: the page itself.
 //! - [`ai`]: the models, as any OpenAI client expects them.
 //!
 //! ```no_run
-//! # use std::{path::Path, sync::Arc};
-//! # use gleaner_agent::host::{self, App, Host, Serve, Trouble};
-//! struct Workers;
-//!
-//! #[async_trait::async_trait]
-//! impl Serve for Workers {
-//!     async fn serve(&self, app: App) -> Result<(), Trouble> {
-//!         // let place = Wire::connect(Settings { url: app.place.url, anon_key: app.place.anon_key, .. })?;
-//!         Ok(())
-//!     }
-//!     async fn stop(&self, name: &str) {}
-//! }
-//!
-//! # async fn run(home: &Path) -> Result<(), host::Error> {
-//! let host = Host::open(home, Arc::new(Workers), Vec::new())?;
+//! # use std::sync::Arc;
+//! # use gleaner_agent::{agent::Agent, config::Config, host::{self, Agents, Host, Model}, pipeline::Pipelines};
+//! # async fn run(config: Config) -> Result<(), Box<dyn std::error::Error>> {
+//! let pipelines = Pipelines::load(config.pipelines.as_deref())?;
+//! let agents = Arc::new(Agents::like(&config));
+//! let host = Host::open(&config.home, agents.clone(), Model::of(pipelines.models()))?;
+//! let agent = Agent::start_with(config, host::routes(&host)).await?;
 //! host.resume().await;
-//! let router: axum::Router = axum::Router::new().nest("/host", host::router(host.clone())).nest("/v1", host::ai_router(host));
+//! // …
+//! agents.end().await;
+//! agent.stop().await?;
 //! # Ok(())
 //! # }
 //! ```
 
+mod agents;
 pub mod ai;
 mod app;
 mod asked;
 mod guard;
 mod page;
-mod routes;
+mod requests;
 mod serving;
 mod store;
 mod token;
@@ -48,6 +43,7 @@ use std::time::Duration;
 
 use axum::Router;
 
+pub use agents::Agents;
 pub use ai::{Kind, Limits, Model};
 pub use app::{App, Entry};
 pub use asked::Place;
@@ -130,9 +126,14 @@ impl Host {
     }
 }
 
+/// All of it, at `/host` and `/v1`, to be merged into the router of a listener on loopback.
+pub fn routes(host: &Host) -> Router {
+    Router::new().nest("/host", router(host.clone())).nest("/v1", ai_router(host.clone()))
+}
+
 /// The page and what it asks for, to be nested at `/host` of a listener on loopback.
 pub fn router(host: Host) -> Router {
-    routes::routes(host)
+    requests::routes(host)
 }
 
 /// The shared models, to be nested at `/v1` of the same listener.

@@ -3,6 +3,7 @@
 mod consenting;
 mod guarding;
 mod models;
+mod serving;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
