@@ -1,1 +1,146 @@
 //! The host page: local apps in frames, with the person's consent, and the models they share.
+//!
+//! An app in a frame says by `postMessage` (`SUPABASE_CONFIG`) where its work is. The page believes only the frames and origins
+//! of apps that a person has put there, shows what is asked for, and needs a yes; then the agent serves that app, until the
+//! person stops it or takes the yes back. What was agreed to is kept, and asked again when it changes.
+//!
+//! - [`app`]: the apps of the page; [`asked`]: what one asks for; [`store`]: what was agreed to, in a file of the owner alone.
+//! - [`serving`]: from a yes to work, and back; [`agents`]: who does that work; [`token`]: the key of an app to the models.
+//! - [`requests`]: what the page asks of us; [`guard`]: whom we answer; [`page`]: the page itself.
+//! - [`ai`]: the models, as any OpenAI client expects them.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use gleaner_agent::{agent::Agent, config::Config, host::{self, Agents, Host, Model}, pipeline::Pipelines};
+//! # async fn run(config: Config) -> Result<(), Box<dyn std::error::Error>> {
+//! let pipelines = Pipelines::load(config.pipelines.as_deref())?;
+//! let agents = Arc::new(Agents::like(&config));
+//! let host = Host::open(&config.home, agents.clone(), Model::of(pipelines.models()))?;
+//! let agent = Agent::start_with(config, host::routes(&host)).await?;
+//! host.resume().await;
+//! // …
+//! agents.end().await;
+//! agent.stop().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod agents;
+pub mod ai;
+mod app;
+mod asked;
+mod guard;
+mod page;
+mod requests;
+mod serving;
+mod store;
+mod token;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+
+pub use agents::Agents;
+pub use ai::{Kind, Limits, Model};
+pub use app::{App, Entry};
+pub use asked::Place;
+pub use serving::{Serve, State, Trouble};
+
+use ai::Usage;
+use store::Store;
+
+/// Why the host cannot do something; each says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("{path} cannot be read: {why}; correct it, or remove it to begin anew")]
+    Spoiled { path: PathBuf, why: String },
+    #[error("the HTTP client: {0}")]
+    Client(#[from] reqwest::Error),
+    /// What the page or an app sent does not fit.
+    #[error("{0}")]
+    Invalid(String),
+    #[error("there is no app named {0:?} on this page")]
+    NoApp(String),
+    /// The person would say yes to something else than they saw.
+    #[error("the app asks for something else by now; look again")]
+    Outdated,
+}
+
+/// The apps of one agent. Cheap to clone.
+#[derive(Clone)]
+pub struct Host {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Store,
+    serve: Arc<dyn Serve>,
+    /// Only our own page knows it; anew at each start.
+    page_token: String,
+    asking: Mutex<HashMap<String, asked::Proposal>>,
+    states: Mutex<HashMap<String, State>>,
+    usage: Mutex<HashMap<String, Usage>>,
+    models: Vec<Model>,
+    limits: Limits,
+    busy: Mutex<HashMap<String, Arc<tokio::sync::Semaphore>>>,
+    http: reqwest::Client,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("store", &self.shared.store).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// The apps kept in `home`, served by `serve`, with these models to share.
+    pub fn open(home: &Path, serve: Arc<dyn Serve>, models: Vec<Model>) -> Result<Self, Error> {
+        Self::open_with(home, serve, models, Limits::default())
+    }
+
+    pub fn open_with(home: &Path, serve: Arc<dyn Serve>, models: Vec<Model>, limits: Limits) -> Result<Self, Error> {
+        // The library leaves the choice of cryptography to the program; whoever was first has made it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // Whatever a model answers, the person's key goes nowhere else.
+        let http =
+            reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(Duration::from_secs(10)).build()?;
+        let shared = Shared {
+            store: Store::open(home)?,
+            serve,
+            page_token: token::random(),
+            asking: Mutex::default(),
+            states: Mutex::default(),
+            usage: Mutex::default(),
+            models,
+            limits,
+            busy: Mutex::default(),
+            http,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+}
+
+/// All of it, at `/host` and `/v1`, to be merged into the router of a listener on loopback.
+pub fn routes(host: &Host) -> Router {
+    Router::new().nest("/host", router(host.clone())).nest("/v1", ai_router(host.clone()))
+}
+
+/// The page and what it asks for, to be nested at `/host` of a listener on loopback.
+pub fn router(host: Host) -> Router {
+    requests::routes(host)
+}
+
+/// The shared models, to be nested at `/v1` of the same listener.
+pub fn ai_router(host: Host) -> Router {
+    ai::routes(host)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

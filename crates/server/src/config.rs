@@ -45,6 +45,8 @@ pub struct Config {
     pub auth: auth::Settings,
     /// Whether changes are pushed to subscribers; takes a replication slot while the server runs.
     pub realtime: bool,
+    /// How often the database is told which devices work.
+    pub nodes_every: Duration,
     /// Tasks that commit. Each gathers what waits while the other commits; more than a few only make smaller batches.
     pub committers: usize,
     /// The most requests that share a commit. One is what a door without group commit does; the benchmark shows what that costs.
@@ -110,6 +112,7 @@ impl Config {
             rest: rest::Settings::default(),
             auth: auth::Settings::new(""),
             realtime: true,
+            nodes_every: crate::nodes::EVERY,
             committers: 2,
             group: 256,
             commit_within: Duration::from_secs(10),

@@ -7,6 +7,7 @@
 //! - [`api`] and [`media`] are for callers, whom [`access`] tells apart; [`files`] keeps what does not belong into a table.
 //! - [`rest`] and [`auth`] speak to supabase-js, with the errors of [`wire_error`] and the openness of [`cors`].
 //! - [`queues`] has the engine's acts over HTTP, [`realtime`] tells subscribers what changed.
+//! - [`nodes`] shows people which devices work.
 //! - [`health`] says how we are, [`openapi`] what can be asked of us; [`serve`] has the connections.
 
 pub mod access;
@@ -22,6 +23,7 @@ pub mod files;
 pub mod gmail;
 pub mod health;
 pub mod media;
+pub mod nodes;
 pub mod openapi;
 pub mod queues;
 pub mod realtime;

@@ -2,7 +2,7 @@
 //!
 //! - [`claim`]: claims that wait; [`gate`]: which need not ask the database; [`combine`]: which can ask together; [`key`]: which
 //!   are alike.
-//! - [`acts`]: everything else; [`failure`]: what went wrong, as an answer.
+//! - [`acts`]: everything else; [`failure`]: what went wrong, as an answer; [`worked`]: who works, for people to see.
 
 mod acts;
 mod claim;
@@ -10,6 +10,7 @@ mod combine;
 mod failure;
 mod gate;
 mod key;
+mod worked;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,6 +23,7 @@ use gleaner::bell::{Bell, Ears};
 use gleaner::{Acts, Error, Pool};
 
 use crate::access::Access;
+use crate::nodes::Nodes;
 use combine::Combiner;
 use gate::Gate;
 
@@ -42,6 +44,7 @@ struct Shared {
     ears: Ears,
     gate: Gate,
     combiner: Combiner,
+    nodes: Nodes,
     known: Mutex<HashMap<String, (Instant, Arc<Acts>)>>,
 }
 
@@ -58,11 +61,17 @@ impl Queues {
             ears: Ears::new(url),
             gate: Gate::default(),
             combiner: Combiner::new(pool.clone()),
+            nodes: Nodes::default(),
             known: Mutex::default(),
             pool,
             access,
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The devices that claims come from.
+    pub fn nodes(&self) -> &Nodes {
+        &self.shared.nodes
     }
 
     /// There may be new work in `queue`: an act of this server, or a change seen in the log.

@@ -25,11 +25,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures_util::future::BoxFuture;
 use gleaner::Pool;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::access::{Caller, Refused};
+use crate::nodes::{Named, Nodes};
 use crate::queues::Queues;
 use frame::Version;
 use hub::Hub;
@@ -55,6 +56,7 @@ pub struct Realtime {
     hub: Arc<Hub>,
     pool: Pool,
     verify: Verify,
+    nodes: Nodes,
     /// None: nobody is told of queues.
     queues: Option<Queues>,
     _tasks: Arc<Tasks>,
@@ -86,7 +88,13 @@ impl Realtime {
         let follow = tokio::spawn(feed::wal::follow(url.to_owned(), pool.clone(), news));
         let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
         let tasks = Tasks([follow.abort_handle(), dispatch.abort_handle()]);
-        Self { hub, pool, verify, queues: None, _tasks: Arc::new(tasks) }
+        Self { hub, pool, verify, nodes: Nodes::default(), queues: None, _tasks: Arc::new(tasks) }
+    }
+
+    /// Tells of the devices that are connected.
+    #[must_use]
+    pub fn with_nodes(self, nodes: Nodes) -> Self {
+        Self { nodes, ..self }
     }
 
     /// Lets channels follow the bells of these queues.
@@ -108,10 +116,12 @@ pub fn routes(realtime: Realtime) -> Router {
 
 /// The upgrade. Who comes without a key that is ours does not get that far.
 async fn websocket(State(realtime): State<Realtime>, RawQuery(query): RawQuery, upgrade: WebSocketUpgrade) -> Response {
-    let (mut key, mut version) = (None, Version::One);
+    let (mut key, mut version, mut device, mut app) = (None, Version::One, None, None);
     for (name, value) in form_pairs(query.as_deref().unwrap_or_default()) {
         match name.as_str() {
             "apikey" => key = Some(value),
+            "device" => device = Some(value),
+            "app" => app = Some(value),
             "vsn" if value.starts_with('2') => version = Version::Two,
             _ => {}
         }
@@ -127,12 +137,14 @@ async fn websocket(State(realtime): State<Realtime>, RawQuery(query): RawQuery, 
         Err(_) => return refuse("The token provided is not a valid JWT"),
     };
     let connection = Holder { token: key, caller };
+    // Who says nothing of a device is somebody who watches.
+    let named = device.map(|device| Named::new(app.as_deref(), Some(&device), &HeaderMap::new()));
     upgrade
         // Thousands of idle sockets: what each holds on to must be small.
         .read_buffer_size(4096)
         .write_buffer_size(0)
         .max_message_size(MOST_FRAME)
-        .on_upgrade(move |socket| socket::serve(realtime, socket, version, connection))
+        .on_upgrade(move |socket| socket::serve(realtime, socket, version, connection, named))
 }
 
 fn form_pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {

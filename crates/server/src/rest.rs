@@ -5,6 +5,7 @@
 //! - `catalogue` is what the database has, `query` what the client asks for, `sql` makes one statement of the two.
 //! - `session` runs it in a transaction in which the database knows the caller; `respond` makes an answer of the outcome.
 //! - `table` and `rpc` are the two kinds of requests; `prefer`, `media` and `body` read their headers and bodies.
+//! - `worked` notices claims, for people to see who works.
 //!
 //! There is no check of rights here: the database has them all.
 
@@ -22,6 +23,7 @@ mod session;
 mod settings;
 pub mod sql;
 mod table;
+mod worked;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +38,7 @@ use http::Method;
 pub use identify::{Identify, bearer, identify_with, project_key};
 pub use settings::{Limits, Settings};
 
+use crate::nodes::Nodes;
 use crate::wire_error::WireError;
 use catalogue::{Cache, Catalogue};
 use request::{Request, Resource};
@@ -49,6 +52,7 @@ pub struct Rest {
     settings: Arc<Settings>,
     identify: Arc<dyn Identify>,
     catalogue: Arc<Cache>,
+    nodes: Nodes,
 }
 
 impl std::fmt::Debug for Rest {
@@ -60,7 +64,13 @@ impl std::fmt::Debug for Rest {
 impl Rest {
     pub fn new(pool: Pool, identify: Arc<dyn Identify>, settings: Settings) -> Self {
         let cache = Cache::new(pool.clone(), settings.schemas.clone(), settings.acquire_within, settings.catalogue_live);
-        Self { pool, settings: Arc::new(settings), identify, catalogue: Arc::new(cache) }
+        Self { pool, settings: Arc::new(settings), identify, catalogue: Arc::new(cache), nodes: Nodes::default() }
+    }
+
+    /// Tells of the devices that claim by way of functions.
+    #[must_use]
+    pub fn with_nodes(self, nodes: Nodes) -> Self {
+        Self { nodes, ..self }
     }
 
     /// Answers with the present catalogue, and once more with a fresh one if something named was missing.

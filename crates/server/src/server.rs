@@ -27,7 +27,7 @@ use crate::media::{self, Media};
 use crate::queues::Queues;
 use crate::realtime::Realtime;
 use crate::rest::Rest;
-use crate::{Config, State, contacts, router, serve};
+use crate::{Config, State, contacts, nodes, router, serve};
 
 /// Hints that something waits at a provider, until somebody fetches it.
 const FETCHES: usize = 1024;
@@ -99,9 +99,12 @@ impl Server {
                 async move { tokens.holder(&token).await }.boxed()
             };
             let heard = move |schema: &str, table: &str| heard.hear_table(schema, table);
-            Realtime::start(url, pool.clone(), Arc::new(verify), Arc::new(heard)).with_queues(queues.clone())
+            Realtime::start(url, pool.clone(), Arc::new(verify), Arc::new(heard))
+                .with_queues(queues.clone())
+                .with_nodes(queues.nodes().clone())
         });
-        let rest = Rest::new(pool.clone(), Arc::new(Keyring::new(access.clone(), pool.clone())), config.rest.clone());
+        let rest = Rest::new(pool.clone(), Arc::new(Keyring::new(access.clone(), pool.clone())), config.rest.clone())
+            .with_nodes(queues.nodes().clone());
         let state = Arc::new(State {
             address,
             channels,
@@ -132,6 +135,7 @@ impl Server {
             tokio::spawn(refusals::keep_writing(Arc::clone(&state))),
             tokio::spawn(prune::keep_pruning(Arc::clone(&state))),
             tokio::spawn(state.channels.clone().keep_sealed(SEALING)),
+            tokio::spawn(nodes::keep_telling(state.queues.nodes().clone(), state.pool.clone(), state.config.nodes_every)),
             tokio::spawn(contacts::keep_swept(state.pool.clone(), SWEEPING)),
         ];
         Ok(Self { state, stop, serving, finishing, background })
@@ -155,6 +159,9 @@ impl Server {
             let _ = task.await;
         }
         self.state.refusals.flush(&self.state.pool).await;
+        if let Err(error) = self.state.queues.nodes().tell(&self.state.pool).await {
+            tracing::debug!(%error, "which devices worked is forgotten");
+        }
         // With the state go the last senders; the tasks finish what they were given, and end.
         drop(self.state);
         for task in self.finishing {

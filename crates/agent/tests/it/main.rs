@@ -6,6 +6,7 @@ mod pipelines;
 mod recording;
 mod a2a;
 mod mcp;
+mod host;
 mod signing_in;
 mod stages;
 mod status;

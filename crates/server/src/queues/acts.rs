@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::Queues;
 use super::claim::{Text, seconds};
 use super::failure::refuse;
+use super::worked;
 use crate::access::{Caller, Refused, with_caller};
 use crate::api::Body;
 
@@ -143,18 +144,22 @@ pub async fn ended(State(queues): State<Queues>, caller: Caller, Path(queue): Pa
 
 pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Done>>) -> Reply {
     let (items, tenant, single) = body.parts();
+    let leases: Vec<(String, i64)> = items.iter().map(|item| (item.key.to_string(), item.lease)).collect();
     let items: Vec<_> = items.into_iter().map(|item| (item.key.to_string(), item.lease, item.result)).collect();
     let answers = act!(queues, caller, queue, tenant, |acts, transaction| {
         let done: Vec<_> = items.iter().map(|(key, lease, result)| (key.as_str(), *lease, result.clone())).collect();
         acts.complete(transaction, &done).await
     });
+    worked::ended(queues.nodes(), &queue, &leases, &answers, true);
     Ok(answer(single, answers))
 }
 
 pub async fn release(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
     let (items, tenant, single) = body.parts();
     let held = keys(&items);
+    let leases = held.clone();
     let answers = act!(queues, caller, queue, tenant, |acts, transaction| acts.release(transaction, &borrowed(&held)).await);
+    worked::ended(queues.nodes(), &queue, &leases, &answers, false);
     queues.ring(&queue);
     Ok(answer(single, answers))
 }
@@ -171,10 +176,14 @@ pub struct Progress {
 }
 
 pub async fn progress(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Progress>) -> Reply {
+    let lease = body.lease;
     let (one, left) = act!(queues, caller, queue, body.tenant, |acts, transaction| {
         let key = body.key.to_string();
         acts.progress(transaction, &key, body.lease, body.stage.as_deref(), body.percent, body.partial.as_ref()).await
     });
+    if one.outcome == Outcome::Done {
+        queues.nodes().kept(&queue, &one.key, lease, left);
+    }
     let mut shown = shown(&one);
     shown["lease_seconds"] = json!(left.as_secs_f64());
     Ok((status(&one), Json(shown)).into_response())
@@ -204,9 +213,11 @@ pub async fn fail(State(queues): State<Queues>, caller: Caller, Path(queue): Pat
     }
     failure.retryable = body.retryable;
     failure.retry_in = body.retry_in_seconds.map(seconds).transpose()?;
+    let lease = body.lease;
     let one = act!(queues, caller, queue, body.tenant, |acts, transaction| {
         acts.fail(transaction, &body.key.to_string(), body.lease, &failure).await
     });
+    worked::ended(queues.nodes(), &queue, &[(one.key.clone(), lease)], std::slice::from_ref(&one), false);
     queues.ring(&queue);
     Ok((status(&one), Json(shown(&one))).into_response())
 }
@@ -222,9 +233,11 @@ pub struct Snooze {
 
 pub async fn snooze(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Snooze>) -> Reply {
     let by = seconds(body.seconds)?;
+    let lease = body.lease;
     let one = act!(queues, caller, queue, body.tenant, |acts, transaction| {
         acts.snooze(transaction, &body.key.to_string(), body.lease, by).await
     });
+    worked::ended(queues.nodes(), &queue, &[(one.key.clone(), lease)], std::slice::from_ref(&one), false);
     queues.ring(&queue);
     Ok((status(&one), Json(shown(&one))).into_response())
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::HeaderMap;
 use gleaner::queue::{Claimed, Item};
 use gleaner::{Acts, Claim};
 use serde::Deserialize;
@@ -14,8 +15,10 @@ use uuid::Uuid;
 use super::Queues;
 use super::failure::refuse;
 use super::key::Key;
+use super::worked;
 use crate::access::{Caller, Refused};
 use crate::api::Body;
+use crate::nodes::Named;
 
 /// Longer than that no claim waits: proxies cut idle requests off.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
@@ -44,6 +47,9 @@ pub struct Asked {
     hold_seconds: Option<f64>,
     #[serde(default)]
     wait_seconds: f64,
+    /// How people know the agent's machine, and the application it works for.
+    device: Option<String>,
+    app: Option<String>,
 }
 
 fn one() -> i32 {
@@ -71,6 +77,7 @@ pub async fn claim(
     State(queues): State<Queues>,
     caller: Caller,
     Path(queue): Path<String>,
+    headers: HeaderMap,
     Body(asked): Body<Asked>,
 ) -> Result<Json<Value>, Refused> {
     let hold = asked.hold_seconds.map(seconds).transpose()?;
@@ -84,6 +91,8 @@ pub async fn claim(
         let within = Acts::clone(&acts).within(&**client, tenant.to_string()).await;
         acts = within.map_err(|error| refuse(&caller, &error))?.into();
     }
+    let named = Named::new(asked.app.as_deref(), asked.device.as_deref(), &headers);
+    let node = worked::by(&caller, acts.declaration(), named, asked.owner.as_ref());
     let mut claim = Claim::by(asked.agent).limit(asked.limit);
     claim.owner = asked.owner.map(|owner| owner.to_string());
     claim.kinds = asked.kinds;
@@ -96,6 +105,9 @@ pub async fn claim(
     let (ears, gate) = (&queues.shared.ears, &queues.shared.gate);
     let mut pause = LOOK_AGAIN;
     loop {
+        if let Some(node) = &node {
+            queues.nodes().heard(node);
+        }
         let heard = ears.rings(&queue);
         let look = gate.look(&queue, heard);
         let empty = match gate.known(&key, look).filter(|_| !std::mem::take(&mut repeats)) {
@@ -104,6 +116,9 @@ pub async fn claim(
                 let claimed = queues.shared.combiner.claim(key, &caller, &acts, claim.clone()).await;
                 let claimed = claimed.map_err(|error| refuse(&caller, &error))?;
                 if !claimed.items.is_empty() {
+                    if let Some(node) = &node {
+                        worked::gave(queues.nodes(), node, &queue, acts.declaration(), &claimed.items);
+                    }
                     return Ok(Json(shown(claimed)));
                 }
                 gate.remember(key, look, claimed.next_due_in)

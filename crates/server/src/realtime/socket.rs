@@ -15,6 +15,7 @@ use super::hub::{Known, Member, Outbox};
 use super::join::join;
 use super::{Holder, Realtime, Verify};
 use crate::access::{Caller, is_opaque};
+use crate::nodes::{Named, Who};
 
 /// Clients send a heartbeat every 25 seconds; who is silent that long is gone.
 const SILENT_FOR: Duration = Duration::from_secs(60);
@@ -33,6 +34,8 @@ struct Joined {
     until: Option<Instant>,
     /// The key that says nothing of its end by itself.
     opaque: Option<String>,
+    /// Whose it is, when it is a person's.
+    who: Option<Who>,
     /// Ends with the join.
     _ringing: Option<Ringing>,
 }
@@ -40,18 +43,19 @@ struct Joined {
 impl Joined {
     fn new(realtime: &Realtime, member: Arc<Member>, holder: &Holder) -> Self {
         let ringing = Ringing::start(realtime.queues.as_ref(), realtime.hub.live(), &member);
-        let mut joined = Self { member, until: None, opaque: None, _ringing: ringing };
+        let mut joined = Self { member, until: None, opaque: None, who: None, _ringing: ringing };
         joined.is_held_by(holder);
         joined
     }
 
     fn is_held_by(&mut self, holder: &Holder) {
+        self.who = Who::of(&holder.caller, None);
         self.opaque = is_opaque(&holder.token).then(|| holder.token.clone());
         self.until = if self.opaque.is_some() { Some(Instant::now() + ASK_AFTER) } else { expires(&holder.caller) };
     }
 }
 
-pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Version, connection: Holder) {
+pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Version, connection: Holder, named: Option<Named>) {
     let (out, mut frames, overrun) = Outbox::new();
     let mut joins: HashMap<String, Joined> = HashMap::new();
     let mut silent_at = Instant::now() + SILENT_FOR;
@@ -69,6 +73,10 @@ pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Ve
                 // What cannot be read is ignored, as the original does: one odd frame is no reason to lose all joins.
                 if let Some(frame) = frame {
                     handle(&realtime, frame, version, &out, &connection, &mut joins).await;
+                    // Clients send a heartbeat anyway.
+                    if let Some(node) = named.as_ref().and_then(|named| named.clone().by(joins.values().find_map(|joined| joined.who.clone()))) {
+                        realtime.nodes.heard(&node);
+                    }
                 }
             }
             Some(text) = frames.recv() => {

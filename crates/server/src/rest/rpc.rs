@@ -15,6 +15,7 @@ use super::request::Request;
 use super::respond::{self, Frame};
 use super::session::Outcome;
 use super::sql::{Arguments, Compiler, Reading};
+use super::worked;
 use crate::wire_error::WireError;
 
 pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request, name: &str) -> Result<Response, WireError> {
@@ -41,6 +42,7 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
     let statement = Compiler::new(catalogue, &query).call(function, arguments, reading)?;
     let single = request.media == Media::Single && matches!(function.returns, Returns::Rows { .. });
     let outcome = rest.run(request, &statement, single.then_some(respond::exactly_one)).await?;
+    worked::notice_claim(&rest.nodes, request, name, &outcome);
     let offset = query.part(&[]).map_or(0, |part| part.offset);
     let status = respond::page_status(&outcome, offset)?;
     let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(false), offset };

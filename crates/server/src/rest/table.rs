@@ -12,6 +12,7 @@ use super::request::Request;
 use super::respond::{self, Frame};
 use super::session::Outcome;
 use super::sql::{Compiler, Inserting, Reading, Statement};
+use super::worked;
 use crate::wire_error::WireError;
 
 pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request, name: &str) -> Result<Response, WireError> {
@@ -25,6 +26,7 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
     }
     let statement = compile(request, relation, &query, Compiler::new(catalogue, &query))?;
     let outcome = write(rest, request, statement.as_ref()).await?;
+    worked::notice_report(&rest.nodes, request, name);
     let status = write_status(request, &outcome);
     let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(true), offset: 0 };
     Ok(if request.preferences.show() { respond::rows(frame, request.media, outcome) } else { respond::nothing(frame, &outcome) })

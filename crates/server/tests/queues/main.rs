@@ -2,4 +2,5 @@
 
 mod acts;
 mod claims;
+mod nodes;
 mod stage;

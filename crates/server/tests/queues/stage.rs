@@ -15,7 +15,7 @@ pub struct Stage {
     pub http: reqwest::Client,
     pub base: String,
     // Last, so that it outlives everything connected to it.
-    _database: TestDatabase,
+    pub database: TestDatabase,
 }
 
 pub async fn stage() -> Result<Stage> {
@@ -27,7 +27,7 @@ pub async fn stage() -> Result<Stage> {
     let client = gleaner::connect(&database.url).await?;
     let queues = Queues::new(&database.url, gleaner::pool(&database.url, 16)?, access.clone());
     let base = serve(&queues).await?;
-    Ok(Stage { client, queues, access, http: reqwest::Client::new(), base, _database: database })
+    Ok(Stage { client, queues, access, http: reqwest::Client::new(), base, database })
 }
 
 async fn serve(queues: &Queues) -> Result<String> {

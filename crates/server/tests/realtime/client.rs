@@ -8,6 +8,7 @@ use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use gleaner_postgres::testing::{self, TestDatabase};
 use gleaner_server::access::{Access, Caller, Refused, Role};
+use gleaner_server::nodes::Nodes;
 use gleaner_server::queues::Queues;
 use gleaner_server::realtime::{self, Realtime};
 use serde_json::{Map, Value, json};
@@ -24,6 +25,7 @@ pub struct Stage {
     pub client: Client,
     pub address: String,
     pub realtime: Realtime,
+    pub nodes: Nodes,
     // Last, so that it outlives everything connected to it.
     _database: Option<TestDatabase>,
 }
@@ -58,12 +60,13 @@ pub async fn stage_on(url: &str) -> Result<Stage> {
     let client = gleaner::connect(url).await?;
     let pool = gleaner::pool(url, 8)?;
     let queues = Queues::new(url, pool.clone(), Access::new("a secret of the tests, long enough to be one", "test")?);
-    let realtime = Realtime::start(url, pool, Arc::new(verify), Arc::new(|_, _| {})).with_queues(queues);
+    let nodes = Nodes::default();
+    let realtime = Realtime::start(url, pool, Arc::new(verify), Arc::new(|_, _| {})).with_queues(queues).with_nodes(nodes.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
     let app = axum::Router::new().nest("/realtime/v1", realtime::routes(realtime.clone()));
     tokio::spawn(async move { axum::serve(listener, app).await });
-    Ok(Stage { url: url.to_owned(), client, address, realtime, _database: None })
+    Ok(Stage { url: url.to_owned(), client, address, realtime, nodes, _database: None })
 }
 
 impl Stage {

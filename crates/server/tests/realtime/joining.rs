@@ -157,3 +157,28 @@ async fn a_bell_is_not_for_everybody_and_not_of_every_name() -> Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn a_connection_that_names_its_device_shows_it_at_work_and_one_that_watches_does_not() -> Result<()> {
+    let stage = stage().await?;
+    let pool = gleaner::pool(&stage.url, 2)?;
+    let ann = stage.person("ann", true).await?;
+    let mut watching = stage.connect(&user(&ann)).await?;
+    let mut working = stage.connect_as(&anon(), "2.0.0&device=Ann%27s+Mac&app=notes").await?;
+    watching.follow("a", json!([{"event": "*", "schema": "public", "table": "activities"}])).await?;
+    working.expect_nothing().await?;
+    stage.nodes.tell(&pool).await?;
+    let shown = "select coalesce(string_agg(concat_ws(' ', app_name, device_name, status), ', '), '') from crm_processing_nodes";
+    assert_eq!(stage.value(shown).await?, "", "nobody has signed in on the one, and the other only watches");
+
+    // As clients do: connected with the project's key, joined with the person's token.
+    working.send("realtime:b", "phx_join", json!({"config": {}, "access_token": user(&ann)})).await?;
+    working.expect("phx_reply").await?;
+    stage.nodes.tell(&pool).await?;
+    assert_eq!(stage.value(shown).await?, "notes Ann's Mac ready");
+    // Nothing more is said, nothing more is written; the next heartbeat is news.
+    assert!(!stage.nodes.tell(&pool).await?);
+    working.expect_nothing().await?;
+    assert!(stage.nodes.tell(&pool).await?);
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! Apps served by agents of their own: the same pipelines and settings as this process's, at the place that each app named.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use gleaner::transport::Place as _;
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use super::asked::Place;
+use super::{App, Kind, Model, Serve, Trouble, token};
+use crate::agent::Agent;
+use crate::config::{Config, PlaceAt, Until};
+use crate::pipeline::{ModelKind, Models};
+use crate::wire::{Settings, Wire, session};
+
+/// The tables that ship with the engine: the queue of each, the filter that all its waiting work passes, and the column of kinds.
+const TABLES: [(&str, &str, &str, Option<&str>); 4] = [
+    ("activities", "activities", "processing_status=eq.raw", Some("type")),
+    ("agent_processing_queue", "dumps", "processing_state=eq.pending", None),
+    ("execution_jobs", "runs", "status=eq.queued", None),
+    ("scheduled_actions", "followups", "status=eq.pending", Some("action_type")),
+];
+
+/// One agent per app.
+#[derive(Debug)]
+pub struct Agents {
+    config: Config,
+    running: Mutex<HashMap<String, Agent>>,
+}
+
+impl Agents {
+    /// Agents like the one with this configuration.
+    pub fn like(config: &Config) -> Self {
+        Self { config: config.clone(), running: Mutex::default() }
+    }
+
+    /// Ends all of them in good order; what the person agreed to holds for the next start.
+    pub async fn end(&self) {
+        let all = std::mem::take(&mut *self.running.lock().await);
+        futures_util::future::join_all(all.into_values().map(Agent::stop)).await;
+    }
+
+    /// The session for the place: that of this home where it is for the same server, else one of the place's own.
+    fn session(&self, url: &str) -> Option<PathBuf> {
+        let own = self.config.home.join("agent").join("sessions").join(format!("{}.json", &token::hash(url)[..16]));
+        let fits = |path: &PathBuf| session::load(path).ok().flatten().is_some_and(|session| session.url.trim_end_matches('/') == url);
+        [session::path(&self.config.home), own].into_iter().find(fits)
+    }
+
+    fn config_for(&self, place: &Place, settings: Settings) -> Result<Config, Trouble> {
+        let (queues, kinds) = wanted(place)?;
+        let mut config = self.config.clone();
+        config.worker = Uuid::now_v7().to_string();
+        config.place = PlaceAt::Wire(settings);
+        (config.queues, config.kinds) = (Some(queues), kinds);
+        // The person who signed in there is the owner there, and the page is ours.
+        (config.server, config.owner, config.status, config.until) = (None, None, None, Until::Stopped);
+        Ok(config)
+    }
+}
+
+#[async_trait]
+impl Serve for Agents {
+    async fn serve(&self, app: App) -> Result<(), Trouble> {
+        self.stop(&app.name).await;
+        let url = &app.place.url;
+        let session = self.session(url).ok_or_else(|| {
+            format!("nobody is signed in at {url} here: run `gleaner agent login --url {url} --anon-key …` and try again")
+        })?;
+        let settings = Settings { url: url.clone(), anon_key: app.place.anon_key.clone(), service_key: None, session: Some(session) };
+        let config = self.config_for(&app.place, settings.clone())?;
+        // Asked once here, so that the page tells at once what the agent would only log.
+        let wire = Wire::connect(settings)?;
+        wire.who().await?;
+        let there = wire.queues().await?;
+        if let Some(missing) = config.queues.iter().flatten().find(|queue| !there.contains(queue)) {
+            return Err(format!("{url} has no queue {missing}; `gleaner migrate` makes those of the engine").into());
+        }
+        let agent = Agent::start(config).await?;
+        self.running.lock().await.insert(app.name, agent);
+        Ok(())
+    }
+
+    async fn stop(&self, name: &str) {
+        if let Some(agent) = self.running.lock().await.remove(name) {
+            // What runs may finish, which takes its time; nothing new is taken from here on.
+            agent.begin_to_stop();
+            tokio::spawn(agent.stop());
+        }
+    }
+}
+
+/// The queues of the tables that the person agreed to, and the kinds. What we cannot keep to is not served at all.
+fn wanted(place: &Place) -> Result<(Vec<String>, Option<Vec<String>>), Trouble> {
+    let (mut queues, mut kinds) = (Vec::new(), None);
+    for table in &place.tables {
+        let plain = table.strip_prefix("public.").unwrap_or(table);
+        let known = TABLES.iter().find(|(name, ..)| *name == plain);
+        let (_, queue, ready, kind) = known.ok_or_else(|| {
+            let names: Vec<_> = TABLES.iter().map(|(name, ..)| *name).collect();
+            format!("the table {table} is none that apps are served from; there are: {}", names.join(", "))
+        })?;
+        queues.push((*queue).to_owned());
+        match place.filters.get(table).map(String::as_str) {
+            None => {}
+            Some(filter) if filter == *ready => {}
+            Some(filter) => {
+                let named = kind.and_then(|column| kinds_in(filter, column)).filter(|_| place.tables.len() == 1);
+                kinds = Some(named.ok_or_else(|| format!("the filter {filter} cannot be kept to; {ready} can"))?);
+            }
+        }
+    }
+    Ok((queues, kinds))
+}
+
+/// The values of `column=eq.a` and `column=in.(a,b)`.
+fn kinds_in(filter: &str, column: &str) -> Option<Vec<String>> {
+    let test = filter.strip_prefix(column)?.strip_prefix('=')?;
+    if let Some(one) = test.strip_prefix("eq.") {
+        return Some(vec![one.to_owned()]);
+    }
+    let many = test.strip_prefix("in.(")?.strip_suffix(')')?;
+    Some(many.split(',').map(|kind| kind.trim().to_owned()).collect())
+}
+
+impl Model {
+    /// The models of a pipeline file that can be asked; the others lack an address or a key, and say so where they are used.
+    pub fn of(models: &Models) -> Vec<Self> {
+        let shared = |model: &crate::pipeline::Model| {
+            Some(Self {
+                name: model.name.clone(),
+                kind: match model.kind {
+                    ModelKind::Chat => Kind::Chat,
+                    ModelKind::Transcription => Kind::Transcription,
+                    ModelKind::Embedding => Kind::Embedding,
+                },
+                base_url: model.base_url.clone()?,
+                key: model.key().ok()?,
+                model: model.model.clone(),
+                timeout: model.timeout,
+            })
+        };
+        models.iter().filter_map(shared).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(tables: &[&str], filters: &[(&str, &str)]) -> Place {
+        let owned = |text: &&str| (*text).to_owned();
+        Place {
+            app_name: "crm".into(),
+            url: "https://a.supabase.co".into(),
+            anon_key: "k".into(),
+            tables: tables.iter().map(owned).collect(),
+            filters: filters.iter().map(|(table, filter)| (owned(table), owned(filter))).collect(),
+        }
+    }
+
+    #[test]
+    fn only_what_the_person_agreed_to_is_served() {
+        let wanted = |tables: &[&str], filters: &[(&str, &str)]| wanted(&place(tables, filters)).map_err(|trouble| trouble.to_string());
+        assert_eq!(wanted(&["activities"], &[("activities", "processing_status=eq.raw")]), Ok((vec!["activities".into()], None)));
+        assert_eq!(wanted(&["public.activities", "agent_processing_queue"], &[]), Ok((vec!["activities".into(), "dumps".into()], None)));
+        let kinds = Some(vec!["call".to_owned(), "sms".to_owned()]);
+        assert_eq!(wanted(&["activities"], &[("activities", "type=in.(call,sms)")]), Ok((vec!["activities".into()], kinds)));
+        assert!(wanted(&["deals"], &[]).is_err_and(|why| why.contains("deals")));
+        assert!(wanted(&["activities"], &[("activities", "sales_id=eq.7")]).is_err_and(|why| why.contains("sales_id=eq.7")));
+        let both = [("activities", "type=eq.call")];
+        assert!(wanted(&["activities", "execution_jobs"], &both).is_err(), "kinds are for all queues of an agent");
+    }
+}

@@ -1,0 +1,120 @@
+//! The apps of the page.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use super::asked::Place;
+
+/// Names are for people, and part of our own requests.
+const LONGEST_NAME: usize = 64;
+const LONGEST_URL: usize = 2048;
+
+/// An app that a person has put on the page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub name: String,
+    /// What its frame shows.
+    pub url: String,
+}
+
+/// An app that is to be served: its name on the page, and where its work is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct App {
+    pub name: String,
+    pub place: Place,
+}
+
+impl Entry {
+    /// Checks both. `own` is our own authority, when known: we are no app of ours.
+    pub fn new(name: &str, url: &str, own: Option<&str>) -> Result<Self, Error> {
+        let name = name.trim();
+        if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+            return Err(Error::Invalid(format!("a name has 1 to {LONGEST_NAME} letters")));
+        }
+        let url = web_address(url)?;
+        let is_own = own.and_then(|own| Url::parse(&format!("http://{own}")).ok()).is_some_and(|own| {
+            // Every name of this machine leads to us, at our port.
+            own.port_or_known_default() == url.port_or_known_default() && is_loopback(&url)
+        });
+        if is_own {
+            return Err(Error::Invalid("that is the agent's own address; an app has one of its own".into()));
+        }
+        Ok(Self { name: name.to_owned(), url: url.into() })
+    }
+
+    /// As browsers write it in `event.origin` and `Origin`.
+    pub fn origin(&self) -> String {
+        Url::parse(&self.url).map(|url| url.origin().ascii_serialization()).unwrap_or_default()
+    }
+}
+
+/// An address that nobody on the way can change: encrypted, or on this machine.
+pub fn web_address(text: &str) -> Result<Url, Error> {
+    let invalid = |why: &str| Err(Error::Invalid(why.to_owned()));
+    if text.len() > LONGEST_URL {
+        return invalid("the URL is too long");
+    }
+    let Ok(url) = Url::parse(text.trim()) else {
+        return invalid("that is not a URL; it looks like http://localhost:5173 or https://crm.example.com");
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return invalid("a URL with a password in it would show it to everybody; leave it out");
+    }
+    match url.scheme() {
+        "https" if url.host().is_some() => Ok(url),
+        "http" if is_loopback(&url) => Ok(url),
+        "http" => invalid("http is for this machine only, since anybody on the way could change what it carries; use https"),
+        _ => invalid("a URL begins with https://, or with http:// and is on this machine"),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.ends_with(".localhost") || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_encrypted_or_on_this_machine() {
+        for good in
+            ["https://crm.example.com", "http://localhost:5173/app", "http://127.0.0.1:1", "http://[::1]:8080", "http://crm.localhost"]
+        {
+            assert!(web_address(good).is_ok(), "{good}");
+        }
+        let bad = [
+            "http://crm.example.com",
+            "http://192.168.1.5",
+            "http://localhost.example.com",
+            "http://127.0.0.1.example.com",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "blob:https://a",
+            "https://a:b@example.com",
+            "crm",
+            "",
+        ];
+        for bad in bad {
+            assert!(web_address(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_app_is_known_by_its_origin_and_is_not_ourselves() {
+        let origin = |url: &str| Entry::new("a", url, None).map(|entry| entry.origin()).unwrap_or_default();
+        assert_eq!(origin("http://LOCALHOST:5173/x?y#z"), "http://localhost:5173");
+        assert_eq!(origin("https://crm.example.com:443/"), "https://crm.example.com");
+        for own in ["http://127.0.0.1:7433/host", "http://localhost:7433", "http://[::1]:7433/"] {
+            assert!(Entry::new("a", own, Some("127.0.0.1:7433")).is_err(), "{own}");
+        }
+        assert!(Entry::new("a", "http://localhost:7434", Some("127.0.0.1:7433")).is_ok());
+        assert!(Entry::new(" ", "https://a.example", None).is_err() && Entry::new(&"x".repeat(65), "https://a.example", None).is_err());
+    }
+}

@@ -1,0 +1,30 @@
+//! The key of an app to the shared models. It is given away once and kept only as a hash.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rand::TryRngCore as _;
+use rand::rngs::OsRng;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// What every such key begins with, so that people and scanners know one when they see it.
+pub const PREFIX: &str = "gleaner_app_";
+
+pub fn new() -> String {
+    format!("{PREFIX}{}", random())
+}
+
+pub fn random() -> String {
+    let mut bytes = [0; 32];
+    // The system's own source; without it nothing here could be safe.
+    OsRng.try_fill_bytes(&mut bytes).expect("the system gives random bytes");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+pub fn hash(token: &str) -> String {
+    hex::encode(Sha256::digest(token))
+}
+
+pub fn same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}

@@ -1,0 +1,101 @@
+//! From a person's yes to an activity that is processed, with nothing pretended in between.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result};
+use gleaner_agent::config::{Config, Sources};
+use gleaner_agent::host::{self, Agents, Host, State};
+use gleaner_agent::wire::session::{self, Session};
+use gleaner_server::access::Access;
+use serde_json::{Value, json};
+
+use super::{answered, listen};
+use crate::conformance::stage::{Home, Served};
+use crate::world::world;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_the_yes_the_apps_activities_are_processed_and_after_revoking_no_more() -> Result<()> {
+    let world = world().await?;
+    let served = Served::start(world.url()).await?;
+    let user: String = world
+        .client
+        .query_one(
+            "insert into sales (first_name, email, user_id) values ('ann', 'ann@example.com', gen_random_uuid()) returning user_id::text",
+            &[],
+        )
+        .await?
+        .get(0);
+    let put = async |text: &str| {
+        let sql = "insert into activities (type, sales_id, raw_data) select 'note', id, $1 from sales returning id::text";
+        let raw = json!({"source_type": "text", "content": text});
+        anyhow::Ok(world.client.query_one(sql, &[&raw]).await?.get::<_, String>(0))
+    };
+    let status = async |id: &str| {
+        let row = world.client.query_one("select processing_status from activities where id = $1::text::uuid", &[&id]).await?;
+        anyhow::Ok(row.get::<_, String>(0))
+    };
+
+    let home = Home::new()?;
+    let mut sources = Sources::of(&home.0);
+    sources.variables.clear();
+    sources.flags =
+        vec![("poll.base", "200ms".into()), ("poll.max", "200ms".into()), ("wake", "poll-only".into()), ("status", "off".into())];
+    let config = Config::load(sources)?;
+    let agents = Arc::new(Agents::like(&config));
+    let host = Host::open(&config.home, agents.clone(), Vec::new())?;
+    let base = listen(host::routes(&host)).await?;
+    let http = reqwest::Client::new();
+    let page = http.get(format!("{base}/host")).send().await?.text().await?;
+    let token = page.split_once("gleaner-token\" content=\"").and_then(|(_, rest)| rest.split_once('"')).context("a token")?.0;
+    let ask = async |act: &str, body: Value| {
+        let request = http.post(format!("{base}/host/api/{act}")).header("origin", &base).header("x-gleaner-token", token);
+        answered(request.json(&body)).await
+    };
+    host.add("crm", "http://localhost:5173", None)?;
+    let payload = json!({"appName": "atomic-crm", "url": served.url(), "anonKey": served.anon, "tables": ["activities"],
+        "filters": {"activities": "processing_status=eq.raw"}});
+    let (_, asked) = ask("ask", json!({"name": "crm", "message": {"type": "SUPABASE_CONFIG", "payload": payload}})).await?;
+
+    // Nobody has signed in there: the yes is kept, and the page says what to do.
+    let (_, granted) = ask("agree", json!({"name": "crm", "proposal": asked["proposal"]})).await?;
+    let problem = granted["problem"].as_str().unwrap_or_default();
+    assert!(granted["state"] == "failed" && problem.contains("gleaner agent login --url http://127.0.0.1"), "{granted}");
+
+    let waiting = put("Please call Bob tomorrow about the invoice.").await?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let claims = json!({"role": "authenticated", "sub": user, "session_id": user, "exp": now + 3600});
+    let signed_in = Session {
+        url: served.url(),
+        anon_key: served.anon.clone(),
+        access_token: Access::load(&served.home.0)?.sign(claims.as_object().context("an object")?),
+        refresh_token: "none".into(),
+        expires_at: i64::try_from(now + 3600)?,
+        user_id: user,
+        email: "ann@example.com".into(),
+    };
+    session::save(&session::path(&home.0), &signed_in)?;
+    assert_eq!(status(&waiting).await?, "raw", "nothing is served yet");
+    ask("start", json!({"name": "crm"})).await?;
+    assert_eq!(host.state("crm"), State::Serving);
+    until(async || Ok(status(&waiting).await? == "completed")).await?;
+
+    ask("revoke", json!({"name": "crm"})).await?;
+    agents.end().await;
+    // Whatever was still on its way ends first.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let late = put("Nobody should read this.").await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(status(&late).await?, "raw");
+    Ok(())
+}
+
+async fn until(test: impl AsyncFn() -> Result<bool>) -> Result<()> {
+    for _ in 0..300 {
+        if test().await? {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    anyhow::bail!("waited in vain")
+}

@@ -1,0 +1,191 @@
+//! What has been heard from devices, in memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Given, Node, Who};
+
+/// A device that has been silent that long is forgotten here; in the database it is offline.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
+/// Devices of one person, and of all: whoever makes up names does not fill the memory.
+const MOST_OF_ONE: usize = 64;
+const MOST_NODES: usize = 20_000;
+/// Rows held, over all devices.
+const MOST_HELD: usize = 100_000;
+/// Rows of one device that are told.
+const MOST_TOLD: usize = 16;
+
+#[derive(Debug)]
+pub struct Ledger {
+    nodes: HashMap<Arc<Node>, Heard>,
+    /// How many of those are whose.
+    whose: HashMap<Who, usize>,
+    /// By queue, then by key.
+    held: HashMap<String, HashMap<String, Held>>,
+    /// When rows in the database may have been silent for too long; none when all are offline.
+    look_at: Option<Instant>,
+}
+
+impl Default for Ledger {
+    /// What servers before us left is looked at once.
+    fn default() -> Self {
+        Self { nodes: HashMap::new(), whose: HashMap::new(), held: HashMap::new(), look_at: Some(Instant::now()) }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    at: Instant,
+    is_told: bool,
+    done: u32,
+}
+
+#[derive(Debug)]
+struct Held {
+    node: Arc<Node>,
+    lease: Option<i64>,
+    activity: Option<Uuid>,
+    since: Instant,
+    until: Instant,
+}
+
+/// What is about to be told.
+#[derive(Debug)]
+pub struct News {
+    pub rows: Vec<Value>,
+    counts: Vec<(Arc<Node>, u32)>,
+}
+
+impl Ledger {
+    pub fn heard(&mut self, node: &Node, now: Instant) -> Option<Arc<Node>> {
+        if let Some((node, _)) = self.nodes.get_key_value(node) {
+            let node = Arc::clone(node);
+            self.hear(&node, now, 0);
+            return Some(node);
+        }
+        let many = self.whose.entry(node.who.clone()).or_default();
+        if *many >= MOST_OF_ONE || self.nodes.len() >= MOST_NODES {
+            return None;
+        }
+        *many += 1;
+        let node = Arc::new(node.clone());
+        self.nodes.insert(Arc::clone(&node), Heard { at: now, is_told: false, done: 0 });
+        Some(node)
+    }
+
+    fn hear(&mut self, node: &Node, now: Instant, done: u32) {
+        if let Some(heard) = self.nodes.get_mut(node) {
+            *heard = Heard { at: now, is_told: false, done: heard.done.saturating_add(done) };
+        }
+    }
+
+    pub fn gave<'a>(&mut self, node: &Node, queue: &str, rows: impl Iterator<Item = Given<'a>>, now: Instant) {
+        let Some(node) = self.heard(node, now) else { return };
+        let mut room = MOST_HELD.saturating_sub(self.held.values().map(HashMap::len).sum());
+        for row in rows {
+            if room == 0 {
+                return;
+            }
+            room -= 1;
+            let until = now.checked_add(row.lease_for).unwrap_or(now);
+            let held = Held { node: Arc::clone(&node), lease: row.lease, activity: row.activity, since: now, until };
+            match self.held.get_mut(queue) {
+                Some(rows) => rows.insert(row.key.to_owned(), held),
+                None => self.held.entry(queue.to_owned()).or_default().insert(row.key.to_owned(), held),
+            };
+        }
+    }
+
+    pub fn kept(&mut self, queue: &str, key: &str, lease: i64, left: Duration, now: Instant) {
+        let Some(held) = self.held.get_mut(queue).and_then(|rows| rows.get_mut(key)) else { return };
+        if held.lease.is_some_and(|known| known != lease) {
+            return;
+        }
+        held.until = now.checked_add(left).unwrap_or(held.until);
+        let node = Arc::clone(&held.node);
+        self.hear(&node, now, 0);
+    }
+
+    pub fn ended<'a>(&mut self, queue: &str, rows: impl Iterator<Item = (&'a str, i64)>, completed: bool, now: Instant) {
+        for (key, lease) in rows {
+            let Some(known) = self.held.get_mut(queue) else { return };
+            if known.get(key).is_none_or(|held| held.lease.is_some_and(|known| known != lease)) {
+                continue;
+            }
+            if let Some(held) = known.remove(key) {
+                self.hear(&held.node, now, u32::from(completed));
+            }
+        }
+    }
+
+    /// Look at the database at that time, or earlier if that is known already.
+    pub fn look_by(&mut self, at: Instant) {
+        self.look_at = Some(self.look_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// What the database is to be told now; none when it knows, and nobody has been silent for too long.
+    pub fn news(&mut self, now: Instant) -> Option<News> {
+        self.held.retain(|_, rows| {
+            rows.retain(|_, held| held.until > now);
+            !rows.is_empty()
+        });
+        let mut given: HashMap<&Node, Vec<&Held>> = HashMap::new();
+        for held in self.held.values().flat_map(HashMap::values) {
+            given.entry(&held.node).or_default().push(held);
+        }
+        let mut news = News { rows: Vec::new(), counts: Vec::new() };
+        for (node, heard) in self.nodes.iter().filter(|(_, heard)| !heard.is_told) {
+            news.rows.push(row(node, *heard, given.remove(&**node).unwrap_or_default(), now));
+            news.counts.push((Arc::clone(node), heard.done));
+        }
+        for (node, done) in &news.counts {
+            if let Some(heard) = self.nodes.get_mut(node) {
+                (heard.is_told, heard.done) = (true, heard.done - done);
+            }
+        }
+        let whose = &mut self.whose;
+        self.nodes.retain(|node, heard| {
+            let stays = now.saturating_duration_since(heard.at) < FORGOTTEN_AFTER || !heard.is_told;
+            if !stays && let Some(many) = whose.get_mut(&node.who) {
+                *many -= 1;
+            }
+            stays
+        });
+        whose.retain(|_, many| *many > 0);
+        let must_look = self.look_at.is_some_and(|at| at <= now);
+        (must_look || !news.rows.is_empty()).then_some(news)
+    }
+
+    /// The database knows, and says in how long a row may have been silent for too long.
+    pub fn told(&mut self, next: Option<Duration>, now: Instant) {
+        self.look_at = next.and_then(|next| now.checked_add(next));
+    }
+
+    /// It could not be told: what is still remembered is told next time.
+    pub fn not_told(&mut self, news: News, now: Instant) {
+        for (node, done) in news.counts {
+            if let Some(heard) = self.nodes.get_mut(&node) {
+                (heard.is_told, heard.done) = (false, heard.done.saturating_add(done));
+            }
+        }
+        self.look_by(now);
+    }
+}
+
+fn row(node: &Node, heard: Heard, mut held: Vec<&Held>, now: Instant) -> Value {
+    held.sort_by_key(|held| std::cmp::Reverse(held.since));
+    let activities: Vec<Uuid> = held.iter().filter_map(|held| held.activity).take(MOST_TOLD).collect();
+    let (user, sales) = match node.who {
+        Who::User(user) => (Some(user), None),
+        Who::Sales(sales) => (None, Some(sales)),
+    };
+    json!({
+        "user": user, "sales": sales, "app": node.named.app, "device": node.named.device,
+        "ago": now.saturating_duration_since(heard.at).as_secs_f64(), "done": heard.done,
+        "busy": held.iter().any(|held| held.activity.is_none()), "activities": activities,
+    })
+}
