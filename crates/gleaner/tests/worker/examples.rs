@@ -50,3 +50,31 @@ async fn the_example_with_transactions_moves_money_once_or_not_at_all() -> Resul
     assert_eq!(w.count("select sum(balance)::bigint from account").await?, 100);
     Ok(())
 }
+
+/// docs/how-to/embed-a-worker.md
+#[tokio::test]
+async fn the_manual_says_how_to_embed_a_worker() -> Result<()> {
+    use gleaner::transport::{Direct, Place};
+    use gleaner::worker::testing;
+    use gleaner::worker::{Job, Worker};
+
+    #[derive(serde::Deserialize)]
+    struct Letter {
+        to: String,
+    }
+
+    let w = world().await?;
+    w.queue("jobs").await?.enqueue(&[json!({"kind": "letter", "payload": {"to": "Ada"}})]).await?;
+    let place = Direct::new(w.url(), 4)?;
+    let worker = Worker::builder(place.open("jobs").await?)
+        .concurrency(8)
+        .handle("letter", |job: Job<Letter>| async move { Ok(format!("Dear {}", job.payload.to)) })
+        .take(1)
+        .build();
+    let trial = testing::run_one(&worker, testing::item("letter", json!({"to": "Ada"}))).await;
+    assert_eq!(trial.result(), Ok(Some(json!("Dear Ada"))));
+    let (_stop, stopped) = tokio::sync::watch::channel(false);
+    worker.run_until(stopped).await?;
+    assert_eq!(ends(&w).await?, json!([["letter", "done", "Dear Ada"]]));
+    Ok(())
+}

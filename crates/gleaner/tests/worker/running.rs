@@ -249,8 +249,10 @@ async fn a_worker_that_is_dropped_leaves_nothing_running() -> Result<()> {
     fill(&memory, 2);
     memory.lasting(Duration::from_secs(60));
     let alive = Arc::new(AtomicUsize::new(0));
-    let seen = alive.clone();
+    let (seen, token) = (alive.clone(), Arc::new(()));
+    let handlers = token.clone();
     let worker = idle(&memory).otherwise(move |_: Job<Value>| {
+        let _handlers = &handlers;
         alive.fetch_add(1, Ordering::Relaxed);
         let alive = Alive(alive.clone());
         async move {
@@ -268,5 +270,6 @@ async fn a_worker_that_is_dropped_leaves_nothing_running() -> Result<()> {
     sim.pass(1000.0).await;
     assert_eq!((seen.load(Ordering::Relaxed), memory.statements().len()), (0, statements));
     assert!(sim.control.stats().running.is_empty());
+    assert_eq!(Arc::strong_count(&token), 1, "a task has its handlers yet");
     Ok(())
 }
