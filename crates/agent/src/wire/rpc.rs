@@ -203,7 +203,8 @@ fn read_interval(text: &str) -> Option<Duration> {
     let mut words = text.split_whitespace();
     while let Some(word) = words.next() {
         if word.contains(':') {
-            let mut place = 3600.0;
+            // The sign is that of the whole, also before a zero.
+            let (mut place, word) = word.strip_prefix('-').map_or((3600.0, word), |rest| (-3600.0, rest));
             for part in word.split(':') {
                 seconds += part.parse::<f64>().ok()? * place;
                 place /= 60.0;

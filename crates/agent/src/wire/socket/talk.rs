@@ -244,14 +244,12 @@ impl<'a> Talk<'a> {
                 Err(reason) => tracing::debug!(queue = channel.queue, reason, "the channel is in trouble"),
             },
             "bell" | "postgres_changes" => self.ringer.ring(&channel.queue),
-            "phx_error" | "phx_close" => {
-                // It may come back at once; what was said meanwhile is lost, so whoever waits looks.
-                if !matches!(stand, Stand::Refused(_)) {
-                    let times = self.closed.entry(channel.topic.clone()).or_default();
-                    let pause = (FIRST_PAUSE * 2_u32.saturating_pow(*times)).min(LONGEST_PAUSE);
-                    *times += 1;
-                    self.stand(channel, Stand::Refused(Instant::now() + about(pause)));
-                }
+            // It may come back at once; what was said meanwhile is lost, so whoever waits looks.
+            "phx_error" | "phx_close" if !matches!(stand, Stand::Refused(_)) => {
+                let times = self.closed.entry(channel.topic.clone()).or_default();
+                let pause = (FIRST_PAUSE * 2_u32.saturating_pow(*times)).min(LONGEST_PAUSE);
+                *times += 1;
+                self.stand(channel, Stand::Refused(Instant::now() + about(pause)));
             }
             _ => {}
         }
