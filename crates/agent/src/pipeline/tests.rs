@@ -203,3 +203,29 @@ async fn a_finished_stage_is_not_repeated_unless_its_settings_or_its_input_chang
     assert_eq!(run(&load(""), &message("hi", Some(damaged))).await.expect("a result")["count"], 4, "its result is gone");
     let _ = std::fs::remove_dir_all(folder);
 }
+
+/// Every pipeline file of the manual, and the ready ones, can be loaded as it is printed.
+#[test]
+fn the_examples_of_the_manual_have_no_mistakes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut tried = 0;
+    for page in ["docs/how-to/pipelines.md", "docs/reference/pipelines.md"] {
+        let text = std::fs::read_to_string(root.join(page)).expect(page);
+        for example in text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            // A part of a file is shown without its queues.
+            let whole = if example.contains("[queues.") {
+                example.to_owned()
+            } else {
+                format!("{example}\n[queues.q.kinds]\n\"*\" = [\"clean\"]\n")
+            };
+            let loaded = Pipelines::parse(&whole, &root.join("examples/agent"), page);
+            assert!(loaded.is_ok(), "{}\n{example}", loaded.err().map(|error| error.to_string()).unwrap_or_default());
+            tried += 1;
+        }
+    }
+    assert!(tried >= 6, "{tried}");
+    for file in ["pipelines.toml", "with-models.toml"] {
+        let loaded = Pipelines::load(Some(&root.join("examples/agent").join(file)));
+        assert!(loaded.is_ok(), "{}", loaded.err().map(|error| error.to_string()).unwrap_or_default());
+    }
+}
