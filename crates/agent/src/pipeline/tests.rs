@@ -229,3 +229,34 @@ fn the_examples_of_the_manual_have_no_mistakes() {
         assert!(loaded.is_ok(), "{}", loaded.err().map(|error| error.to_string()).unwrap_or_default());
     }
 }
+
+/// Knows when the item was written, and nothing else.
+#[derive(Debug)]
+struct Written(&'static str);
+
+#[async_trait::async_trait]
+impl Fetch for Written {
+    async fn medium(&self, medium: &fetch::Medium) -> Result<fetch::Fetched, Failure> {
+        Nothing.medium(medium).await
+    }
+
+    async fn row(&self, _: &str, _: &str, _: &str) -> Result<Option<Value>, Failure> {
+        Ok(Some(json!({"created_at": self.0})))
+    }
+}
+
+#[tokio::test]
+async fn the_result_shown_in_the_manual_is_what_comes_out() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/pipelines.md")).expect("the page");
+    let shown = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let shown: Value = serde_json::from_str(shown).expect("JSON");
+    let text = shown["transcript"].as_str().expect("a text");
+    assert!(page.contains(&format!("An SMS `{text}`")), "the text is the one the page speaks of");
+    let pipelines = Pipelines::load(None).expect("the built-in pipelines");
+    let services = Services { fetch: Arc::new(Written("2026-11-16T12:00:00Z")), ..services(&pipelines) };
+    let item = item(Some("sms"), json!({"source_type": "text", "content": text}), None);
+    let mut result = pipelines.try_out("activities", &item, &services).await.expect("a result");
+    let books = result["gleaner"].take();
+    result["gleaner"] = json!({"models_used": books["models_used"], "note": books["note"]});
+    assert_eq!(result, shown, "{result:#}");
+}
