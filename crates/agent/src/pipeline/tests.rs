@@ -100,6 +100,8 @@ fn what_is_no_pipeline_file_says_where() {
     assert!(told.contains("line 5: stage s: read /nowhere/none.md: No such file"), "{told}");
     let told = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"a\\n{{ text\"\n");
     assert!(told.contains("line 4: stage s: prompt_text, line 2: "), "{told}");
+    let told = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"{{ txt }}\"\n");
+    assert!(told.contains("prompt_text: there is no \"txt\"; a template can speak of item, record, text, results"), "{told}");
 }
 
 #[test]
