@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn only_allowed_places_are_gone_to() {
-        let direct = Direct::new(None, ["https://a.example/recordings".to_owned(), "file:///srv/recordings/".to_owned()]).expect("a client");
+        let direct =
+            Direct::new(None, ["https://a.example/recordings".to_owned(), "file:///srv/recordings/".to_owned()]).expect("a client");
         for address in ["https://a.example/recordings/1", "https://a.example/recordings/x/2?y=1", "file:///srv/recordings/1.wav"] {
             assert!(direct.allowed(address).is_some(), "{address}");
         }
