@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::file;
@@ -95,21 +96,33 @@ impl Model {
 /// Local models think for a while.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The models of a pipeline file, by name.
+/// The models of a pipeline file, by name. Clones share their connections.
 #[derive(Debug, Clone, Default)]
-pub struct Models(BTreeMap<String, Model>);
+pub struct Models {
+    all: BTreeMap<String, Model>,
+    client: Arc<OnceLock<reqwest::Client>>,
+}
 
 impl Models {
     pub fn get(&self, name: &str) -> Option<&Model> {
-        self.0.get(name)
+        self.all.get(name)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Model> {
-        self.0.values()
+        self.all.values()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
+    }
+
+    /// What asks them, and calls others: one for all, since making one reads every certificate of the machine.
+    pub(crate) fn client(&self) -> Result<reqwest::Client, reqwest::Error> {
+        if let Some(client) = self.client.get() {
+            return Ok(client.clone());
+        }
+        let client = crate::stages::client()?;
+        Ok(self.client.get_or_init(|| client).clone())
     }
 
     pub(super) fn read(file: &file::File, folder: &std::path::Path, mistakes: &mut Mistakes<'_>) -> Self {
@@ -154,12 +167,12 @@ impl Models {
                 },
             );
         }
-        Self(models)
+        Self { all: models, client: Arc::default() }
     }
 }
 
 impl FromIterator<Model> for Models {
     fn from_iter<I: IntoIterator<Item = Model>>(models: I) -> Self {
-        Self(models.into_iter().map(|model| (model.name.clone(), model)).collect())
+        Self { all: models.into_iter().map(|model| (model.name.clone(), model)).collect(), client: Arc::default() }
     }
 }

@@ -100,6 +100,8 @@ fn what_is_no_pipeline_file_says_where() {
     assert!(told.contains("line 5: stage s: read /nowhere/none.md: No such file"), "{told}");
     let told = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"a\\n{{ text\"\n");
     assert!(told.contains("line 4: stage s: prompt_text, line 2: "), "{told}");
+    let told = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"{{ txt }}\"\n");
+    assert!(told.contains("prompt_text: there is no \"txt\"; a template can speak of item, record, text, results"), "{told}");
 }
 
 #[test]
@@ -202,4 +204,61 @@ async fn a_finished_stage_is_not_repeated_unless_its_settings_or_its_input_chang
     damaged.as_object_mut().expect("an object").remove("count");
     assert_eq!(run(&load(""), &message("hi", Some(damaged))).await.expect("a result")["count"], 4, "its result is gone");
     let _ = std::fs::remove_dir_all(folder);
+}
+
+/// Every pipeline file of the manual, and the ready ones, can be loaded as it is printed.
+#[test]
+fn the_examples_of_the_manual_have_no_mistakes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut tried = 0;
+    for page in ["docs/how-to/pipelines.md", "docs/reference/pipelines.md"] {
+        let text = std::fs::read_to_string(root.join(page)).expect(page);
+        for example in text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            // A part of a file is shown without its queues.
+            let whole = if example.contains("[queues.") {
+                example.to_owned()
+            } else {
+                format!("{example}\n[queues.q.kinds]\n\"*\" = [\"clean\"]\n")
+            };
+            let loaded = Pipelines::parse(&whole, &root.join("examples/agent"), page);
+            assert!(loaded.is_ok(), "{}\n{example}", loaded.err().map(|error| error.to_string()).unwrap_or_default());
+            tried += 1;
+        }
+    }
+    assert!(tried >= 6, "{tried}");
+    for file in ["pipelines.toml", "with-models.toml"] {
+        let loaded = Pipelines::load(Some(&root.join("examples/agent").join(file)));
+        assert!(loaded.is_ok(), "{}", loaded.err().map(|error| error.to_string()).unwrap_or_default());
+    }
+}
+
+/// Knows when the item was written, and nothing else.
+#[derive(Debug)]
+struct Written(&'static str);
+
+#[async_trait::async_trait]
+impl Fetch for Written {
+    async fn medium(&self, medium: &fetch::Medium) -> Result<fetch::Fetched, Failure> {
+        Nothing.medium(medium).await
+    }
+
+    async fn row(&self, _: &str, _: &str, _: &str) -> Result<Option<Value>, Failure> {
+        Ok(Some(json!({"created_at": self.0})))
+    }
+}
+
+#[tokio::test]
+async fn the_result_shown_in_the_manual_is_what_comes_out() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/pipelines.md")).expect("the page");
+    let shown = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let shown: Value = serde_json::from_str(shown).expect("JSON");
+    let text = shown["transcript"].as_str().expect("a text");
+    assert!(page.contains(&format!("An SMS `{text}`")), "the text is the one the page speaks of");
+    let pipelines = Pipelines::load(None).expect("the built-in pipelines");
+    let services = Services { fetch: Arc::new(Written("2026-11-16T12:00:00Z")), ..services(&pipelines) };
+    let item = item(Some("sms"), json!({"source_type": "text", "content": text}), None);
+    let mut result = pipelines.try_out("activities", &item, &services).await.expect("a result");
+    let books = result["gleaner"].take();
+    result["gleaner"] = json!({"models_used": books["models_used"], "note": books["note"]});
+    assert_eq!(result, shown, "{result:#}");
 }

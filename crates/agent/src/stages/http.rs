@@ -6,7 +6,7 @@ use gleaner::Failure;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::failure::{is_retryable, of_request, of_status};
+use super::failure::{is_retryable, of_request, of_status, retry_after};
 use super::template::Template;
 use super::{Output, Seen, Stage};
 
@@ -41,7 +41,7 @@ impl Http {
 
     pub async fn run(&self, stage: &Stage, seen: &Seen<'_>) -> Result<Output, Failure> {
         let (category, what) = (stage.default_category(), self.describe());
-        let client = super::client().map_err(|error| of_request(category, &what, error))?;
+        let client = seen.models.client().map_err(|error| of_request(category, &what, error))?;
         let mut request = client.request(self.method.clone(), self.url.render(seen, None)?.trim()).timeout(stage.timeout);
         // Whoever repeats the stage sends the same key, so that the other side can tell a repetition from a second order.
         request = request.header("idempotency-key", format!("{}-{}-{}", seen.queue, seen.item.key, seen.fingerprint));
@@ -58,10 +58,11 @@ impl Http {
         }
         let answer = request.send().await.map_err(|error| of_request(category, &what, error))?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let body = answer.text().await.map_err(|error| of_request(category, &what, error))?;
+        let body = super::openai::read(answer, category, &what).await?;
         if !self.is_expected(status) {
             let mut failure = of_status(category, &what, status, &headers, &body);
             failure.retryable = self.is_retried(status);
+            failure.retry_in = retry_after(&headers).filter(|_| failure.retryable);
             return Err(failure);
         }
         let text = body.trim();

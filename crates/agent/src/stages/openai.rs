@@ -8,7 +8,7 @@ use super::{Seen, Tokens};
 use crate::pipeline::{Model, Models};
 
 /// More than this is no answer.
-const LONGEST_ANSWER: u64 = 32 * 1024 * 1024;
+const LONGEST_ANSWER: usize = 32 * 1024 * 1024;
 
 pub(super) fn model<'a>(models: &'a Models, name: &str, category: &str) -> Result<&'a Model, Failure> {
     models.get(name).ok_or_else(|| Failure::new(format!("there is no model {name:?}")).category(category))
@@ -23,7 +23,7 @@ pub(super) async fn ask(
 ) -> Result<Answer, Failure> {
     let what = format!("model {}", model.name);
     let trouble = |why: String| Failure::new(why).category(category);
-    let client = super::client().map_err(|error| of_request(category, &what, error))?;
+    let client = seen.models.client().map_err(|error| of_request(category, &what, error))?;
     let mut request = client.post(model.url().map_err(trouble)?).timeout(model.timeout);
     if let Some(key) = model.key().map_err(trouble)? {
         request = request.bearer_auth(key);
@@ -32,15 +32,24 @@ pub(super) async fn ask(
     request = request.header("idempotency-key", format!("{}-{}-{}", seen.queue, seen.item.key, seen.fingerprint));
     let response = fill(request).send().await.map_err(|error| of_request(category, &what, error))?;
     let (status, headers) = (response.status(), response.headers().clone());
-    if response.content_length().is_some_and(|length| length > LONGEST_ANSWER) {
-        return Err(trouble(format!("{what} answered with more than 32 MiB")).for_good());
-    }
-    let body = response.text().await.map_err(|error| of_request(category, &what, error))?;
+    let body = read(response, category, &what).await?;
     if !status.is_success() {
         return Err(of_status(category, &what, status, &headers, &body));
     }
     let json: Option<Value> = serde_json::from_str(&body).ok();
     Ok(Answer { json, body })
+}
+
+/// The text of an answer, up to a size that is one.
+pub(super) async fn read(mut response: reqwest::Response, category: &str, what: &str) -> Result<String, Failure> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| of_request(category, what, error))? {
+        body.extend_from_slice(&piece);
+        if body.len() > LONGEST_ANSWER {
+            return Err(Failure::new(format!("{what} answered with more than 32 MiB")).category(category).for_good());
+        }
+    }
+    Ok(String::from_utf8(body).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 pub(super) struct Answer {

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use super::Seen;
 use super::failure::invalid;
 
+/// What a template can speak of; [`variables`] fills it in.
+const NAMES: &[&str] = &["item", "record", "text", "results", "language", "written"];
+
 /// A template that was read without mistakes.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
@@ -32,7 +35,7 @@ impl Template {
     }
 
     fn read(name: &str, source: String, mut environment: Environment<'static>) -> Result<Self, String> {
-        environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+        environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_trim_blocks(true);
         environment.set_lstrip_blocks(true);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
@@ -40,6 +43,13 @@ impl Template {
             let line = error.line().map(|line| format!(", line {line}")).unwrap_or_default();
             format!("{name}{line}: {}", error.detail().map_or_else(|| error.kind().to_string(), str::to_owned))
         })?;
+        let builtin: Vec<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
+        let is_known = |name: &str| NAMES.contains(&name) || builtin.iter().any(|known| known == name);
+        // A misspelt name would leave a hole in every prompt, and nobody would notice.
+        let unknown = |template: minijinja::Template<'_, '_>| template.undeclared_variables(false).into_iter().find(|name| !is_known(name));
+        if let Some(unknown) = environment.get_template("it").ok().and_then(unknown) {
+            return Err(format!("{name}: there is no {unknown:?}; a template can speak of {}", NAMES.join(", ")));
+        }
         Ok(Self { environment: Arc::new(environment), source })
     }
 

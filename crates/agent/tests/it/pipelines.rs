@@ -96,7 +96,7 @@ async fn a_second_agent_resumes_behind_finished_stages_and_repeats_those_whose_p
     let hangs = world.pipelines(&file("echo second >> ran; sleep 600"))?;
     let agent = world.mortal("activities", &hangs, Arc::new(fetch::Nothing))?;
     world.until(id, |row| row.result["first"] == json!(1) && row.progress["stage"] == "second").await?;
-    agent.kill();
+    world.kill(agent).await?;
     world.let_leases_lapse().await?;
     let works = world.pipelines(&file("echo second >> ran; echo 2"))?;
     assert_eq!(world.work("activities", &works).await?.completed, 1);

@@ -101,7 +101,7 @@ async fn an_agent_killed_after_the_transcription_does_not_cost_a_second_one() ->
     let hangs = world.pipelines(&file("sleep 600"))?;
     let agent = world.mortal("activities", &hangs, stage.fetch()?)?;
     let early = world.until(id, |row| row.progress["stage"] == "pause").await?;
-    agent.kill();
+    world.kill(agent).await?;
     let transcript = early.result["transcript"].clone();
     assert!(transcript.as_str().is_some_and(|text| text.contains("contract")), "people see it already: {early:?}");
     world.let_leases_lapse().await?;

@@ -37,26 +37,27 @@ impl Direct {
         Ok(Self { pool, allowed, client: crate::stages::client_builder().redirect(policy).build()? })
     }
 
-    fn is_allowed(&self, address: &str) -> bool {
+    /// The address to go to, if that is allowed. Judged as the client reads it: `%2e%2e` climbs as well as `..` does.
+    fn allowed(&self, address: &str) -> Option<String> {
         let climbs = Path::new(address).components().any(|part| part == Component::ParentDir);
-        !climbs && !address.contains('\\') && self.allowed.iter().any(|place| address.starts_with(place))
+        let address = if address.starts_with("file://") { address.to_owned() } else { reqwest::Url::parse(address).ok()?.to_string() };
+        (!climbs && self.allowed.iter().any(|place| address.starts_with(place))).then_some(address)
     }
 }
 
 #[async_trait]
 impl Fetch for Direct {
     async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure> {
-        let address = medium.address.as_str();
-        if !self.is_allowed(address) {
-            let host = address.split('/').take(3).collect::<Vec<_>>().join("/");
+        let Some(address) = self.allowed(&medium.address) else {
+            let host = medium.address.split('/').take(3).collect::<Vec<_>>().join("/");
             return Err(Failure::new(format!("recordings are not fetched from {host}: it is none of the allowed addresses"))
                 .category(DOWNLOAD)
                 .for_good());
-        }
+        };
         if let Some(path) = address.strip_prefix("file://") {
             return file(path).await;
         }
-        let answer = self.client.get(address).timeout(crate::stages::FOREVER).send().await;
+        let answer = self.client.get(&address).timeout(crate::stages::FOREVER).send().await;
         received(answer.map_err(|e| of_request(DOWNLOAD, "fetch the recording", e))?).await
     }
 
@@ -108,4 +109,31 @@ async fn file(path: &str) -> Result<Fetched, Failure> {
         }
     });
     Ok(Fetched { content_type: None, length: Some(length), stream: stream.boxed() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_allowed_places_are_gone_to() {
+        let direct =
+            Direct::new(None, ["https://a.example/recordings".to_owned(), "file:///srv/recordings/".to_owned()]).expect("a client");
+        for address in ["https://a.example/recordings/1", "https://a.example/recordings/x/2?y=1", "file:///srv/recordings/1.wav"] {
+            assert!(direct.allowed(address).is_some(), "{address}");
+        }
+        for address in [
+            "https://a.example/recordings",
+            "https://a.example/recordings-of-others/1",
+            "https://a.example/recordings/../secret",
+            "https://a.example/recordings/%2e%2e/secret",
+            "https://a.example@evil.example/recordings/1",
+            "http://169.254.169.254/latest",
+            "file:///srv/recordings/../../etc/passwd",
+            "file:///etc/passwd",
+            "not an address",
+        ] {
+            assert_eq!(direct.allowed(address), None, "{address}");
+        }
+    }
 }

@@ -57,6 +57,22 @@ fn any_rate_becomes_sixteen_kilohertz_mono_of_the_same_length_and_pitch() {
     }
 }
 
+/// A second of 440 Hz, stereo of 22,050 Hz, as lame, flac and oggenc write it.
+#[test]
+fn mp3_flac_and_ogg_vorbis_are_read() {
+    let folder = Folder::new();
+    for (name, format) in [("tone.mp3", "audio/mpeg"), ("tone.flac", "audio/flac"), ("tone.ogg", "audio/ogg")] {
+        let (from, to) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sounds").join(name), folder.0.join("to.wav"));
+        let sound = convert(&from, &to, HOUR).expect(name);
+        assert!((sound.seconds - 1.0).abs() < 0.15, "{name}: {sound:?}");
+        assert_eq!(sound.format, format);
+        let pitch = pitch(&to);
+        assert!((pitch - 440.0).abs() < 60.0, "{name}: {pitch}");
+    }
+    let opus = convert(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sounds/tone.opus"), &folder.0.join("to.wav"), HOUR);
+    assert!(matches!(opus, Err(Error::Unsupported("Ogg Opus"))), "{opus:?}");
+}
+
 #[test]
 fn telephone_coding_is_read() {
     let folder = Folder::new();

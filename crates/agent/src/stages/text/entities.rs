@@ -79,7 +79,7 @@ fn once<T: PartialEq>(all: &mut Vec<T>, new: T) {
 fn phone(text: &str, region: Option<&str>) -> Option<String> {
     let region: Option<Region> = region.and_then(|region| region.trim().to_ascii_uppercase().parse().ok());
     let international = text.trim_start_matches('(').starts_with('+') || text.starts_with("00");
-    let text = if text.starts_with("00") { format!("+{}", &text[2..]) } else { text.to_owned() };
+    let text = text.strip_prefix("00").map_or_else(|| text.to_owned(), |rest| format!("+{rest}"));
     if !international && region.is_none() {
         return None;
     }

@@ -71,11 +71,6 @@ pub struct Agent {
 /// An agent on a runtime of its own, which can be taken from under it.
 pub struct Mortal(Option<tokio::runtime::Runtime>);
 
-impl Mortal {
-    /// Gone without a word, as a machine that loses its power: nothing is released, no sign of life is given any more.
-    pub fn kill(self) {}
-}
-
 impl Drop for Mortal {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
@@ -123,12 +118,26 @@ impl World {
     pub fn mortal(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Mortal> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let services = Services { fetch, models: pipelines.models().clone(), home: self.folder.path().to_owned() };
-        let (queue, pipelines, url) = (queue.to_owned(), pipelines.clone(), self.url.clone());
+        let (queue, pipelines) = (queue.to_owned(), pipelines.clone());
+        let url = format!("{}{}application_name=mortal", self.url, if self.url.contains('?') { '&' } else { '?' });
         runtime.spawn(async move {
             let (_stop, stopping) = watch::channel(false);
             agent(gleaner::pool(&url, 4)?, queue, pipelines, services, stopping).await
         });
         Ok(Mortal(Some(runtime)))
+    }
+
+    /// Gone without a word, as a machine that loses its power: nothing is released, no sign of life is given any more. Waits until
+    /// PostgreSQL knows it too, or a claim under way could still be answered.
+    pub async fn kill(&self, agent: Mortal) -> Result<()> {
+        drop(agent);
+        let sql = "select count(*) from pg_stat_activity where application_name = 'mortal' and datname = current_database()";
+        let end = Instant::now() + Duration::from_secs(30);
+        while self.client.query_one(sql, &[]).await?.get::<_, i64>(0) > 0 {
+            anyhow::ensure!(Instant::now() < end, "the killed agent is still connected");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
     }
 
     /// Works what is due, once, with rows and files from here.

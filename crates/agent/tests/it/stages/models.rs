@@ -236,11 +236,16 @@ async fn a_text_becomes_a_vector() -> Result<()> {
 
 #[tokio::test]
 async fn a_call_sends_what_its_templates_say_and_repeats_itself_recognisably() -> Result<()> {
-    let endpoint =
-        Endpoint::start([error(503, "busy", "x").with("retry-after", "3"), ok(json!({"ticket": 12})), error(409, "taken", "x")]).await?;
+    let endpoint = Endpoint::start([
+        error(503, "busy", "x").with("retry-after", "3"),
+        ok(json!({"ticket": 12})),
+        error(409, "taken", "x").with("retry-after", "3"),
+        error(423, "locked", "x").with("retry-after", "4"),
+    ])
+    .await?;
     let stage = format!(
         "[stages.ticket]\nhttp = {{ method = \"PUT\", url = \"{}/tickets/{{{{ item.id | urlencode }}}}?q={{{{ text | urlencode }}}}\", headers = {{ x-path = \"{{{{ env('PATH') }}}}\" }}, \
-         body = '{{{{ {{\"text\": text, \"kind\": item.kind}} | tojson }}}}', give_up = [409] }}",
+         body = '{{{{ {{\"text\": text, \"kind\": item.kind}} | tojson }}}}', give_up = [409], retry = [423] }}",
         endpoint.base
     );
     let bench = Bench::new(&pipeline("", &stage, "\"ticket\""))?;
@@ -258,6 +263,9 @@ async fn a_call_sends_what_its_templates_say_and_repeats_itself_recognisably() -
     assert_eq!((asked[0].header("content-type"), asked[0].header("x-path")), ("application/json", std::env::var("PATH")?.as_str()));
     assert!(!asked[0].header("idempotency-key").is_empty());
     assert_eq!(asked[0].header("idempotency-key"), asked[1].header("idempotency-key"));
-    assert!(!bench.text("a b&c").await.expect_err("taken").retryable, "the file says so");
+    let taken = bench.text("a b&c").await.expect_err("taken");
+    assert_eq!((taken.retryable, taken.retry_in), (false, None), "the file says so");
+    let locked = bench.text("a b&c").await.expect_err("locked");
+    assert_eq!((locked.retryable, locked.retry_in), (true, Some(Duration::from_secs(4))), "and so");
     Ok(())
 }
