@@ -66,7 +66,7 @@ impl Opening {
         loop {
             let error = match self.try_open(shared).await {
                 Ok(opened) => {
-                    shared.change(|now| (now.open, now.errors_in_a_row, now.trouble) = (true, 0, None));
+                    shared.change(|now| (now.errors_in_a_row, now.trouble) = (0, None));
                     return Ok(Some(opened));
                 }
                 Err(error) if error.is_transient() => error,

@@ -28,7 +28,7 @@ pub struct Now {
     pub name: String,
     /// The place in words, once it is known.
     pub place: Option<String>,
-    /// Whether the place answered.
+    /// Whether the place answered, and has something to work.
     pub open: bool,
     /// Tries to open it that failed, one after the other.
     pub errors_in_a_row: u32,

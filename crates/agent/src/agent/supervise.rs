@@ -15,7 +15,7 @@ use super::place::{Opened, Opening};
 use super::shared::Shared;
 use super::work::Work;
 use super::{Error, Result};
-use crate::config::{Config, Until};
+use crate::config::{Config, PlaceAt, Until};
 
 /// How long a queue that refused for a reason of its own is left alone.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -49,21 +49,22 @@ pub async fn run(shared: Arc<Shared>, opening: Opening, stop: watch::Receiver<bo
 async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<bool>) -> Result<Tally> {
     let Some(Opened { place, queues: there, fetch }) = opening.open(&shared, &mut stop).await? else { return Ok(Tally::default()) };
     shared.work.opened(fetch);
-    let here: Vec<&String> = shared.queues.iter().filter(|queue| there.contains(queue)).collect();
-    let missing: Vec<&String> = shared.queues.iter().filter(|queue| !there.contains(queue)).collect();
-    if here.is_empty() || shared.config.queues.is_some() && !missing.is_empty() {
-        let wanted = if here.is_empty() { shared.queues.clone() } else { missing.into_iter().cloned().collect() };
-        return Err(Error::NoQueues { place: place.describe(), wanted, there });
+    let (here, mut missing): (Vec<String>, Vec<String>) = shared.queues.iter().cloned().partition(|queue| there.contains(queue));
+    // One that is being migrated has its queues in a moment.
+    let may_come = there.is_empty() || matches!(shared.config.place, PlaceAt::Home(_));
+    let ends = shared.config.until != Until::Stopped;
+    if !missing.is_empty() && (here.is_empty() || shared.config.queues.is_some()) && (ends || !may_come) {
+        return Err(Error::NoQueues { place: place.describe(), wanted: missing, there });
     }
-    for queue in missing {
-        tracing::info!(queue, "the pipelines know this queue, and it is not here");
+    if here.is_empty() {
+        let trouble = format!("{} has none of the queues {} yet; `gleaner migrate` makes them", place.describe(), missing.join(", "));
+        tracing::warn!("{trouble}");
+        shared.change(|now| (now.errors_in_a_row, now.trouble) = (1, Some(trouble)));
     }
-    let meters: Vec<Arc<Meter>> = here.into_iter().map(|queue| Meter::new(queue)).collect();
-    shared.change(|now| now.meters.clone_from(&meters));
     let mut total = Tally::default();
     if shared.config.until == Until::Once {
-        for meter in meters {
-            total += work_queue(shared.clone(), place.clone(), meter, stop.clone()).await?;
+        for queue in here {
+            total += work_queue(shared.clone(), place.clone(), begin(&shared, &queue), stop.clone()).await?;
             if total != Tally::default() {
                 break;
             }
@@ -71,13 +72,46 @@ async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<
         return Ok(total);
     }
     let mut workers = JoinSet::new();
-    for meter in meters {
-        workers.spawn(work_queue(shared.clone(), place.clone(), meter, stop.clone()));
+    for queue in here {
+        workers.spawn(work_queue(shared.clone(), place.clone(), begin(&shared, &queue), stop.clone()));
     }
-    while let Some(ended) = workers.join_next().await {
-        total += ended.map_err(|error| Error::Other(format!("a worker stopped: {error}")))??;
+    let mut wait = FIRST_WAIT;
+    loop {
+        let more_may_come = !missing.is_empty() && !ends && !*stop.borrow();
+        if workers.is_empty() && !more_may_come {
+            return Ok(total);
+        }
+        tokio::select! {
+            Some(ended) = workers.join_next() => total += ended.map_err(|error| Error::Other(format!("a worker stopped: {error}")))??,
+            () = told(stop.clone()), if workers.is_empty() => {}
+            there = later(&*place, wait), if more_may_come => {
+                wait = (wait * 2).min(LONGEST_WAIT);
+                for queue in missing.extract_if(.., |queue| there.contains(queue)) {
+                    workers.spawn(work_queue(shared.clone(), place.clone(), begin(&shared, &queue), stop.clone()));
+                }
+            }
+        }
     }
-    Ok(total)
+}
+
+/// The queues of the place, after a while. One that does not answer then is asked again.
+async fn later(place: &dyn Place, wait: Duration) -> Vec<String> {
+    tokio::time::sleep(wait).await;
+    place.queues().await.unwrap_or_default()
+}
+
+async fn told(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// From here on the queue is worked.
+fn begin(shared: &Shared, queue: &str) -> Arc<Meter> {
+    let meter = Meter::new(queue);
+    shared.change(|now| {
+        (now.open, now.errors_in_a_row, now.trouble) = (true, 0, None);
+        now.meters.push(meter.clone());
+    });
+    meter
 }
 
 /// One queue. What is wrong with it alone is told and tried again, so that it does not cost the others their work.

@@ -69,6 +69,23 @@ async fn a_place_that_is_away_at_the_start_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_not_migrated_yet_is_waited_for() -> Result<()> {
+    let world = World::empty().await?;
+    let (agent, mut arrivals) = world.agent(&[]).await?;
+    eventually("the agent to say what is missing", async || {
+        let (status, body) = world::get(&agent, "health").await?;
+        Ok(status == 503 && body["reasons"][0].as_str().is_some_and(|why| why.contains("gleaner migrate")))
+    })
+    .await?;
+    gleaner::migrate::migrate(&world.url, &|_| {}).await?;
+    world.job("greet").await?;
+    arrivals.next().await?.finish(json!({}));
+    eventually("health", async || Ok(world::get(&agent, "health").await?.0 == 200)).await?;
+    agent.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_waiting_does_not_mend_is_told_at_once() -> Result<()> {
     let world = World::new().await?;
     let told = |flags: &'static [(&'static str, &'static str)]| async {

@@ -11,7 +11,7 @@ use gleaner::worker::{Context, Tally};
 use gleaner::{Failure, Item};
 use gleaner_agent::agent::{Agent, Work};
 use gleaner_agent::config::{Config, Sources, Until};
-use gleaner_postgres::testing;
+use gleaner_postgres::testing::{self, TestDatabase};
 use serde_json::{Value, json};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
@@ -27,7 +27,15 @@ pub struct World {
 impl World {
     pub async fn new() -> Result<Self> {
         let prepare = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
-        let database = testing::server().database_from("migrated", prepare).await?;
+        Self::on(testing::server().database_from("migrated", prepare).await?).await
+    }
+
+    /// On a database with nothing in it.
+    pub async fn empty() -> Result<Self> {
+        Self::on(testing::server().empty_database().await?).await
+    }
+
+    async fn on(database: TestDatabase) -> Result<Self> {
         let home = std::env::temp_dir().join(format!("gleaner-agent-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir(&home)?;
         Ok(Self { client: gleaner::connect(&database.url).await?, url: database.url, home })

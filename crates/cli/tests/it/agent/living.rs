@@ -105,7 +105,10 @@ fn an_agent_finds_the_database_of_its_home_again() {
 #[test]
 fn up_runs_an_agent_unless_it_is_told_not_to() {
     let gleaner = Gleaner::at_home();
-    let up = gleaner.json(&["up", "--detach"]);
+    // A plain insert rings no bell: the poll finds it, and should soon.
+    let soon = [("GLEANER_AGENT_POLL_PUSHED_BASE", "300ms"), ("GLEANER_AGENT_POLL_PUSHED_MAX", "500ms")];
+    let up = gleaner.start_with(&["up", "--detach", "--json"], &soon).end();
+    let up: Value = serde_json::from_str(&up.out).unwrap_or_else(|_| panic!("{up:?}"));
     let status = gleaner.json(&["agent", "status"]);
     assert_eq!((&up["AGENT_URL"], &status[0]["pid"]), (&status[0]["url"], &up["pid"]), "{up} {status}");
     // What arrives is worked, with no model and no settings.
