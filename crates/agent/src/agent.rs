@@ -24,6 +24,8 @@ use tokio::task::JoinHandle;
 use self::shared::Shared;
 pub use self::work::Work;
 use crate::config::Config;
+use crate::host::{self, Host};
+use crate::pipeline::Pipelines;
 use crate::status::{self, note::Note};
 
 /// Failures of an agent as a whole, sorted by what the caller can do about them.
@@ -58,6 +60,9 @@ pub enum Error {
     Pipelines(#[from] crate::pipeline::Error),
 
     #[error(transparent)]
+    Host(#[from] crate::host::Error),
+
+    #[error(transparent)]
     Gleaner(#[from] gleaner::Error),
 
     #[error(transparent)]
@@ -78,6 +83,16 @@ pub struct Agent {
     workers: Option<JoinHandle<Result<Tally>>>,
     note: Option<Note>,
     page: Option<JoinHandle<()>>,
+    /// Who works for the apps it hosts.
+    apps: Option<Apps>,
+}
+
+struct Apps(Arc<dyn host::Serve>);
+
+impl std::fmt::Debug for Apps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Apps")
+    }
 }
 
 impl Agent {
@@ -86,6 +101,21 @@ impl Agent {
     /// Comes back at once: a place that is away is waited for, and the page says so.
     pub async fn start(config: Config) -> Result<Self> {
         Self::start_with(config, Router::new()).await
+    }
+
+    /// The same, and hosts apps: their page at `/host` beside its own, the models they share at `/v1`.
+    pub async fn start_hosting(config: Config) -> Result<Self> {
+        if config.status.is_none() {
+            return Self::start(config).await;
+        }
+        let pipelines = Pipelines::load(config.pipelines.as_deref())?;
+        let apps = Arc::new(host::Agents::like(&config));
+        let host = Host::open(&config.home, apps.clone(), host::Model::of(pipelines.models()))?;
+        let mut agent = Self::start_with(config, host::routes(&host)).await?;
+        agent.apps = Some(Apps(apps));
+        // Their places may be away; the page tells how each is doing.
+        tokio::spawn(async move { host.resume().await });
+        Ok(agent)
     }
 
     /// The same, with `more` routes beside the status page. They too are only for those who address this machine as itself.
@@ -111,7 +141,7 @@ impl Agent {
         };
         let (stop, stopping) = watch::channel(false);
         let workers = tokio::spawn(supervise::run(shared.clone(), place, stopping));
-        Ok(Self { shared, stop, workers: Some(workers), note, page })
+        Ok(Self { shared, stop, workers: Some(workers), note, page, apps: None })
     }
 
     /// Pause, concurrency and figures.
@@ -150,6 +180,9 @@ impl Agent {
         let Some(workers) = &mut self.workers else { return Ok(Tally::default()) };
         let ended = workers.await.map_err(|error| Error::Other(format!("the agent's workers stopped: {error}")))?;
         self.workers = None;
+        if let Some(Apps(apps)) = self.apps.take() {
+            apps.end().await;
+        }
         ended
     }
 
@@ -169,6 +202,8 @@ impl Agent {
         if let Some(workers) = self.workers.take() {
             workers.abort();
         }
+        // What those of the apps hold comes back by itself.
+        drop(self.apps.take());
         released
     }
 }

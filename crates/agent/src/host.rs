@@ -10,16 +10,10 @@
 //! - [`ai`]: the models, as any OpenAI client expects them.
 //!
 //! ```no_run
-//! # use std::sync::Arc;
-//! # use gleaner_agent::{agent::Agent, config::Config, host::{self, Agents, Host, Model}, pipeline::Pipelines};
+//! # use gleaner_agent::{agent::Agent, config::Config};
 //! # async fn run(config: Config) -> Result<(), Box<dyn std::error::Error>> {
-//! let pipelines = Pipelines::load(config.pipelines.as_deref())?;
-//! let agents = Arc::new(Agents::like(&config));
-//! let host = Host::open(&config.home, agents.clone(), Model::of(pipelines.models()))?;
-//! let agent = Agent::start_with(config, host::routes(&host)).await?;
-//! host.resume().await;
+//! let agent = Agent::start_hosting(config).await?;
 //! // …
-//! agents.end().await;
 //! agent.stop().await?;
 //! # Ok(())
 //! # }

@@ -36,12 +36,6 @@ impl Agents {
         Self { config: config.clone(), running: Mutex::default() }
     }
 
-    /// Ends all of them in good order; what the person agreed to holds for the next start.
-    pub async fn end(&self) {
-        let all = std::mem::take(&mut *self.running.lock().await);
-        futures_util::future::join_all(all.into_values().map(Agent::stop)).await;
-    }
-
     /// The session for the place: that of this home where it is for the same server, else one of the place's own.
     fn session(&self, url: &str) -> Option<PathBuf> {
         let own = self.config.home.join("agent").join("sessions").join(format!("{}.json", &token::hash(url)[..16]));
@@ -89,6 +83,11 @@ impl Serve for Agents {
             agent.begin_to_stop();
             tokio::spawn(agent.stop());
         }
+    }
+
+    async fn end(&self) {
+        let all = std::mem::take(&mut *self.running.lock().await);
+        futures_util::future::join_all(all.into_values().map(Agent::stop)).await;
     }
 }
 

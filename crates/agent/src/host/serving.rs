@@ -24,6 +24,8 @@ pub trait Serve: Send + Sync + 'static {
     async fn serve(&self, app: App) -> Result<(), Trouble>;
     /// Ends the work for the app, if there is any.
     async fn stop(&self, name: &str);
+    /// Ends the work for all of them in good order; what the person agreed to holds for the next start.
+    async fn end(&self) {}
 }
 
 /// How an app is doing.

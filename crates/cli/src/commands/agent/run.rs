@@ -58,7 +58,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let (ends, grace) = (config.until != Until::Stopped, config.grace);
     let mut signals = Signals::listen()?;
     output::end_orderly();
-    let mut agent = Agent::start(config).await?;
+    let mut agent = if ends { Agent::start(config).await? } else { Agent::start_hosting(config).await? };
     begin(desk, &agent);
     let tally = tokio::select! {
         tally = agent.wait() => tally?,

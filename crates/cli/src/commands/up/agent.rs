@@ -23,7 +23,7 @@ pub async fn start(desk: &Desk, home: &Home, database: &str, server: &str) -> Re
             session: None,
         }
     });
-    Ok(Agent::start(config).await?)
+    Ok(Agent::start_hosting(config).await?)
 }
 
 /// Where the page of the agent is that this process runs.
