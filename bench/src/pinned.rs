@@ -27,7 +27,7 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let unpinned = part(&free, 0..seconds);
     report.figure(format!("continuous work, {seconds} s, unpinned"), unpinned, "/s");
     report.figure(format!("pinned horizon, first {slice} s"), first, "/s");
-    report.ratio(format!("pinned horizon, last {slice} s"), last, "/s", first, &format!("the first {slice} s"), Some(0.8));
+    report.ratio(format!("pinned horizon, last {slice} s"), last, "/s", first, format!("the first {slice} s"), Some(0.8));
     report.ratio(format!("pinned horizon, all {seconds} s"), whole, "/s", unpinned, "the same time unpinned", Some(0.8));
     Ok(())
 }

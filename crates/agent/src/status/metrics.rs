@@ -6,6 +6,9 @@ use super::view::View;
 use crate::agent::meter::{BOUNDS, Seen};
 use crate::agent::shared::Shared;
 
+/// A name, what it counts, and where the count is.
+type Counter = (&'static str, &'static str, fn(&Seen) -> u64);
+
 /// The queue whose figures also go by the names of the follow-up daemon.
 const FOLLOWUPS: &str = "followups";
 
@@ -34,7 +37,7 @@ pub fn text(shared: &Shared) -> String {
     out.gauge("gleaner_agent_claim_latency_seconds", "Length of a claim, on average.", view.polling.avg_claim_latency_seconds);
     out.gauge("gleaner_agent_consecutive_errors", "Looks in a row that failed.", f64::from(view.polling.consecutive_errors));
 
-    let per_queue: [(&str, &str, fn(&Seen) -> u64); 6] = [
+    let per_queue: [Counter; 6] = [
         ("gleaner_agent_polls_total", "Looks for work.", |seen| seen.polls),
         ("gleaner_agent_items_claimed_total", "Items taken.", |seen| seen.claimed),
         ("gleaner_agent_items_completed_total", "Items whose result was accepted.", |seen| seen.completed),

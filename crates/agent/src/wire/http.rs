@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ::http::header::{AUTHORIZATION, DATE, RETRY_AFTER};
-use ::http::{HeaderMap, Method};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use chrono::DateTime;
 use gleaner::{Error, Result};
 use rand::Rng as _;
@@ -174,6 +174,7 @@ pub(super) fn client() -> Result<reqwest::Client> {
     // Whoever was first has installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
+        .default_headers(device())
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_WITHIN)
         .read_timeout(SILENT_FOR)
@@ -183,6 +184,12 @@ pub(super) fn client() -> Result<reqwest::Client> {
         .user_agent(concat!("gleaner-agent/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|error| Error::Other(format!("the HTTP client: {error}")))
+}
+
+/// How people know this machine: the server shows them which devices work.
+fn device() -> HeaderMap {
+    let name = nix::unistd::gethostname().ok().and_then(|name| HeaderValue::from_str(name.to_str()?).ok());
+    name.map(|name| HeaderMap::from_iter([(HeaderName::from_static("x-client-info"), name)])).unwrap_or_default()
 }
 
 fn is_address(base: &str) -> bool {

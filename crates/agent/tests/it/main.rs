@@ -1,12 +1,12 @@
 //! The agent against real servers and a real PostgreSQL.
 
+mod a2a;
 mod agent;
 mod conformance;
+mod host;
+mod mcp;
 mod pipelines;
 mod recording;
-mod a2a;
-mod mcp;
-mod host;
 mod signing_in;
 mod stages;
 mod status;

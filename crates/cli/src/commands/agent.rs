@@ -54,7 +54,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::Args),
+    Run(Box<run::Args>),
     // Agents that run.
     Status(status::Args),
     Pause(pause::Args),
@@ -75,8 +75,8 @@ impl Args {
 }
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    match args.command.unwrap_or(Command::Run(args.run)) {
-        Command::Run(args) => run::run(desk, args).await,
+    match args.command.unwrap_or_else(|| Command::Run(Box::new(args.run))) {
+        Command::Run(args) => run::run(desk, *args).await,
         Command::Status(args) => status::run(desk, args).await,
         Command::Pause(args) => pause::run(desk, args).await,
         Command::Resume(args) => resume::run(desk, args).await,

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use gleaner_agent::config::{Config, Sources};
-use gleaner_agent::host::{self, Agents, Host, State};
+use gleaner_agent::host::{self, Agents, Host, Serve as _, State};
 use gleaner_agent::wire::session::{self, Session};
 use gleaner_server::access::Access;
 use serde_json::{Value, json};
