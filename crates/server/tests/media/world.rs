@@ -10,7 +10,7 @@ use gleaner_ingest::sealing::MasterKeys;
 use gleaner_postgres::testing;
 use gleaner_server::access::Access;
 use gleaner_server::channels::Channels;
-use gleaner_server::door::committer::Committer;
+use gleaner_server::door::committer::{Committer, How};
 use gleaner_server::door::contacts::Newcomers;
 use gleaner_server::files::Files;
 use gleaner_server::gmail::{Gmail, Google, Parts};
@@ -66,7 +66,7 @@ pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
     let pool = gleaner::pool(&database.url, 8)?;
     let home = Home::new()?;
     let files = Files::open(&home.0, None)?;
-    let (committer, _) = Committer::start(&pool, &Bell::new(pool.clone()), 1, Duration::from_secs(10));
+    let (committer, _) = Committer::start(&pool, &Bell::new(pool.clone()), How { tasks: 1, group: 256, within: Duration::from_secs(10) });
     let (newcomers, _) = Newcomers::start(pool.clone());
     let channels = Channels::new(pool.clone(), MasterKeys::generate());
     let parts = Parts { pool: pool.clone(), channels: channels.clone(), files: files.clone(), committer, newcomers };
