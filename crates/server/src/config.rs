@@ -43,7 +43,8 @@ pub struct Config {
     pub rest: rest::Settings,
     /// How people sign in. Its base is set at the start, when the address is known.
     pub auth: auth::Settings,
-    /// Whether changes are pushed to subscribers; takes a replication slot while the server runs.
+    /// Whether changes are pushed to subscribers; takes a replication slot while the server runs, or
+    /// where there is none to be had notes changes by triggers while somebody follows.
     pub realtime: bool,
     /// Tasks that commit. Each gathers what waits while the other commits; more than a few only make smaller batches.
     pub committers: usize,

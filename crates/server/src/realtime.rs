@@ -1,6 +1,6 @@
 //! `/realtime/v1`: changes of tables, broadcast and presence over WebSocket.
 //!
-//! - [`feed`]: what changed, from the database's log, once for the whole server.
+//! - [`feed`]: what changed, from the database's log or by triggers, once for the whole server.
 //! - [`hub`]: who listens to what; [`filter`]: the conditions of a subscription; [`sight`]: who may see a row.
 //! - [`dispatch`]: from the feed to the sockets.
 //! - [`socket`]: one connection; [`join`]: what a join asks for; [`frame`]: the two serialisations.
@@ -25,7 +25,7 @@ use futures_util::future::BoxFuture;
 use gleaner::Pool;
 use http::StatusCode;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::access::{Caller, Refused};
 use frame::Version;
@@ -52,6 +52,7 @@ pub struct Realtime {
     hub: Arc<Hub>,
     pool: Pool,
     verify: Verify,
+    hint: Arc<Notify>,
     _tasks: Arc<Tasks>,
 }
 
@@ -73,15 +74,20 @@ impl std::fmt::Debug for Realtime {
 }
 
 impl Realtime {
-    /// Begins to follow the database's log. Ends when the last copy is dropped.
+    /// Begins to follow the database. Ends when the last copy is dropped.
     pub fn start(url: &str, pool: Pool, verify: Verify, heard: Heard) -> Self {
-        let hub = Arc::new(Hub::default());
+        let (hub, hint) = (Arc::new(Hub::default()), Arc::new(Notify::new()));
         // Short: the log waits in the server better than here.
         let (news, feed) = mpsc::channel(64);
-        let follow = tokio::spawn(feed::wal::follow(url.to_owned(), pool.clone(), news));
+        let follow = tokio::spawn(feed::follow(url.to_owned(), pool.clone(), hub.clone(), hint.clone(), news));
         let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
         let tasks = Tasks([follow.abort_handle(), dispatch.abort_handle()]);
-        Self { hub, pool, verify, _tasks: Arc::new(tasks) }
+        Self { hub, pool, verify, hint, _tasks: Arc::new(tasks) }
+    }
+
+    /// There may be changes: a bell was heard. A feed that waits between looks does not wait any longer.
+    pub fn hint(&self) {
+        self.hint.notify_one();
     }
 
     /// Joins there are, on all sockets.
