@@ -47,4 +47,4 @@ begin
 end
 $$;
 comment on function gleaner.capture_changes(regclass, boolean) is 'Puts the triggers on a published table that note its changes, or takes them off.';
-revoke all on function gleaner.capture_changes(regclass, boolean) from public, anon, authenticated;
+revoke all on function gleaner.capture_changes(regclass, boolean) from public, anon, authenticated, service_role;

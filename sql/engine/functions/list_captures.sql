@@ -32,4 +32,4 @@ as $$
     full join present as p using (relation);
 $$;
 comment on function gleaner.list_captures() is 'The tables whose changes are noted by triggers, or should be.';
-revoke all on function gleaner.list_captures() from public, anon, authenticated;
+revoke all on function gleaner.list_captures() from public, anon, authenticated, service_role;

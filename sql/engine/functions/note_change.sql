@@ -31,4 +31,4 @@ begin
 end
 $$;
 comment on function gleaner.note_change() is 'Notes a changed row while a server follows without the log.';
-revoke all on function gleaner.note_change() from public, anon, authenticated;
+revoke all on function gleaner.note_change() from public, anon, authenticated, service_role;

@@ -30,4 +30,4 @@ begin
 end
 $$;
 comment on function gleaner.prune_changes(xid8, integer) is 'Removes noted changes of transactions before this one, a bounded step at a time.';
-revoke all on function gleaner.prune_changes(xid8, integer) from public, anon, authenticated;
+revoke all on function gleaner.prune_changes(xid8, integer) from public, anon, authenticated, service_role;

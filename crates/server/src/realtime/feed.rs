@@ -109,7 +109,8 @@ pub async fn follow(url: String, pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, n
 /// Whether the server writes a log that can be read. Whether it lets us is found out by trying.
 async fn has_log(pool: &Pool) -> Result<bool> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
-    let rows = client.query_typed("select current_setting('wal_level') = 'logical'", &[]).await.map_err(Error::doing("ask for wal_level"))?;
+    let rows =
+        client.query_typed("select current_setting('wal_level') = 'logical'", &[]).await.map_err(Error::doing("ask for wal_level"))?;
     Ok(rows.first().is_some_and(|row| row.get(0)))
 }
 

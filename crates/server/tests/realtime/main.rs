@@ -4,4 +4,5 @@ mod changes;
 mod client;
 mod joining;
 mod sharing;
+mod triggers;
 mod trouble;

@@ -20,8 +20,8 @@ use gleaner::{Error, Pool, Result};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_postgres::types::Type;
 
-pub use capture::retire;
 use capture::Tables;
+pub use capture::retire;
 use look::{Looked, Position};
 
 use super::News;

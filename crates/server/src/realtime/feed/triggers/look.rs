@@ -34,6 +34,8 @@ pub struct Position {
     pub at_micros: i64,
     /// Changes before this transaction may be gone.
     pruned: i64,
+    /// Until when writers note what they change.
+    wanted_until: i64,
 }
 
 /// How a look ended.
@@ -48,7 +50,8 @@ pub enum Looked {
 }
 
 const HEAD: &str = "s.taken::text, pg_snapshot_xmin(s.taken)::text, pg_postmaster_start_time()::text,
-    (extract(epoch from clock_timestamp()) * 1000000)::bigint, (select p.last_value from gleaner.changes_pruned_before as p)";
+    (extract(epoch from clock_timestamp()) * 1000000)::bigint, (select p.last_value from gleaner.changes_pruned_before as p),
+    (select w.last_value * 1000 from gleaner.changes_wanted_until as w)";
 
 /// Where to begin: all that is visible now has happened before.
 pub async fn begin(pool: &Pool) -> Result<Position> {
@@ -60,7 +63,14 @@ pub async fn begin(pool: &Pool) -> Result<Position> {
 
 fn position(row: &Row) -> Position {
     let xmin: String = row.get(1);
-    Position { snapshot: row.get(0), xmin: xmin.parse().unwrap_or(0), started: row.get(2), at_micros: row.get(3), pruned: row.get(4) }
+    Position {
+        snapshot: row.get(0),
+        xmin: xmin.parse().unwrap_or(0),
+        started: row.get(2),
+        at_micros: row.get(3),
+        pruned: row.get(4),
+        wanted_until: row.get(5),
+    }
 }
 
 /// Tells what is new.
@@ -101,19 +111,23 @@ pub async fn look(pool: &Pool, from: &Position, tables: &Tables, news: &mpsc::Se
         if to.pruned > from.pruned && u64::try_from(to.pruned).unwrap_or(0) > from.xmin {
             return Ok(Looked::Missed("changes were pruned before they were read"));
         }
-        let Some(kind) = row.get::<_, Option<String>>(8) else { break };
+        // Somebody has taken our word back, or a crash has.
+        if to.wanted_until < to.at_micros {
+            return Ok(Looked::Missed("changes were not noted for a while"));
+        }
+        let Some(kind) = row.get::<_, Option<String>>(9) else { break };
         let now = match &now {
             Some(now) => now,
             None => now.insert(capture::describe(pool).await?),
         };
-        let change = match tables.since(now, row.get(7)) {
+        let change = match tables.since(now, row.get(8)) {
             None => return Ok(Looked::Missed("a published table was altered")),
             Some(Reading::Withdrawn) => continue,
-            Some(Reading::As(noted)) => change(noted, &kind, row.get(9), row.get(10)),
+            Some(Reading::As(noted)) => change(noted, &kind, row.get(10), row.get(11)),
         };
         let Some(change) = change else { return Ok(Looked::Missed("a change cannot be read")) };
-        let xid: String = row.get(5);
-        if !told.add(xid.parse::<u64>().unwrap_or(0), row.get(6), change).await {
+        let xid: String = row.get(6);
+        if !told.add(xid.parse::<u64>().unwrap_or(0), row.get(7), change).await {
             return Ok(Looked::Closed);
         }
         if told.count as i64 > MOST_NEW {
