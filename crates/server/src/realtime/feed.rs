@@ -28,6 +28,10 @@ pub const PUBLICATION: &str = "supabase_realtime";
 const MOST_CHANGES: usize = 1000;
 const MOST_BYTES: usize = 1024 * 1024;
 
+/// Between two attempts.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
 /// How long a server that refused its log is not asked for it again.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 
@@ -51,10 +55,9 @@ pub enum News {
 /// Follows the database until nobody listens any more: by its log where it lets us, by triggers otherwise. Trouble is told as
 /// a gap, and the next attempt follows. `hint` says that there may be something new.
 pub async fn follow(url: String, pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) {
-    const SHORTEST: Duration = Duration::from_millis(200);
-    let mut pause = SHORTEST;
+    let mut pause = SHORTEST_PAUSE;
     let mut refused: Option<Instant> = None;
-    let mut told = String::new();
+    let mut reason = "";
     let mut follower = Follower::new(pool.clone(), hub, hint, news.clone());
     while !news.is_closed() {
         let mut is_live = false;
@@ -69,40 +72,35 @@ pub async fn follow(url: String, pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, n
                 if !is_live && ended.as_ref().is_err_and(wal::WalError::is_refusal) && has_log(&pool).await.is_ok() {
                     refused = Some(Instant::now());
                 }
-                ended.map_err(|error| error.to_string())
+                ended.map(|()| Ended::Closed).map_err(|error| error.to_string())
             }
             Ok(has_log) => {
                 let why = if has_log { "the server does not let us read its log" } else { "wal_level is not logical" };
-                if told != why {
+                if why != std::mem::replace(&mut reason, why) {
                     tracing::info!(why, "changes are followed by triggers on the published tables");
-                    told = why.to_owned();
                 }
                 follower.wanted().await;
-                match follower.follow(&mut is_live).await {
-                    Ok(Ended::Closed) => Ok(()),
-                    Ok(Ended::Idle) => {
-                        // Nobody follows; who comes in this very moment is told, and comes again.
-                        pause = Duration::ZERO;
-                        Err("nobody follows".to_owned())
-                    }
-                    Ok(Ended::Missed(why)) => Err(why.to_owned()),
-                    Err(error) => Err(error.to_string()),
-                }
+                follower.follow(&mut is_live).await.map_err(|error| error.to_string())
             }
         };
-        if is_live && !pause.is_zero() {
-            pause = SHORTEST;
+        if is_live {
+            pause = SHORTEST_PAUSE;
         }
         match ended {
-            Ok(()) => return,
-            Err(error) if pause.is_zero() => tracing::debug!(error, "the change feed rests"),
+            Ok(Ended::Closed) => return,
+            Ok(Ended::Idle) => {
+                tracing::debug!("nobody follows; the change feed rests");
+                pause = Duration::ZERO;
+            }
+            Ok(Ended::Missed(why)) => tracing::warn!(why, "changes were missed; subscribers are asked to join again"),
             Err(error) => tracing::warn!(error, retry_ms = pause.as_millis() as u64, "the change feed stopped"),
         }
+        // Also when it rests: who comes in this very moment is told, and comes again.
         if news.send(News::Gap).await.is_err() {
             return;
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).clamp(SHORTEST, Duration::from_secs(15));
+        pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
     }
 }
 

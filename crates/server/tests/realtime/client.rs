@@ -88,7 +88,7 @@ pub async fn stage_on(url: &str) -> Result<Stage> {
 }
 
 /// The test comes by `url`, the server by `serving`.
-async fn stage_as(url: &str, serving: &str) -> Result<Stage> {
+pub async fn stage_as(url: &str, serving: &str) -> Result<Stage> {
     let client = gleaner::connect(url).await?;
     let realtime = Realtime::start(serving, gleaner::pool(serving, 8)?, Arc::new(verify), Arc::new(|_, _| {}));
     let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -6,7 +6,8 @@ use anyhow::Result;
 use gleaner_postgres::testing::PrivateServer;
 use serde_json::{Value, json};
 
-use crate::client::{Stage, migrated, service, stage_by_triggers, stage_on};
+use crate::client::{Stage, migrated, service, stage_as, stage_by_triggers, stage_on};
+use crate::pooler::Bouncer;
 
 fn activities() -> Value {
     json!([{"event": "*", "schema": "public", "table": "activities"}])
@@ -240,6 +241,21 @@ async fn writers_do_not_wait_for_each_other() -> Result<()> {
     for _ in 0..16 {
         assert_eq!(socket.change().await?["type"], "INSERT");
     }
+    Ok(())
+}
+
+/// A pooler lets no replication through, and each statement may meet another session.
+#[tokio::test]
+async fn changes_are_followed_through_pgbouncer_in_transaction_mode() -> Result<()> {
+    let (database, bouncer) = (migrated().await?, Bouncer::start().await?);
+    let stage = stage_as(&database.url, &bouncer.url_of(&database.name)).await?;
+    let mut socket = stage.connect(&service()).await?;
+    socket.follow("feed", activities()).await?;
+    for n in 0..20 {
+        stage.run(&format!("insert into activities (type, raw_data) values ('sms', '{{\"n\": {n}}}')")).await?;
+        assert_eq!(socket.change().await?["record"]["raw_data"]["n"], n);
+    }
+    assert!(captured(&stage).await? > 0);
     Ok(())
 }
 
