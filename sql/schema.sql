@@ -10631,6 +10631,15 @@ ALTER TABLE gleaner.change ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE UNLOGGED SEQUENCE gleaner.changes_generation
+    START WITH 0
+    INCREMENT BY 1
+    MINVALUE 0
+    NO MAXVALUE
+    CACHE 1;
+
+COMMENT ON SEQUENCE gleaner.changes_generation IS 'Another number after every loss of gleaner.change; 0 until somebody follows again.';
+
 CREATE SEQUENCE gleaner.changes_pruned_before
     START WITH 0
     INCREMENT BY 1

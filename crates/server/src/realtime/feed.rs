@@ -58,7 +58,9 @@ pub async fn follow(url: String, pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, n
     let mut pause = SHORTEST_PAUSE;
     let mut refused: Option<Instant> = None;
     let mut reason = "";
-    let mut follower = Follower::new(pool.clone(), hub, hint, news.clone());
+    // Connections of its own, one to look and one to ask meanwhile: a feed that had to queue behind requests would miss changes.
+    let own = gleaner::pool(&url, 2).unwrap_or_else(|_| pool.clone());
+    let mut follower = Follower::new(own, hub, hint, news.clone());
     while !news.is_closed() {
         let mut is_live = false;
         let ended = match has_log(&pool).await {

@@ -28,8 +28,8 @@ pub struct Position {
     pub snapshot: String,
     /// Every transaction before it is over.
     pub xmin: u64,
-    /// Which run of the server it belongs to. After a crash or on another server transactions have other numbers.
-    started: String,
+    /// What was noted is lost in a crash and on another server, where transactions have other numbers too; then so is this.
+    generation: i64,
     /// Microseconds since 1970, by the server's clock.
     pub at_micros: i64,
     /// Changes before this transaction may be gone.
@@ -49,13 +49,16 @@ pub enum Looked {
     Closed,
 }
 
-const HEAD: &str = "s.taken::text, pg_snapshot_xmin(s.taken)::text, pg_postmaster_start_time()::text,
+const HEAD: &str = "s.taken::text, pg_snapshot_xmin(s.taken)::text, (select g.last_value from gleaner.changes_generation as g),
     (extract(epoch from clock_timestamp()) * 1000000)::bigint, (select p.last_value from gleaner.changes_pruned_before as p),
     (select w.last_value * 1000 from gleaner.changes_wanted_until as w)";
 
 /// Where to begin: all that is visible now has happened before.
 pub async fn begin(pool: &Pool) -> Result<Position> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+    let sql =
+        "select setval('gleaner.changes_generation', 1 + (random() * 1e15)::bigint) from gleaner.changes_generation where last_value = 0";
+    client.query_typed(sql, &[]).await.map_err(Error::doing("begin a generation of changes"))?;
     let sql = format!("select {HEAD} from (select pg_current_snapshot() as taken) as s");
     let row = client.query_typed(&sql, &[]).await.map_err(Error::doing("take a snapshot"))?;
     row.first().map(position).ok_or_else(|| Error::Other("a snapshot without a row".into()))
@@ -66,7 +69,7 @@ fn position(row: &Row) -> Position {
     Position {
         snapshot: row.get(0),
         xmin: xmin.parse().unwrap_or(0),
-        started: row.get(2),
+        generation: row.get(2),
         at_micros: row.get(3),
         pruned: row.get(4),
         wanted_until: row.get(5),
@@ -105,8 +108,8 @@ pub async fn look(pool: &Pool, from: &Position, tables: &Tables, news: &mpsc::Se
             Err(error) => return Err(doing(error)),
         };
         let to = to.get_or_insert_with(|| position(&row));
-        if to.started != from.started {
-            return Ok(Looked::Missed("PostgreSQL was started anew"));
+        if to.generation != from.generation {
+            return Ok(Looked::Missed("what was noted is lost: PostgreSQL has crashed, or is another one"));
         }
         if to.pruned > from.pruned && u64::try_from(to.pruned).unwrap_or(0) > from.xmin {
             return Ok(Looked::Missed("changes were pruned before they were read"));
