@@ -1854,6 +1854,52 @@ $_$;
 
 ALTER FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '2s'
+    AS $$
+declare
+    v_wanted text;
+    v_old    text;
+    v_new    text;
+    v_make   record;
+begin
+    for v_make in
+        select t.tgname from pg_trigger as t
+        where t.tgrelid = p_table and t.tgfoid = 'gleaner.note_change()'::regprocedure and t.tgparentid = 0
+    loop
+        execute format('drop trigger %I on %s', v_make.tgname, p_table);
+    end loop;
+    select l.wanted into v_wanted from gleaner.list_captures() as l where l.relation = p_table;
+    if not p_on or v_wanted is null then
+        return;
+    end if;
+    select string_agg(format('old.%I', a.attname), ', ' order by a.attnum), string_agg(format('new.%I', a.attname), ', ' order by a.attnum)
+    into v_old, v_new
+    from pg_attribute as a
+    where a.attrelid = p_table and a.attnum = any (string_to_array(substr(v_wanted, strpos(v_wanted, ' ') + 1), ' ')::int2[]);
+    for v_make in
+        select *
+        from (values
+            ('I', '00_gleaner_insert', 'insert', ''),
+            ('U', '00_gleaner_update', 'update', format('when (row(%s) is not distinct from row(%s))', v_old, v_new)),
+            -- The only updates of which more than the new row must be told.
+            ('U', '00_gleaner_rekey',  'update', format('when (row(%s) is distinct from row(%s))', v_old, v_new)),
+            ('D', '00_gleaner_delete', 'delete', '')
+        ) as made (kind, name, event, condition)
+        where strpos(split_part(v_wanted, ' ', 1), made.kind) > 0
+    loop
+        execute format('create trigger %I after %s on %s for each row %s execute function gleaner.note_change(%L)',
+            v_make.name, v_make.event, p_table, v_make.condition, v_wanted);
+        -- Also for sessions that have turned ordinary triggers off: the log would show their changes too.
+        execute format('alter table %s enable always trigger %I', p_table, v_make.name);
+    end loop;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) IS 'Puts the triggers on a published table that note its changes, or takes them off.';
+
 CREATE FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6631,7 +6677,8 @@ CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status te
 begin
     return not exists (
                select from pg_trigger as t
-               where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0 and t.tgname not like 'zz\_gleaner\_%')
+               where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0
+                 and t.tgname not like 'zz\_gleaner\_%' and t.tgname not like '00\_gleaner\_%')
        and not exists (
                select from pg_constraint as c
                where c.conrelid = p_table
@@ -6807,6 +6854,36 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) IS 'Links an activity to a contact, on request with everything unmatched from the same sender, and with the address.';
+
+CREATE FUNCTION gleaner.list_captures() RETURNS TABLE(relation oid, wanted text, present text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    with wanted as (
+        select c.oid as relation,
+               concat(case when p.pubinsert then 'I' end, case when p.pubupdate then 'U' end, case when p.pubdelete then 'D' end, ' ',
+                      i.indkey::text) as triggers
+        from pg_publication as p
+        join pg_publication_tables as t on t.pubname = p.pubname
+        join pg_namespace as n on n.nspname = t.schemaname
+        join pg_class as c on c.relnamespace = n.oid and c.relname = t.tablename
+        join pg_index as i on i.indrelid = c.oid and case c.relreplident when 'i' then i.indisreplident else i.indisprimary end
+        where p.pubname = 'supabase_realtime' and t.rowfilter is null
+    ), present as (
+        select t.tgrelid as relation,
+               -- One argument, the same for all: what was wanted when they were made.
+               case when count(*) = length(replace(split_part(min(a.arguments), ' ', 1), 'U', 'UU')) then min(a.arguments) end as triggers
+        from pg_trigger as t
+        cross join lateral (select replace(encode(t.tgargs, 'escape'), '\000', '') as arguments) as a
+        where t.tgfoid = 'gleaner.note_change()'::regprocedure and t.tgparentid = 0 and t.tgenabled = 'A'
+        group by t.tgrelid
+    )
+    select relation, w.triggers, p.triggers
+    from wanted as w
+    full join present as p using (relation);
+$$;
+
+COMMENT ON FUNCTION gleaner.list_captures() IS 'The tables whose changes are noted by triggers, or should be.';
 
 CREATE FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql
@@ -7171,6 +7248,34 @@ end
 $$;
 
 ALTER FUNCTION gleaner.next_due_runs() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.note_change() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    SET "IntervalStyle" TO 'postgres'
+    SET extra_float_digits TO '1'
+    SET bytea_output TO 'hex'
+    AS $$
+begin
+    -- Read from a sequence, which is current for old snapshots too: a serializable writer must not miss that somebody has come.
+    if (select s.last_value from gleaner.changes_wanted_until as s) < extract(epoch from clock_timestamp()) * 1000 then
+        return null;
+    end if;
+    -- Of an old row only the key is ever told, and that is among its first columns; who reads it checks.
+    if tg_op = 'DELETE' then
+        insert into gleaner.change (relation, kind, old_row) values (tg_relid, 'D', left(old::text, 4096));
+    elsif tg_name = '00_gleaner_rekey' then
+        insert into gleaner.change (relation, kind, new_row, old_row) values (tg_relid, 'U', new::text, left(old::text, 4096));
+    else
+        insert into gleaner.change (relation, kind, new_row) values (tg_relid, left(tg_op, 1)::"char", new::text);
+    end if;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.note_change() IS 'Notes a changed row while a server follows without the log.';
 
 CREATE FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -7624,6 +7729,34 @@ end
 $$;
 
 ALTER FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.prune_changes(p_before xid8, p_limit integer DEFAULT 5000) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_gone bigint;
+begin
+    if not exists (select from gleaner.change as c where c.xid < p_before) then
+        return 0;
+    end if;
+    perform setval('gleaner.changes_pruned_before', greatest(p_before::text::bigint, s.last_value))
+    from gleaner.changes_pruned_before as s;
+    with gone as (
+        delete from gleaner.change as c
+        where c.ctid = any (array(
+            select o.ctid from gleaner.change as o
+            where o.xid < p_before
+            order by o.xid limit p_limit
+            for update skip locked))
+        returning 1
+    )
+    select count(*) into v_gone from gone;
+    return v_gone;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.prune_changes(p_before xid8, p_limit integer) IS 'Removes noted changes of transactions before this one, a bounded step at a time.';
 
 CREATE FUNCTION gleaner.prune_dumps(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10542,6 +10675,60 @@ ALTER TABLE gleaner.audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE UNLOGGED TABLE gleaner.change (
+    id bigint NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    relation oid NOT NULL,
+    kind "char" NOT NULL,
+    new_row text,
+    old_row text,
+    CONSTRAINT change_kind_check CHECK ((kind = ANY (ARRAY['I'::"char", 'U'::"char", 'D'::"char"])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
+COMMENT ON TABLE gleaner.change IS 'Changes of published tables, where a server follows them without the log.';
+
+COMMENT ON COLUMN gleaner.change.new_row IS 'The row in its text form; null for a delete.';
+
+COMMENT ON COLUMN gleaner.change.old_row IS 'The beginning of the old row: of a delete, or of an update that changed the key.';
+
+ALTER TABLE gleaner.change ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME gleaner.change_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE UNLOGGED SEQUENCE gleaner.changes_generation
+    START WITH 0
+    INCREMENT BY 1
+    MINVALUE 0
+    NO MAXVALUE
+    CACHE 1;
+
+COMMENT ON SEQUENCE gleaner.changes_generation IS 'Another number after every loss of gleaner.change; 0 until somebody follows again.';
+
+CREATE SEQUENCE gleaner.changes_pruned_before
+    START WITH 0
+    INCREMENT BY 1
+    MINVALUE 0
+    NO MAXVALUE
+    CACHE 1;
+
+COMMENT ON SEQUENCE gleaner.changes_pruned_before IS 'Changes of transactions before this one may be gone.';
+
+CREATE SEQUENCE gleaner.changes_wanted_until
+    START WITH 0
+    INCREMENT BY 1
+    MINVALUE 0
+    NO MAXVALUE
+    CACHE 1;
+
+COMMENT ON SEQUENCE gleaner.changes_wanted_until IS 'Until then (milliseconds since 1970) somebody follows, and changes are noted.';
+
 CREATE TABLE gleaner.forgotten_files (
     activity_id uuid NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL
@@ -11157,6 +11344,8 @@ CREATE UNIQUE INDEX api_key_name_key ON gleaner.api_key USING btree (name) WHERE
 
 CREATE INDEX audit_key_idx ON gleaner.audit USING btree (queue, key, id);
 
+CREATE INDEX change_xid_idx ON gleaner.change USING btree (xid);
+
 CREATE INDEX forgotten_files_at_idx ON gleaner.forgotten_files USING btree (at);
 
 CREATE INDEX gleaner_jobs_dead ON gleaner.jobs USING btree (id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
@@ -11667,6 +11856,8 @@ GRANT ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) TO servic
 REVOKE ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) FROM PUBLIC;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.activities TO gleaner_engine;
@@ -11874,6 +12065,8 @@ REVOKE ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, 
 GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.list_captures() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.loose_email(p_address text) FROM PUBLIC;
@@ -11900,6 +12093,8 @@ GRANT ALL ON FUNCTION gleaner.next_due_polls() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.next_due_runs() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_runs() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.note_change() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) FROM PUBLIC;
 
@@ -11931,6 +12126,8 @@ GRANT ALL ON FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage 
 
 REVOKE ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.prune_changes(p_before xid8, p_limit integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) TO service_role;

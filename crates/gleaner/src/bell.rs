@@ -148,6 +148,12 @@ impl Ears {
         rings.wait_for(|rings| rings.of(queue) > heard).await.map_or(heard, |rings| rings.of(queue))
     }
 
+    /// Waits for the next ring of any queue. One between two calls goes unheard: for those who also look by themselves.
+    pub async fn any(&self) {
+        // The sender lives as long as we do.
+        let _ = self.rings.subscribe().changed().await;
+    }
+
     /// Counts a ring that came another way: an act of this process, a change seen in the log.
     pub fn hear(&self, queue: &str) {
         heard(&self.rings, queue);

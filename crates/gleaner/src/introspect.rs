@@ -115,6 +115,7 @@ impl Table {
             .query_typed(
                 "select 'trigger', t.tgname::text from pg_trigger t
                  where t.tgrelid = to_regclass($1) and not t.tgisinternal and t.tgname not like 'zz\\_gleaner\\_%'
+                   and t.tgname not like '00\\_gleaner\\_%'
                  union all
                  select distinct 'view', format('%I.%I', n.nspname, v.relname)
                  from pg_depend d join pg_rewrite r on r.oid = d.objid join pg_class v on v.oid = r.ev_class join pg_namespace n on n.oid = v.relnamespace

@@ -43,7 +43,8 @@ pub struct Config {
     pub rest: rest::Settings,
     /// How people sign in. Its base is set at the start, when the address is known.
     pub auth: auth::Settings,
-    /// Whether changes are pushed to subscribers; takes a replication slot while the server runs.
+    /// Whether changes are pushed to subscribers; takes a replication slot while the server runs, or
+    /// where there is none to be had notes changes by triggers while somebody follows.
     pub realtime: bool,
     /// How often the database is told which devices work.
     pub nodes_every: Duration,

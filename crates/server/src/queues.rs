@@ -79,6 +79,11 @@ impl Queues {
         self.shared.ears.hear(queue);
     }
 
+    /// Waits for the next bell of any queue.
+    pub async fn any_rung(&self) {
+        self.shared.ears.any().await;
+    }
+
     /// Rows were written to this table; if claims wait for one of its queue, they look.
     pub fn hear_table(&self, schema: &str, table: &str) {
         let known = self.shared.known.lock().expect("no panic holds it");

@@ -1,6 +1,6 @@
 //! `/realtime/v1`: changes of tables, broadcast and presence over WebSocket.
 //!
-//! - [`feed`]: what changed, from the database's log, once for the whole server.
+//! - [`feed`]: what changed, from the database's log or by triggers, once for the whole server.
 //! - [`hub`]: who listens to what; [`filter`]: the conditions of a subscription; [`sight`]: who may see a row.
 //! - [`bell`]: of which queues a channel wants to hear that there may be work.
 //! - [`dispatch`]: from the feed to the sockets.
@@ -27,7 +27,7 @@ use futures_util::future::BoxFuture;
 use gleaner::Pool;
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::access::{Caller, Refused};
 use crate::nodes::{Named, Nodes};
@@ -59,6 +59,7 @@ pub struct Realtime {
     nodes: Nodes,
     /// None: nobody is told of queues.
     queues: Option<Queues>,
+    hint: Arc<Notify>,
     _tasks: Arc<Tasks>,
 }
 
@@ -80,15 +81,15 @@ impl std::fmt::Debug for Realtime {
 }
 
 impl Realtime {
-    /// Begins to follow the database's log. Ends when the last copy is dropped.
+    /// Begins to follow the database. Ends when the last copy is dropped.
     pub fn start(url: &str, pool: Pool, verify: Verify, heard: Heard) -> Self {
-        let hub = Arc::new(Hub::default());
+        let (hub, hint) = (Arc::new(Hub::default()), Arc::new(Notify::new()));
         // Short: the log waits in the server better than here.
         let (news, feed) = mpsc::channel(64);
-        let follow = tokio::spawn(feed::wal::follow(url.to_owned(), pool.clone(), news));
+        let follow = tokio::spawn(feed::follow(url.to_owned(), pool.clone(), hub.clone(), hint.clone(), news));
         let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
         let tasks = Tasks([follow.abort_handle(), dispatch.abort_handle()]);
-        Self { hub, pool, verify, nodes: Nodes::default(), queues: None, _tasks: Arc::new(tasks) }
+        Self { hub, pool, verify, nodes: Nodes::default(), queues: None, hint, _tasks: Arc::new(tasks) }
     }
 
     /// Tells of the devices that are connected.
@@ -102,6 +103,11 @@ impl Realtime {
     pub fn with_queues(mut self, queues: Queues) -> Self {
         self.queues = Some(queues);
         self
+    }
+
+    /// There may be changes: a bell was heard. A feed that waits between looks does not wait any longer.
+    pub fn hint(&self) {
+        self.hint.notify_one();
     }
 
     /// Joins there are, on all sockets.

@@ -137,6 +137,7 @@ impl Server {
             tokio::spawn(state.channels.clone().keep_sealed(SEALING)),
             tokio::spawn(nodes::keep_telling(state.queues.nodes().clone(), state.pool.clone(), state.config.nodes_every)),
             tokio::spawn(contacts::keep_swept(state.pool.clone(), SWEEPING)),
+            tokio::spawn(pass_bells_on(Arc::clone(&state))),
         ];
         Ok(Self { state, stop, serving, finishing, background })
     }
@@ -167,5 +168,14 @@ impl Server {
         for task in self.finishing {
             let _ = tokio::time::timeout(Duration::from_secs(15), task).await;
         }
+    }
+}
+
+/// A bell says that rows were written: whoever follows changes need not wait for the next look.
+async fn pass_bells_on(state: Arc<State>) {
+    let Some(realtime) = &state.realtime else { return };
+    loop {
+        state.queues.any_rung().await;
+        realtime.hint();
     }
 }

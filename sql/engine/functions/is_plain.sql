@@ -12,7 +12,8 @@ as $$
 begin
     return not exists (
                select from pg_trigger as t
-               where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0 and t.tgname not like 'zz\_gleaner\_%')
+               where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0
+                 and t.tgname not like 'zz\_gleaner\_%' and t.tgname not like '00\_gleaner\_%')
        and not exists (
                select from pg_constraint as c
                where c.conrelid = p_table

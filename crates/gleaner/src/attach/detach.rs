@@ -53,11 +53,13 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
     Ok(done)
 }
 
-/// Our triggers on the table. A table has one queue, so all of that name are this one's.
+/// Our triggers on the table. A table has one queue, so all of that name are this one's; those that note changes come back within
+/// seconds where the table is published and a server follows it by them.
 async fn triggers(client: &impl GenericClient, table: &Table) -> Result<Vec<String>> {
     let rows = client
         .query_typed(
-            "select quote_ident(t.tgname) from pg_trigger t where t.tgrelid = to_regclass($1) and t.tgname like 'zz\\_gleaner\\_%'",
+            "select quote_ident(t.tgname) from pg_trigger t
+             where t.tgrelid = to_regclass($1) and (t.tgname like 'zz\\_gleaner\\_%' or t.tgname like '00\\_gleaner\\_%')",
             &[(&table.sql(), Type::TEXT)],
         )
         .await

@@ -214,3 +214,17 @@ async fn rights_that_were_there_before_or_serve_another_queue_stay() -> Result<(
     assert_eq!(pg_dump(world.url(), &["--schema=clinic"])?, before);
     Ok(())
 }
+
+#[tokio::test]
+async fn triggers_that_note_changes_for_a_server_without_the_log_go_too() -> Result<()> {
+    let world = world().await?;
+    world.run(CLINIC).await?;
+    let before = pg_dump(world.url(), &["--schema=clinic"])?;
+    world.run("alter publication supabase_realtime add table clinic.patient").await?;
+    world.run("select gleaner.capture_changes('clinic.patient', true)").await?;
+    world.attach("patients", PATIENTS).await?;
+    take_off(&world, "patients").await?;
+    world.run("alter publication supabase_realtime drop table clinic.patient").await?;
+    assert_eq!(pg_dump(world.url(), &["--schema=clinic"])?, before);
+    Ok(())
+}

@@ -9,6 +9,8 @@ mod dump;
 mod matrix;
 mod migrations;
 mod plans;
+#[path = "../world/bouncer.rs"]
+mod pooler;
 mod rights;
 mod specs;
 mod supabase;

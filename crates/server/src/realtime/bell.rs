@@ -40,16 +40,17 @@ pub async fn asked(queues: Option<&Queues>, config: &Value, caller: &Caller) -> 
 pub struct Ringing(tokio::task::AbortHandle);
 
 impl Ringing {
-    /// `live` says whether the log is followed: what was written while it was not rang no bell.
-    pub fn start(queues: Option<&Queues>, mut live: watch::Receiver<bool>, member: &Arc<Member>) -> Option<Self> {
+    /// `live` says whether changes are followed: what was written while it was not rang no bell.
+    pub fn start(queues: Option<&Queues>, mut live: watch::Receiver<Option<u64>>, member: &Arc<Member>) -> Option<Self> {
         let (queues, bell, member) = (queues?.clone(), member.bell.clone()?, member.clone());
         let task = tokio::spawn(async move {
             let mut heard = bell.heard;
+            let mut was_live = live.borrow_and_update().is_some();
             let payload = json!({"queue": bell.queue}).to_string();
             loop {
                 tokio::select! {
                     rings = queues.rung(&bell.queue, heard) => heard = rings,
-                    Ok(()) = live.changed() => {}
+                    Ok(live) = live.wait_for(|live| live.is_some() != was_live) => was_live = live.is_some(),
                 }
                 member.tell("bell", &payload);
                 tokio::time::sleep(AT_MOST_EVERY).await;

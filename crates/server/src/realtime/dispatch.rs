@@ -31,11 +31,15 @@ pub async fn run(hub: Arc<Hub>, sight: Sight, heard: Heard, mut feed: mpsc::Rece
         ring(&heard, &news);
         for item in news.drain(..) {
             match item {
-                News::Live => hub.set_live(true),
+                News::Live { asks } => hub.set_live(Some(asks)),
                 News::Commit(commit) => commits.push(commit),
+                News::Missed { schema, table } => {
+                    tell(&hub, &sight, std::mem::take(&mut commits)).await;
+                    hub.fail(&hub.followers(&schema, &table));
+                }
                 News::Gap => {
                     tell(&hub, &sight, std::mem::take(&mut commits)).await;
-                    hub.set_live(false);
+                    hub.set_live(None);
                     hub.fail(&hub.all_followers());
                 }
             }

@@ -1,25 +1,117 @@
-//! What changed in the database, in commit order: one feed for the whole server, however many subscribers it has.
+//! What changed in the database, the changes of a row in order: one feed for the whole server, however many subscribers it has.
 //!
 //! - [`wal`] reads the log by logical decoding, on a temporary slot that dies with us and so never holds WAL back.
-//! - [`pgoutput`] decodes its messages, [`values`] turns PostgreSQL's text forms into JSON.
+//! - [`triggers`] is for servers where that cannot be had: changes are noted in a table while somebody follows.
+//! - [`pgoutput`] decodes the log's messages, [`values`] turns PostgreSQL's text forms into JSON.
 
 pub mod pgoutput;
+pub mod triggers;
 pub mod values;
 pub mod wal;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use gleaner::{Error, Pool, Result};
 use pgoutput::Cell;
+use tokio::sync::{Notify, mpsc};
 use values::Shape;
+
+use super::hub::Hub;
+use triggers::{Ended, Follower};
+
+/// Tables whose changes are pushed are members of it. The name is Supabase's: what a team has published there is
+/// published here, and `alter publication supabase_realtime add table …` works on both.
+pub const PUBLICATION: &str = "supabase_realtime";
+
+/// Changes, and bytes of them, that are told at once.
+const MOST_CHANGES: usize = 1000;
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// Between two attempts.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// How long a server that refused its log is not asked for it again.
+const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 /// What the feed tells, in order.
 #[derive(Debug, Clone)]
 pub enum News {
-    /// From here on every commit is seen.
-    Live,
+    /// From here on every commit is seen, of the tables that were published when this number of askers had asked.
+    Live {
+        asks: u64,
+    },
     Commit(Commit),
+    /// Changes of this table may have been missed.
+    Missed {
+        schema: String,
+        table: String,
+    },
     /// Commits may have been missed: whoever follows must look for themselves.
     Gap,
+}
+
+/// Follows the database until nobody listens any more: by its log where it lets us, by triggers otherwise. Trouble is told as
+/// a gap, and the next attempt follows. `hint` says that there may be something new.
+pub async fn follow(url: String, pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) {
+    let mut pause = SHORTEST_PAUSE;
+    let mut refused: Option<Instant> = None;
+    let mut reason = "";
+    // Connections of its own, one to look and one to ask meanwhile: a feed that had to queue behind requests would miss changes.
+    let own = gleaner::pool(&url, 2).unwrap_or_else(|_| pool.clone());
+    let mut follower = Follower::new(own, hub, hint, news.clone());
+    while !news.is_closed() {
+        let mut is_live = false;
+        let ended = match has_log(&pool).await {
+            Err(error) => Err(error.to_string()),
+            Ok(true) if refused.is_none_or(|at| at.elapsed() > REFUSED_FOR) => {
+                let ended = tokio::select! {
+                    ended = wal::follow(&url, &pool, &news, &mut is_live) => ended,
+                    never = triggers::retire(&pool) => match never {},
+                };
+                // It answers, and does not let us: no right to replicate, no slot left, a pooler.
+                if !is_live && ended.as_ref().is_err_and(wal::WalError::is_refusal) && has_log(&pool).await.is_ok() {
+                    refused = Some(Instant::now());
+                }
+                ended.map(|()| Ended::Closed).map_err(|error| error.to_string())
+            }
+            Ok(has_log) => {
+                let why = if has_log { "the server does not let us read its log" } else { "wal_level is not logical" };
+                if why != std::mem::replace(&mut reason, why) {
+                    tracing::info!(why, "changes are followed by triggers on the published tables");
+                }
+                follower.wanted().await;
+                follower.follow(&mut is_live).await.map_err(|error| error.to_string())
+            }
+        };
+        if is_live {
+            pause = SHORTEST_PAUSE;
+        }
+        match ended {
+            Ok(Ended::Closed) => return,
+            Ok(Ended::Idle) => {
+                tracing::debug!("nobody follows; the change feed rests");
+                pause = Duration::ZERO;
+            }
+            Ok(Ended::Missed(why)) => tracing::warn!(why, "changes were missed; subscribers are asked to join again"),
+            Err(error) => tracing::warn!(error, retry_ms = pause.as_millis() as u64, "the change feed stopped"),
+        }
+        // Also when it rests: who comes in this very moment is told, and comes again.
+        if news.send(News::Gap).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+    }
+}
+
+/// Whether the server writes a log that can be read. Whether it lets us is found out by trying.
+async fn has_log(pool: &Pool) -> Result<bool> {
+    let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+    let rows =
+        client.query_typed("select current_setting('wal_level') = 'logical'", &[]).await.map_err(Error::doing("ask for wal_level"))?;
+    Ok(rows.first().is_some_and(|row| row.get(0)))
 }
 
 #[derive(Debug, Clone)]

@@ -158,7 +158,9 @@ impl Frames {
 pub struct Hub {
     rooms: Mutex<Rooms>,
     next_id: AtomicU64,
-    live: watch::Sender<bool>,
+    /// Set while the feed runs: the last of those who asked that it has seen to.
+    live: watch::Sender<Option<u64>>,
+    asks: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -173,7 +175,7 @@ struct Rooms {
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { rooms: Mutex::default(), next_id: AtomicU64::new(1), live: watch::Sender::new(false) }
+        Self { rooms: Mutex::default(), next_id: AtomicU64::new(1), live: watch::Sender::new(None), asks: watch::Sender::new(0) }
     }
 }
 
@@ -191,12 +193,40 @@ impl Hub {
         self.rooms().members.len()
     }
 
-    pub fn live(&self) -> watch::Receiver<bool> {
+    /// Waits until the feed runs, and sees everything that is published by now.
+    pub async fn ready(&self) {
+        let mut ask = 0;
+        self.asks.send_modify(|asks| {
+            *asks += 1;
+            ask = *asks;
+        });
+        // The sender lives as long as we do.
+        let _ = self.live.subscribe().wait_for(|live| live.is_some_and(|asks| asks >= ask)).await;
+    }
+
+    /// How many have asked so far.
+    pub fn asks(&self) -> watch::Receiver<u64> {
+        self.asks.subscribe()
+    }
+
+    /// Whether the feed runs and sees only what has triggers.
+    pub fn is_by_triggers(&self) -> bool {
+        self.live.borrow().is_some_and(|asks| asks < u64::MAX)
+    }
+
+    /// Whether the feed runs, and changes of that.
+    pub fn live(&self) -> watch::Receiver<Option<u64>> {
         self.live.subscribe()
     }
 
-    pub fn set_live(&self, live: bool) {
-        self.live.send_replace(live);
+    pub fn set_live(&self, asks: Option<u64>) {
+        self.live.send_replace(asks);
+    }
+
+    /// Whether anybody follows tables.
+    pub fn has_followers(&self) -> bool {
+        let rooms = self.rooms();
+        !rooms.by_table.is_empty() || !rooms.by_schema.is_empty()
     }
 
     /// Lets a member in, and says so in the same breath: no change can come between the two. One that follows tables is given
@@ -205,7 +235,7 @@ impl Hub {
         member.id = self.next_id();
         let mut rooms = self.rooms();
         // Asked with the rooms locked: the feed is down first, and only then is everybody in them told.
-        if !member.bindings.is_empty() && !*self.live.borrow() {
+        if !member.bindings.is_empty() && self.live.borrow().is_none() {
             return Err(Box::new(member));
         }
         let member = Arc::new(member);
@@ -345,11 +375,11 @@ mod tests {
         let (out, _frames, _overrun) = Outbox::new();
         let member = hub.join(follower(&out), |_| panic!("nothing is promised")).expect_err("the feed is down");
         assert_eq!(hub.count(), 0);
-        hub.set_live(true);
+        hub.set_live(Some(0));
         let joined = hub.join(*member, |_| {}).expect("the feed is up");
         assert_eq!((hub.count(), hub.all_followers().len()), (1, 1));
         hub.leave(&joined);
-        hub.set_live(false);
+        hub.set_live(None);
         let mut listener = follower(&out);
         listener.bindings.clear();
         hub.join(listener, |_| {}).expect("broadcasts need no feed");

@@ -54,6 +54,12 @@ pub async fn join(
         Ok(bell) => bell,
         Err(reason) => return refuse(reason),
     };
+    // The client tries again; an ok now would promise changes that nobody is watching for.
+    let not_running = || refuse("the change feed is not running; the server's log says why".into());
+    let until = tokio::time::Instant::now() + FEED_WITHIN;
+    if !asked.is_empty() && tokio::time::timeout_at(until, realtime.hub.ready()).await.is_err() {
+        return not_running();
+    }
     let mut problem = None;
     let mut bindings = Vec::with_capacity(asked.len());
     for entry in &asked {
@@ -78,9 +84,8 @@ pub async fn join(
     }
     member.bell = bell;
     let reply = json!({"status": "ok", "response": response});
-    let Ok(member) = tokio::time::timeout(FEED_WITHIN, enter(realtime, member, frame.reference.as_deref(), &reply)).await else {
-        // The client tries again; an ok now would promise changes that nobody is watching for.
-        return refuse("the change feed is not running; the server's log says why".into());
+    let Ok(member) = tokio::time::timeout_at(until, enter(realtime, member, frame.reference.as_deref(), &reply)).await else {
+        return not_running();
     };
     if config.pointer("/presence/enabled") == Some(&Value::Bool(true)) {
         member.tell("presence_state", &realtime.hub.presence(&member.topic).to_string());
@@ -99,14 +104,12 @@ pub async fn join(
 
 /// Lets the member in as soon as everything it asks for can be seen.
 async fn enter(realtime: &Realtime, mut member: Member, reference: Option<&str>, reply: &Value) -> Arc<Member> {
-    let mut live = realtime.hub.live();
     loop {
         match realtime.hub.join(member, |member| member.reply(reference, reply)) {
             Ok(member) => return member,
             Err(back) => member = *back,
         }
-        // The hub lives as long as we do.
-        let _ = live.wait_for(|live| *live).await;
+        realtime.hub.ready().await;
     }
 }
 
@@ -151,14 +154,23 @@ async fn is_published(realtime: &Realtime, schema: &str, table: &str) -> Result<
     let client = realtime.pool.get().await.map_err(|error| error.to_string())?;
     let rows = client
         .query_typed(
-            "select exists (select from pg_publication_tables where pubname = $1 and schemaname = $2 and tablename = $3)",
-            &[(&super::feed::wal::PUBLICATION, Type::TEXT), (&schema, Type::TEXT), (&table, Type::TEXT)],
+            "select exists (select from pg_publication_tables where pubname = $1 and schemaname = $2 and tablename = $3),
+                    exists (
+                        select from pg_trigger
+                        where tgrelid = to_regclass(format('%I.%I', $2, $3)) and tgfoid = to_regprocedure('gleaner.note_change()'))",
+            &[(&super::feed::PUBLICATION, Type::TEXT), (&schema, Type::TEXT), (&table, Type::TEXT)],
         )
         .await
         .map_err(|error| error.to_string())?;
-    if rows.first().is_some_and(|row| row.get(0)) {
-        Ok(())
-    } else {
+    let (is_published, has_triggers) = rows.first().map_or((false, false), |row| (row.get(0), row.get(1)));
+    if !is_published {
         Err(format!("the table {schema}.{table} is not published; run: alter publication supabase_realtime add table {schema}.{table}"))
+    } else if realtime.hub.is_by_triggers() && !has_triggers {
+        Err(format!(
+            "changes of {schema}.{table} cannot be followed without the server's log: it needs a primary key, no row filter in the \
+             publication, and triggers that could be put on it; the server's log says why"
+        ))
+    } else {
+        Ok(())
     }
 }

@@ -3,13 +3,42 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::client::{anon, service, stage, user};
+use crate::client::{Stage, anon, service, user};
 
 const ALL: &str = "activities";
 
-#[tokio::test]
-async fn insert_update_and_delete_are_told_with_the_values_that_reading_gives() -> Result<()> {
-    let stage = stage().await?;
+/// Each promise holds whichever way the changes come.
+macro_rules! by_both_feeds {
+    ($($promise:ident),* $(,)?) => {
+        mod by_the_log {
+            $(#[tokio::test]
+            async fn $promise() -> anyhow::Result<()> {
+                super::$promise(crate::client::stage().await?).await
+            })*
+        }
+        mod by_triggers {
+            $(#[tokio::test]
+            async fn $promise() -> anyhow::Result<()> {
+                super::$promise(crate::client::stage_by_triggers().await?).await
+            })*
+        }
+    };
+}
+
+by_both_feeds! {
+    insert_update_and_delete_are_told_with_the_values_that_reading_gives,
+    a_large_value_an_update_left_alone_is_told_all_the_same,
+    filters_compare_in_the_columns_own_type,
+    a_row_is_told_only_to_those_who_may_read_it,
+    a_renewed_token_counts_from_then_on,
+    changes_of_many_writers_come_in_commit_order_and_none_is_missing,
+    a_large_transaction_is_told_whole_and_in_order,
+    changes_of_one_row_by_many_writers_come_in_order,
+    a_changed_key_is_told_with_the_old_one,
+    values_of_every_kind_read_as_they_do_from_the_table
+}
+
+async fn insert_update_and_delete_are_told_with_the_values_that_reading_gives(stage: Stage) -> Result<()> {
     let mut socket = stage.connect(&service()).await?;
     let ids = socket.follow("feed", json!([{"event": "*", "schema": "public", "table": ALL}])).await?;
     let id = stage
@@ -43,9 +72,7 @@ async fn insert_update_and_delete_are_told_with_the_values_that_reading_gives() 
     Ok(())
 }
 
-#[tokio::test]
-async fn a_large_value_an_update_left_alone_is_told_all_the_same() -> Result<()> {
-    let stage = stage().await?;
+async fn a_large_value_an_update_left_alone_is_told_all_the_same(stage: Stage) -> Result<()> {
     // Random, or it would be compressed into the row and repeated by the log.
     let id = stage
         .value("insert into activities (raw_data) select jsonb_build_object('content', string_agg(gen_random_uuid()::text, '')) from generate_series(1, 500) returning id::text")
@@ -58,9 +85,7 @@ async fn a_large_value_an_update_left_alone_is_told_all_the_same() -> Result<()>
     Ok(())
 }
 
-#[tokio::test]
-async fn filters_compare_in_the_columns_own_type() -> Result<()> {
-    let stage = stage().await?;
+async fn filters_compare_in_the_columns_own_type(stage: Stage) -> Result<()> {
     stage.person("ada", true).await?;
     stage.person("bob", true).await?;
     let (ada, bob) = (stage.value("select min(id)::text from sales").await?, stage.value("select max(id)::text from sales").await?);
@@ -86,9 +111,7 @@ async fn filters_compare_in_the_columns_own_type() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn a_row_is_told_only_to_those_who_may_read_it() -> Result<()> {
-    let stage = stage().await?;
+async fn a_row_is_told_only_to_those_who_may_read_it(stage: Stage) -> Result<()> {
     let (private, other) = (stage.person("private", false).await?, stage.person("other", true).await?);
     let owner = stage.value(&format!("select id::text from sales where user_id = '{private}'")).await?;
     let bindings = json!([{"event": "*", "schema": "public", "table": ALL}]);
@@ -109,9 +132,7 @@ async fn a_row_is_told_only_to_those_who_may_read_it() -> Result<()> {
     anybody.expect_nothing().await
 }
 
-#[tokio::test]
-async fn a_renewed_token_counts_from_then_on() -> Result<()> {
-    let stage = stage().await?;
+async fn a_renewed_token_counts_from_then_on(stage: Stage) -> Result<()> {
     let private = stage.person("private", false).await?;
     let owner = stage.value("select id::text from sales").await?;
     let bindings = json!([{"event": "INSERT", "schema": "public", "table": ALL}]);
@@ -129,9 +150,7 @@ async fn a_renewed_token_counts_from_then_on() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn changes_of_many_writers_come_in_commit_order_and_none_is_missing() -> Result<()> {
-    let stage = stage().await?;
+async fn changes_of_many_writers_come_in_commit_order_and_none_is_missing(stage: Stage) -> Result<()> {
     stage.run("create table steps (id bigint primary key, n integer not null); alter publication supabase_realtime add table steps; grant select on steps to service_role").await?;
     stage.run("insert into steps select g, 0 from generate_series(1, 8) g").await?;
     let mut socket = stage.connect(&service()).await?;
@@ -160,9 +179,7 @@ async fn changes_of_many_writers_come_in_commit_order_and_none_is_missing() -> R
     Ok(())
 }
 
-#[tokio::test]
-async fn a_large_transaction_is_told_whole_and_in_order() -> Result<()> {
-    let stage = stage().await?;
+async fn a_large_transaction_is_told_whole_and_in_order(stage: Stage) -> Result<()> {
     let mut socket = stage.connect(&service()).await?;
     socket.follow("x", json!([{"event": "INSERT", "schema": "public", "table": ALL}])).await?;
     // More than is told at once, and less than a socket may be behind.
@@ -170,5 +187,80 @@ async fn a_large_transaction_is_told_whole_and_in_order() -> Result<()> {
     for n in 1..=900 {
         assert_eq!(socket.change().await?["record"]["raw_data"]["n"], n);
     }
+    Ok(())
+}
+
+async fn changes_of_one_row_by_many_writers_come_in_order(stage: Stage) -> Result<()> {
+    stage.run("create table counters (id bigint primary key, n integer not null); alter publication supabase_realtime add table counters; grant select on counters to service_role").await?;
+    stage.run("insert into counters select g, 0 from generate_series(1, 10) g").await?;
+    let mut socket = stage.connect(&service()).await?;
+    socket.follow("counters", json!([{"event": "UPDATE", "schema": "public", "table": "counters", "filter": "id=lte.2"}])).await?;
+    let writers = (3..=10).map(|own| {
+        let url = stage.url.clone();
+        tokio::spawn(async move {
+            let mut client = gleaner::connect(&url).await?;
+            for turn in 0..40 {
+                let transaction = client.transaction().await?;
+                // Its number is drawn here, so that the order of transactions is not the order in which the row is theirs.
+                transaction.execute("update counters set n = n + 1 where id = $1", &[&i64::from(own)]).await?;
+                transaction.execute("update counters set n = n + 1 where id = $1", &[&i64::from(turn % 2 + 1)]).await?;
+                transaction.commit().await?;
+            }
+            anyhow::Ok(())
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let mut last = [0i64; 3];
+    for _ in 0..320 {
+        let record = &socket.change().await?["record"];
+        let (id, n) = (record["id"].as_u64().unwrap_or_default() as usize, record["n"].as_i64().unwrap_or_default());
+        assert_eq!(n, last[id] + 1, "row {id}");
+        last[id] = n;
+    }
+    for writer in writers {
+        writer.await??;
+    }
+    Ok(())
+}
+
+async fn a_changed_key_is_told_with_the_old_one(stage: Stage) -> Result<()> {
+    stage.run("create table places (room text, seat int, who text, primary key (room, seat)); alter publication supabase_realtime add table places; grant select on places to service_role").await?;
+    stage.run("insert into places values ('a, \"b\"', 1, 'ada')").await?;
+    let mut socket = stage.connect(&service()).await?;
+    socket.follow("places", json!([{"event": "*", "schema": "public", "table": "places"}])).await?;
+    stage.run("update places set seat = 2").await?;
+    let update = socket.change().await?;
+    assert_eq!((&update["type"], &update["old_record"]), (&json!("UPDATE"), &json!({"room": "a, \"b\"", "seat": 1})));
+    stage.run("delete from places").await?;
+    assert_eq!(socket.change().await?["old_record"], json!({"room": "a, \"b\"", "seat": 2}));
+    Ok(())
+}
+
+async fn values_of_every_kind_read_as_they_do_from_the_table(stage: Stage) -> Result<()> {
+    stage
+        .run(
+            "create type mood as enum ('fine', 'so, so');
+             create domain rate as numeric check (value >= 0);
+             create table kinds (id uuid primary key default gen_random_uuid(), b boolean, n numeric, r rate, f float8, t text, e mood, j jsonb,
+                 at timestamptz, day date, span interval, bytes bytea, tags text[], numbers int[], empty text);
+             alter publication supabase_realtime add table kinds; grant select on kinds to service_role",
+        )
+        .await?;
+    let mut socket = stage.connect(&service()).await?;
+    socket.follow("kinds", json!([{"event": "INSERT", "schema": "public", "table": "kinds"}])).await?;
+    // Settings of the writer's session must not show.
+    stage.run("set timezone = 'Asia/Tokyo'; set datestyle = 'SQL, DMY'; set bytea_output = 'escape'; set extra_float_digits = -3").await?;
+    stage
+        .run(
+            "insert into kinds (b, n, r, f, t, e, j, at, day, span, bytes, tags, numbers, empty)
+             values (true, 1.50, 0.1, 0.1::float8 + 0.2, E'a \"b\" \\\\ (c), d\n', 'so, so', '{\"k\": [1, \"x\"]}', '2025-01-15 10:30:00.12+02', '2025-01-15',
+                     '1 day 02:03', '\\x00ff', array['a,b', 'c \"d\"', null], '{1,null,3}', '')",
+        )
+        .await?;
+    stage.run("reset all").await?;
+    let record = socket.change().await?["record"].clone();
+    stage.run("set timezone = 'UTC'").await?;
+    let read = stage.value("select to_jsonb(k)::text from kinds as k").await?;
+    assert_eq!(record, serde_json::from_str::<serde_json::Value>(&read)?);
     Ok(())
 }

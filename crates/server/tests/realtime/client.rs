@@ -13,6 +13,7 @@ use gleaner_server::queues::Queues;
 use gleaner_server::realtime::{self, Realtime};
 use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
@@ -47,21 +48,55 @@ fn verify(token: String) -> BoxFuture<'static, Result<Caller, Refused>> {
     ready(read()).boxed()
 }
 
+/// With a feed by the log.
 pub async fn stage() -> Result<Stage> {
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let database = migrated().await?;
     let mut stage = stage_on(&database.url).await?;
     stage._database = Some(database);
     Ok(stage)
 }
 
+/// With a feed by triggers: the server's login may do everything but read the log.
+pub async fn stage_by_triggers() -> Result<Stage> {
+    let database = migrated().await?;
+    let mut stage = stage_as(&database.url, &narrow(&database.url).await?).await?;
+    stage._database = Some(database);
+    Ok(stage)
+}
+
+pub async fn migrated() -> Result<TestDatabase> {
+    let migrate = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
+    Ok(testing::server().database_from("migrated", migrate).await?)
+}
+
+/// The same place for a login with all rights to its objects and none to replicate.
+async fn narrow(url: &str) -> Result<String> {
+    // Roles belong to the whole server.
+    static MADE: OnceCell<()> = OnceCell::const_new();
+    MADE.get_or_try_init(|| async {
+        let client = gleaner::connect(url).await?;
+        let owner: String = client.query_one("select current_user::text", &[]).await?.get(0);
+        client.batch_execute(&format!("create role narrow login in role {owner}, anon, authenticated, service_role")).await?;
+        anyhow::Ok(())
+    })
+    .await?;
+    let (scheme, rest) = url.split_once("://").context("a URL")?;
+    let (_, place) = rest.split_once('@').context("a URL with a login")?;
+    Ok(format!("{scheme}://narrow@{place}"))
+}
+
 /// On a database that is migrated already.
 pub async fn stage_on(url: &str) -> Result<Stage> {
+    stage_as(url, url).await
+}
+
+/// The test comes by `url`, the server by `serving`.
+pub async fn stage_as(url: &str, serving: &str) -> Result<Stage> {
     let client = gleaner::connect(url).await?;
-    let pool = gleaner::pool(url, 8)?;
+    let pool = gleaner::pool(serving, 8)?;
     let queues = Queues::new(url, pool.clone(), Access::new("a secret of the tests, long enough to be one", "test")?);
     let nodes = Nodes::default();
-    let realtime = Realtime::start(url, pool, Arc::new(verify), Arc::new(|_, _| {})).with_queues(queues).with_nodes(nodes.clone());
+    let realtime = Realtime::start(serving, pool, Arc::new(verify), Arc::new(|_, _| {})).with_queues(queues).with_nodes(nodes.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
     let app = axum::Router::new().nest("/realtime/v1", realtime::routes(realtime.clone()));

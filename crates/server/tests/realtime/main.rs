@@ -3,5 +3,8 @@
 mod changes;
 mod client;
 mod joining;
+#[path = "../../../gleaner/tests/world/bouncer.rs"]
+mod pooler;
 mod sharing;
+mod triggers;
 mod trouble;

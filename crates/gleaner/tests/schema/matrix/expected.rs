@@ -58,6 +58,7 @@ pub const RELATIONS: &str = "
     gleaner.audit                 ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.late_result           ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.offender              ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.change                ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.request               ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.api_key               ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.migration             ---- ---- ---- ---- ---- ---- ---- ----  true

@@ -56,6 +56,7 @@ commit;
 insert into gleaner.jobs (kind) values ('report');
 insert into gleaner.polls (provider_id) select id from public.ingestion_providers on conflict do nothing;
 insert into gleaner.request (queue, id, at) values ('jobs', gen_random_uuid(), now());
+insert into gleaner.change (relation, kind, new_row) values ('public.activities'::regclass, 'I', '()');
 insert into gleaner.late_result (queue, key, lease) values ('jobs', 'x', 1);
 insert into gleaner.offender (queue, key, until, reason) values ('jobs', 'x', now(), 'x');
 insert into gleaner.audit (queue, key, act, caller) values ('jobs', 'x', 'bury', 'x');

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use gleaner::Pool;
 use pgwire_replication::{PgWireError, ReplicationClient, ReplicationConfig, ReplicationEvent};
@@ -15,18 +14,10 @@ use tokio_postgres::types::Type;
 
 use super::pgoutput::{self, Cell, Message, Relation};
 use super::values::Shape;
-use super::{Change, Column, Commit, Kind, News, Table};
-
-/// Tables whose changes are pushed are members of it. The name is Supabase's: what a team has published there is
-/// published here, and `alter publication supabase_realtime add table …` works on both.
-pub const PUBLICATION: &str = "supabase_realtime";
+use super::{Change, Column, Commit, Kind, MOST_BYTES, MOST_CHANGES, News, PUBLICATION, Table};
 
 /// Between the two epochs of time, PostgreSQL's (2000) and ours (1970).
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
-
-/// Changes, and bytes of them, that are told at once.
-const MOST_CHANGES: usize = 1000;
-const MOST_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum WalError {
@@ -42,30 +33,22 @@ pub enum WalError {
     Unsuitable(String),
 }
 
-/// Follows the log until nobody listens any more. Trouble is told as a gap, and the next attempt follows.
-pub async fn follow(url: String, pool: Pool, news: mpsc::Sender<News>) {
-    let mut pause = Duration::from_millis(200);
-    while !news.is_closed() {
-        match once(&url, &pool, &news, &mut pause).await {
-            Ok(()) => return,
-            Err(error) => tracing::warn!(%error, retry_ms = pause.as_millis() as u64, "the change feed stopped"),
-        }
-        if news.send(News::Gap).await.is_err() {
-            return;
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(15));
+impl WalError {
+    /// Whether somebody answered and said no, rather than nobody.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Replication(PgWireError::Server(_) | PgWireError::Auth(_) | PgWireError::Protocol(_)) | Self::Unsuitable(_))
     }
 }
 
-async fn once(url: &str, pool: &Pool, news: &mpsc::Sender<News>, pause: &mut Duration) -> Result<(), WalError> {
+/// Follows the log until nobody listens any more, or the stream ends. `is_live` tells how far it came.
+pub async fn follow(url: &str, pool: &Pool, news: &mpsc::Sender<News>, is_live: &mut bool) -> Result<(), WalError> {
     let slot = format!("gleaner_{}", uuid::Uuid::new_v4().simple());
     let mut client = ReplicationClient::connect_gated(config(url, &slot)?).await?;
     client.simple_query(&format!("CREATE_REPLICATION_SLOT {slot} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT")).await?;
     client.start().await?;
     client.wait_started().await?;
-    *pause = Duration::from_millis(200);
-    if news.send(News::Live).await.is_err() {
+    *is_live = true;
+    if news.send(News::Live { asks: u64::MAX }).await.is_err() {
         return Ok(());
     }
     let mut tables: HashMap<u32, Arc<Table>> = HashMap::new();

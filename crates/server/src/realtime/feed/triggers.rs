@@ -1,0 +1,262 @@
+//! The feed by triggers, where the log cannot be read: `wal_level`, a right that is missing, a pooler in between.
+//!
+//! Triggers on the published tables note each change in `gleaner.change`, in the writer's own transaction, and one reader per
+//! server looks what is new. Plain statements only, none of which depends on a session. Writers note only while somebody
+//! follows: a lease in a sequence says so, and a server that is gone leaves nothing behind that grows.
+//!
+//! - [`capture`]: the triggers, and what the tables look like. [`look`]: what is new, by snapshots. [`record`]: rows as text.
+//!
+//! A truncate is not told, as the log's is not.
+
+mod capture;
+mod look;
+mod record;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gleaner::{Error, Pool, Result};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_postgres::types::Type;
+
+use capture::Tables;
+pub use capture::retire;
+use look::{Looked, Position};
+
+use super::News;
+use crate::realtime::hub::Hub;
+
+/// Between two looks, unless a bell rings.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// And however many ring.
+const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(20);
+/// How long writers go on noting changes after they have last heard from us.
+const LEASE: Duration = Duration::from_secs(20);
+/// Renews the lease, prunes, and looks for tables that were published meanwhile.
+const TEND_EVERY: Duration = Duration::from_secs(5);
+/// How long we go on when nobody follows any more: somebody often comes back.
+const LINGER: Duration = Duration::from_secs(30);
+/// How long changes are kept, for other servers that are behind us.
+const KEEP: Duration = Duration::from_secs(60);
+/// Above this size they are kept no longer than we need them.
+const MOST_KEPT_BYTES: i64 = 256 * 1024 * 1024;
+/// After one that failed. Nothing is lost by that as long as the lease lasts.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Follows by triggers, while somebody wants to know.
+#[derive(Debug)]
+pub struct Follower {
+    pool: Pool,
+    hub: Arc<Hub>,
+    hint: Arc<Notify>,
+    news: mpsc::Sender<News>,
+    asks: watch::Receiver<u64>,
+    /// Up to this one everybody who asked has been answered.
+    answered: u64,
+}
+
+/// Why it ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nobody follows any more.
+    Idle,
+    /// Nobody is there to be told.
+    Closed,
+    Missed(&'static str),
+}
+
+impl Follower {
+    pub fn new(pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) -> Self {
+        Self { pool, asks: hub.asks(), hub, hint, news, answered: 0 }
+    }
+
+    /// Waits until somebody wants to follow. Meanwhile nobody notes anything, and what was noted goes.
+    pub async fn wanted(&mut self) {
+        let answered = self.answered;
+        while *self.asks.borrow() <= answered && !self.news.is_closed() {
+            tokio::select! {
+                // The hub lives as long as we do.
+                _ = self.asks.changed() => {}
+                () = self.news.closed() => {}
+                () = tokio::time::sleep(KEEP) => {
+                    if let Err(error) = self.prune_unwanted().await {
+                        tracing::debug!(%error, "could not prune changes");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Follows until nobody wants to know, or something was missed. `is_live` tells how far it came.
+    pub async fn follow(&mut self, is_live: &mut bool) -> Result<Ended> {
+        let mut asks = *self.asks.borrow_and_update();
+        capture::refresh(&self.pool).await?;
+        let mut lease = self.renew().await?;
+        // Described before the snapshot: a table altered in between is noticed at the first look.
+        let mut tables = capture::describe(&self.pool).await?;
+        let waited = tokio::time::timeout(LEASE / 2, capture::writers(&self.pool, &tables)).await;
+        waited.map_err(|_| Error::Other("a transaction that writes to a published table does not end".into()))??;
+        let mut position = look::begin(&self.pool).await?;
+        if !self.live(asks).await {
+            return Ok(Ended::Closed);
+        }
+        *is_live = true;
+        let mut history = VecDeque::new();
+        let (mut tended, mut needed, mut looked) = (Instant::now(), Instant::now(), Instant::now());
+        loop {
+            let begun = Instant::now();
+            match look::look(&self.pool, &position, &tables, &self.news).await {
+                Ok(Looked::Told(to, _)) => {
+                    if to.at_micros > lease {
+                        return Ok(Ended::Missed("the lease ran out"));
+                    }
+                    position = to;
+                    looked = begun;
+                }
+                Ok(Looked::Missed(why)) => return Ok(Ended::Missed(why)),
+                Ok(Looked::Closed) => return Ok(Ended::Closed),
+                // Nothing of it was told, and nothing is lost while writers go on noting.
+                Err(error) if looked.elapsed() < LEASE => {
+                    tracing::debug!(%error, "a look at the changes failed; looking again");
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            let is_asked = self.asks.has_changed().unwrap_or(false);
+            if is_asked || tended.elapsed() >= TEND_EVERY {
+                if is_asked {
+                    asks = *self.asks.borrow_and_update();
+                }
+                tended = Instant::now();
+                match self.tend(&mut tables, &mut lease).await {
+                    Ok(None) => {}
+                    Ok(Some(why)) => return Ok(Ended::Missed(why)),
+                    Err(error) => {
+                        tracing::debug!(%error, "the change feed could not be tended; trying again");
+                        self.asks.mark_changed();
+                        tokio::time::sleep(LOOK_AGAIN).await;
+                        continue;
+                    }
+                }
+                if is_asked && !self.live(asks).await {
+                    return Ok(Ended::Closed);
+                }
+                if let Err(error) = self.prune(&mut history, &position).await {
+                    tracing::debug!(%error, "could not prune changes");
+                }
+            }
+            if is_asked || self.hub.has_followers() {
+                needed = Instant::now();
+            } else if needed.elapsed() > LINGER {
+                return Ok(Ended::Idle);
+            }
+            let hint = &self.hint;
+            tokio::select! {
+                () = tokio::time::sleep_until((begun + LOOK_EVERY).into()) => {}
+                () = async {
+                    hint.notified().await;
+                    tokio::time::sleep_until((begun + LOOK_AT_MOST_EVERY).into()).await;
+                } => {}
+                _ = self.asks.changed() => self.asks.mark_changed(),
+                () = self.news.closed() => return Ok(Ended::Closed),
+            }
+        }
+    }
+
+    async fn live(&mut self, asks: u64) -> bool {
+        self.answered = asks;
+        self.news.send(News::Live { asks }).await.is_ok()
+    }
+
+    /// Renews the lease, and sees to tables that were published meanwhile. Whoever followed those, or their whole schema, may have
+    /// missed what was written before the triggers were there. Returns why changes were missed, if they were.
+    async fn tend(&self, tables: &mut Tables, lease: &mut i64) -> Result<Option<&'static str>> {
+        let renewed = self.renew().await?;
+        // By the server's clock, as the writers go: before the old one ran out nobody wrote unnoted.
+        if renewed - i64::try_from(LEASE.as_micros()).unwrap_or(0) > *lease {
+            return Ok(Some("the lease ran out"));
+        }
+        *lease = renewed;
+        let captured = capture::refresh(&self.pool).await?;
+        if captured.is_empty() {
+            return Ok(None);
+        }
+        let now = capture::describe(&self.pool).await?;
+        // Rows that were not yet read are read as their table was.
+        if !tables.hold(&now) {
+            return Ok(Some("a published table was altered"));
+        }
+        *tables = now;
+        for (schema, table) in captured {
+            // A closed channel is noticed at the next look.
+            let _ = self.news.send(News::Missed { schema, table }).await;
+        }
+        Ok(None)
+    }
+
+    /// Until when, in microseconds since 1970, by the server's clock, on which the writers go.
+    async fn renew(&self) -> Result<i64> {
+        let client = self.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+        let lease = i64::try_from(LEASE.as_millis()).unwrap_or(0);
+        let rows = client
+            .query_typed(
+                "select setval('gleaner.changes_wanted_until', (extract(epoch from clock_timestamp()) * 1000)::bigint + $1)",
+                &[(&lease, Type::INT8)],
+            )
+            .await
+            .map_err(Error::doing("say that changes are wanted"))?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0)) * 1000)
+    }
+
+    /// Changes that everybody has had time to read.
+    async fn prune(&self, history: &mut VecDeque<(Instant, u64)>, position: &Position) -> Result<()> {
+        history.push_back((Instant::now(), position.xmin));
+        let mut before = None;
+        while history.front().is_some_and(|(taken, _)| taken.elapsed() >= KEEP) {
+            before = history.pop_front().map(|(_, xmin)| xmin);
+        }
+        let client = self.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+        let size = client.query_typed("select pg_relation_size('gleaner.change')", &[]).await.map_err(Error::doing("prune changes"))?;
+        if size.first().is_some_and(|row| row.get::<_, i64>(0) > MOST_KEPT_BYTES) {
+            before = Some(position.xmin);
+        }
+        match before {
+            Some(before) => prune(&client, before).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Nobody here follows; if nobody else does either, everything can go.
+    async fn prune_unwanted(&self) -> Result<()> {
+        let client = self.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+        let rows = client
+            .query_typed(
+                "select pg_snapshot_xmin(pg_current_snapshot())::text
+                 from gleaner.changes_wanted_until as s
+                 where s.last_value < extract(epoch from clock_timestamp()) * 1000",
+                &[],
+            )
+            .await
+            .map_err(Error::doing("prune changes"))?;
+        match rows.first().and_then(|row| row.get::<_, String>(0).parse().ok()) {
+            Some(before) => prune(&client, before).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// A step at a time, so that no transaction is long.
+async fn prune(client: &deadpool_postgres::Client, before: u64) -> Result<()> {
+    let before = before.to_string();
+    loop {
+        let rows = client
+            .query_typed("select gleaner.prune_changes($1::text::xid8)", &[(&before, Type::TEXT)])
+            .await
+            .map_err(Error::doing("prune changes"))?;
+        if rows.first().is_none_or(|row| row.get::<_, i64>(0) == 0) {
+            return Ok(());
+        }
+    }
+}
