@@ -37,6 +37,8 @@ const LEASE: Duration = Duration::from_secs(20);
 const TEND_EVERY: Duration = Duration::from_secs(5);
 /// How long we go on when nobody follows any more: somebody often comes back.
 const LINGER: Duration = Duration::from_secs(30);
+/// After that long without anybody the triggers go too. Longer, because putting them back needs a lock on every table.
+const REST: Duration = Duration::from_secs(600);
 /// How long changes are kept, for other servers that are behind us.
 const KEEP: Duration = Duration::from_secs(60);
 /// Above this size they are kept no longer than we need them.
@@ -74,14 +76,21 @@ impl Follower {
     /// Waits until somebody wants to follow. Meanwhile nobody notes anything, and what was noted goes.
     pub async fn wanted(&mut self) {
         let answered = self.answered;
+        let (begun, mut is_retired) = (Instant::now(), false);
         while *self.asks.borrow() <= answered && !self.news.is_closed() {
             tokio::select! {
                 // The hub lives as long as we do.
                 _ = self.asks.changed() => {}
                 () = self.news.closed() => {}
                 () = tokio::time::sleep(KEEP) => {
-                    if let Err(error) = self.prune_unwanted().await {
-                        tracing::debug!(%error, "could not prune changes");
+                    let tidied = async {
+                        if begun.elapsed() >= REST && !is_retired {
+                            is_retired = capture::retire_once(&self.pool).await?;
+                        }
+                        self.prune_unwanted().await
+                    };
+                    if let Err(error) = tidied.await {
+                        tracing::debug!(%error, "could not tidy up after the change feed; trying again");
                     }
                 }
             }

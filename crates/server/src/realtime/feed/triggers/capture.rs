@@ -179,8 +179,8 @@ pub async fn retire(pool: &Pool) -> std::convert::Infallible {
     }
 }
 
-/// Whether nothing is left to do.
-async fn retire_once(pool: &Pool) -> Result<bool> {
+/// Once. Whether nothing is left to do.
+pub async fn retire_once(pool: &Pool) -> Result<bool> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     let doing = |error| Error::doing("take the triggers of the change feed off")(error);
     let found = client
