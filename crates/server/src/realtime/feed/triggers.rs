@@ -56,6 +56,7 @@ pub struct Follower {
     asks: watch::Receiver<u64>,
     /// Up to this one everybody who asked has been answered.
     answered: u64,
+    failed: capture::Failed,
 }
 
 /// Why it ended.
@@ -70,7 +71,7 @@ pub enum Ended {
 
 impl Follower {
     pub fn new(pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) -> Self {
-        Self { pool, asks: hub.asks(), hub, hint, news, answered: 0 }
+        Self { pool, asks: hub.asks(), hub, hint, news, answered: 0, failed: capture::Failed::default() }
     }
 
     /// Waits until somebody wants to follow. Meanwhile nobody notes anything, and what was noted goes.
@@ -100,7 +101,7 @@ impl Follower {
     /// Follows until nobody wants to know, or something was missed. `is_live` tells how far it came.
     pub async fn follow(&mut self, is_live: &mut bool) -> Result<Ended> {
         let mut asks = *self.asks.borrow_and_update();
-        capture::refresh(&self.pool).await?;
+        capture::refresh(&self.pool, &mut self.failed).await?;
         let mut lease = self.renew().await?;
         // Described before the snapshot: a table altered in between is noticed at the first look.
         let mut tables = capture::describe(&self.pool).await?;
@@ -181,14 +182,14 @@ impl Follower {
 
     /// Renews the lease, and sees to tables that were published meanwhile. Whoever followed those, or their whole schema, may have
     /// missed what was written before the triggers were there. Returns why changes were missed, if they were.
-    async fn tend(&self, tables: &mut Tables, lease: &mut i64) -> Result<Option<&'static str>> {
+    async fn tend(&mut self, tables: &mut Tables, lease: &mut i64) -> Result<Option<&'static str>> {
         let renewed = self.renew().await?;
         // By the server's clock, as the writers go: before the old one ran out nobody wrote unnoted.
         if renewed - i64::try_from(LEASE.as_micros()).unwrap_or(0) > *lease {
             return Ok(Some("the lease ran out"));
         }
         *lease = renewed;
-        let captured = capture::refresh(&self.pool).await?;
+        let captured = capture::refresh(&self.pool, &mut self.failed).await?;
         if captured.is_empty() {
             return Ok(None);
         }
