@@ -1857,7 +1857,7 @@ ALTER FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) OWNER 
 CREATE FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET lock_timeout TO '2s'
+    SET lock_timeout TO '1s'
     AS $$
 declare
     v_wanted text;

@@ -1,12 +1,12 @@
 /*
  * Puts the triggers on a published table that note its changes, or takes them off. A table per call, and so per transaction: nobody
- * waits for more than one lock, and nobody behind it for longer than two seconds.
+ * waits for more than one lock, and nobody behind it for longer than a second.
  * Once this has committed every change is seen: making a trigger waits for all who write to the table.
  */
 create or replace function gleaner.capture_changes(p_table regclass, p_on boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set lock_timeout = '2s'
+set lock_timeout = '1s'
 as $$
 declare
     v_wanted text;

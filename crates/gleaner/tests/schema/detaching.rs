@@ -226,5 +226,11 @@ async fn triggers_that_note_changes_for_a_server_without_the_log_go_too() -> Res
     take_off(&world, "patients").await?;
     world.run("alter publication supabase_realtime drop table clinic.patient").await?;
     assert_eq!(pg_dump(world.url(), &["--schema=clinic"])?, before);
+
+    // They refuse nothing, and so a claim need not look at each refusal for their sake.
+    world.run("create table clinic.bed (id int primary key, state text); alter publication supabase_realtime add table clinic.bed").await?;
+    world.run("select gleaner.capture_changes('clinic.bed', true)").await?;
+    assert_eq!(world.count("select count(*) from pg_trigger where tgrelid = 'clinic.bed'::regclass").await?, 4);
+    assert_eq!(world.count("select count(*) where gleaner.is_plain('clinic.bed', '{state}', 'state')").await?, 1);
     Ok(())
 }

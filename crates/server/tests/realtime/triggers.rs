@@ -168,6 +168,26 @@ async fn a_table_published_later_is_followed_and_those_who_waited_for_it_are_tol
 }
 
 #[tokio::test]
+async fn a_table_whose_lock_is_not_to_be_had_at_once_is_followed_as_soon_as_it_is() -> Result<()> {
+    let stage = stage_by_triggers().await?;
+    let mut busy = gleaner::connect(&stage.url).await?;
+    let writing = busy.transaction().await?;
+    writing.batch_execute("insert into activities (type) values ('sms')").await?;
+    let mut socket = stage.connect(&service()).await?;
+    {
+        let mut joining = std::pin::pin!(socket.follow("feed", activities()));
+        // Longer than one attempt lasts.
+        assert!(tokio::time::timeout(Duration::from_millis(1200), joining.as_mut()).await.is_err());
+        stage.run("insert into activities (type) values ('note')").await?;
+        writing.commit().await?;
+        joining.await?;
+    }
+    stage.run("insert into activities (type) values ('call')").await?;
+    assert_eq!(socket.change().await?["record"]["type"], "call");
+    Ok(())
+}
+
+#[tokio::test]
 async fn partitions_are_told_under_the_name_that_is_published() -> Result<()> {
     let stage = stage_by_triggers().await?;
     stage

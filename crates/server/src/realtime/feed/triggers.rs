@@ -37,6 +37,8 @@ const LEASE: Duration = Duration::from_secs(20);
 const TEND_EVERY: Duration = Duration::from_secs(5);
 /// How long we go on when nobody follows any more: somebody often comes back.
 const LINGER: Duration = Duration::from_secs(30);
+/// After that long without anybody the triggers go too. Longer, because putting them back needs a lock on every table.
+const REST: Duration = Duration::from_secs(600);
 /// How long changes are kept, for other servers that are behind us.
 const KEEP: Duration = Duration::from_secs(60);
 /// Above this size they are kept no longer than we need them.
@@ -54,6 +56,7 @@ pub struct Follower {
     asks: watch::Receiver<u64>,
     /// Up to this one everybody who asked has been answered.
     answered: u64,
+    failed: capture::Failed,
 }
 
 /// Why it ended.
@@ -68,20 +71,27 @@ pub enum Ended {
 
 impl Follower {
     pub fn new(pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) -> Self {
-        Self { pool, asks: hub.asks(), hub, hint, news, answered: 0 }
+        Self { pool, asks: hub.asks(), hub, hint, news, answered: 0, failed: capture::Failed::default() }
     }
 
     /// Waits until somebody wants to follow. Meanwhile nobody notes anything, and what was noted goes.
     pub async fn wanted(&mut self) {
         let answered = self.answered;
+        let (begun, mut is_retired) = (Instant::now(), false);
         while *self.asks.borrow() <= answered && !self.news.is_closed() {
             tokio::select! {
                 // The hub lives as long as we do.
                 _ = self.asks.changed() => {}
                 () = self.news.closed() => {}
                 () = tokio::time::sleep(KEEP) => {
-                    if let Err(error) = self.prune_unwanted().await {
-                        tracing::debug!(%error, "could not prune changes");
+                    let tidied = async {
+                        if begun.elapsed() >= REST && !is_retired {
+                            is_retired = capture::retire_once(&self.pool).await?;
+                        }
+                        self.prune_unwanted().await
+                    };
+                    if let Err(error) = tidied.await {
+                        tracing::debug!(%error, "could not tidy up after the change feed; trying again");
                     }
                 }
             }
@@ -91,7 +101,7 @@ impl Follower {
     /// Follows until nobody wants to know, or something was missed. `is_live` tells how far it came.
     pub async fn follow(&mut self, is_live: &mut bool) -> Result<Ended> {
         let mut asks = *self.asks.borrow_and_update();
-        capture::refresh(&self.pool).await?;
+        capture::refresh(&self.pool, &mut self.failed).await?;
         let mut lease = self.renew().await?;
         // Described before the snapshot: a table altered in between is noticed at the first look.
         let mut tables = capture::describe(&self.pool).await?;
@@ -172,14 +182,14 @@ impl Follower {
 
     /// Renews the lease, and sees to tables that were published meanwhile. Whoever followed those, or their whole schema, may have
     /// missed what was written before the triggers were there. Returns why changes were missed, if they were.
-    async fn tend(&self, tables: &mut Tables, lease: &mut i64) -> Result<Option<&'static str>> {
+    async fn tend(&mut self, tables: &mut Tables, lease: &mut i64) -> Result<Option<&'static str>> {
         let renewed = self.renew().await?;
         // By the server's clock, as the writers go: before the old one ran out nobody wrote unnoted.
         if renewed - i64::try_from(LEASE.as_micros()).unwrap_or(0) > *lease {
             return Ok(Some("the lease ran out"));
         }
         *lease = renewed;
-        let captured = capture::refresh(&self.pool).await?;
+        let captured = capture::refresh(&self.pool, &mut self.failed).await?;
         if captured.is_empty() {
             return Ok(None);
         }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gleaner::{Error, Pool, Result};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 use crate::realtime::feed::values::Shape;
@@ -13,9 +14,18 @@ use crate::realtime::feed::{Column, Table};
 /// Between two attempts to take triggers off that nobody needs any more.
 const RETIRE_EVERY: Duration = Duration::from_secs(15);
 
+/// How often a lock is asked for that is not to be had at once, and how long others go ahead in between.
+const LOCK_TRIES: u32 = 3;
+const LOCK_AGAIN: Duration = Duration::from_millis(500);
+/// How long a table is left alone that could not be given triggers. Who waits for its lock holds up all who come after.
+const FAILED_FOR: Duration = Duration::from_secs(30);
+
+/// Tables that could not be given triggers: when, and why.
+pub type Failed = HashMap<u32, (Instant, String)>;
+
 /// Gives every published table its triggers, and takes them off where they are no longer wanted. Returns the tables that are
 /// noted from now on and were not before: schema and name.
-pub async fn refresh(pool: &Pool) -> Result<Vec<(String, String)>> {
+pub async fn refresh(pool: &Pool, failed: &mut Failed) -> Result<Vec<(String, String)>> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     let amiss = client
         .query_typed(
@@ -31,17 +41,40 @@ pub async fn refresh(pool: &Pool) -> Result<Vec<(String, String)>> {
     let mut captured = Vec::new();
     for row in amiss {
         let (relation, schema, table, is_wanted): (u32, String, String, bool) = (row.get(0), row.get(1), row.get(2), row.get(3));
+        if failed.get(&relation).is_some_and(|(at, _)| at.elapsed() < FAILED_FOR) {
+            continue;
+        }
         // A table per statement: a lock that is not to be had in time, or a right that is missing, concerns that table alone.
-        match client.query_typed("select gleaner.capture_changes($1, $2)", &[(&relation, Type::OID), (&is_wanted, Type::BOOL)]).await {
-            Ok(_) if is_wanted => captured.push((schema, table)),
-            Ok(_) => {}
+        match put(&client, relation, is_wanted).await {
+            Ok(()) => {
+                failed.remove(&relation);
+                if is_wanted {
+                    captured.push((schema, table));
+                }
+            }
             Err(error) => {
-                let error = Error::doing("put triggers on a published table")(error);
-                tracing::warn!(%error, schema, table, "changes of this table cannot be followed");
+                let error = Error::doing("put triggers on a published table")(error).to_string();
+                if failed.get(&relation).is_none_or(|(_, before)| *before != error) {
+                    tracing::warn!(error, schema, table, "changes of this table cannot be followed");
+                }
+                failed.insert(relation, (Instant::now(), error));
             }
         }
     }
     Ok(captured)
+}
+
+async fn put(client: &deadpool_postgres::Client, relation: u32, is_wanted: bool) -> Result<(), tokio_postgres::Error> {
+    let sql = "select gleaner.capture_changes($1, $2)";
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match client.query_typed(sql, &[(&relation, Type::OID), (&is_wanted, Type::BOOL)]).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) && tries < LOCK_TRIES => tokio::time::sleep(LOCK_AGAIN).await,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Waits until those have ended who were writing when the changes began to be wanted: they may have written rows before, which
@@ -179,8 +212,8 @@ pub async fn retire(pool: &Pool) -> std::convert::Infallible {
     }
 }
 
-/// Whether nothing is left to do.
-async fn retire_once(pool: &Pool) -> Result<bool> {
+/// Once. Whether nothing is left to do.
+pub async fn retire_once(pool: &Pool) -> Result<bool> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     let doing = |error| Error::doing("take the triggers of the change feed off")(error);
     let found = client
