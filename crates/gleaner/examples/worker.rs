@@ -6,7 +6,7 @@
 //! ```
 
 use gleaner::queue::OnDuplicate;
-use gleaner::worker::Options;
+use gleaner::worker::{Options, Tally};
 use gleaner::{Failure, Queue, Worker};
 use serde_json::json;
 use tokio::sync::watch;
@@ -14,11 +14,16 @@ use tokio::sync::watch;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).or_else(|| std::env::var("DATABASE_URL").ok()).ok_or("pass the URL of a migrated database")?;
-    let pool = gleaner::pool(&url, 4)?;
+    println!("{:?}", run(&url).await?);
+    Ok(())
+}
+
+pub async fn run(url: &str) -> Result<Tally, Box<dyn std::error::Error>> {
+    let pool = gleaner::pool(url, 4)?;
     let queue = Queue::open(&pool, "jobs").await?;
 
     // One transaction: the letter and the job to send it exist together, or neither does.
-    let mut client = gleaner::connect(&url).await?;
+    let mut client = gleaner::connect(url).await?;
     let transaction = client.transaction().await?;
     transaction.batch_execute("create temporary table letter (recipient text); insert into letter values ('ada')").await?;
     let job = json!({"kind": "letter", "payload": {"to": "ada"}});
@@ -28,11 +33,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (_stop, stopped) = watch::channel(false);
     let options = Options { kinds: Some(vec!["letter".into()]), until_empty: true, ..Options::default() };
-    let tally = Worker::new(queue, Some(&url), options)
+    let tally = Worker::new(queue, Some(url), options)
         .run(
             |item, context| async move {
                 // Shows life and a stage; an answer other than done would mean that the row is no longer ours.
-                context.progress("writing", Some(50.0), None).await.map_err(|e| Failure::new(e.to_string()))?;
+                context.progress("writing", Some(50.0), None).await?;
                 let Some(to) = item.payload["to"].as_str() else {
                     return Err(Failure::new("a letter to nobody").category("DataError").for_good());
                 };
@@ -41,6 +46,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             stopped,
         )
         .await?;
-    println!("{tally:?}");
-    Ok(())
+    Ok(tally)
 }

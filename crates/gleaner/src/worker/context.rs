@@ -72,7 +72,7 @@ impl Context {
         let result = serde_json::to_value(result)
             .map_err(|error| Failure::new(format!("the result cannot be JSON: {error}")).category("ValidationError").for_good())?;
         let done = [(self.key.as_str(), self.lease, (!result.is_null()).then_some(result))];
-        let answers = acts.complete(transaction, &done).await.map_err(|error| Failure::new(error.to_string()))?;
+        let answers = acts.complete(transaction, &done).await?;
         match answers.first().map(|answer| answer.outcome) {
             Some(Outcome::Done | Outcome::Already) => Ok(Completed(())),
             _ => Err(Failure::new("the lease was lost before the transaction could complete the item").category("Lost")),
@@ -118,7 +118,7 @@ impl<P> Job<P> {
 
     /// See [`Context::progress`]. An error is a failure here, so that a handler can use `?`.
     pub async fn progress(&self, stage: &str, percent: Option<f64>, partial: Option<&Value>) -> Result<Outcome, Failure> {
-        self.context.progress(stage, percent, partial).await.map_err(|error| Failure::new(error.to_string()))
+        Ok(self.context.progress(stage, percent, partial).await?)
     }
 
     /// See [`Context::ended`].

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::context::{Completed, Context, Job};
 use super::middleware::{Middleware, Next};
+use crate::error::{Error, describe};
 use crate::queue::{Failure, Item};
 
 /// How the work on an item ended well.
@@ -51,6 +52,20 @@ impl IntoReply for Completed {
 impl IntoReply for Reply {
     fn into_reply(self) -> Replied {
         Ok(self)
+    }
+}
+
+/// So that handlers can use `?` on what they do with the queue.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// So that handlers can use `?` on what they do in the database.
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::new(describe(&error))
     }
 }
 
@@ -128,8 +143,7 @@ impl Handlers {
         };
         let limit = self.time_limits.get(kind).copied().or(self.time_limit);
         let next = Next::new(self.layers.clone().into(), handler);
-        // An async block, so that a handler that panics before its first await is caught too.
-        let work = AssertUnwindSafe(async move { next.run(item, context).await }).catch_unwind();
+        let work = AssertUnwindSafe(next.run(item, context)).catch_unwind();
         let ended = match limit {
             None => work.await,
             Some(limit) => match tokio::time::timeout(limit, work).await {

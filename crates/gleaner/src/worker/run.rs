@@ -152,6 +152,8 @@ impl Looker {
             push.mark();
         }
         self.claim.limit = i32::try_from(rooms.len()).unwrap_or(i32::MAX);
+        // Due now: an answer that does not come makes the worker overdue.
+        shift.control.waits(shift.queue(), Some(Duration::ZERO));
         let asked = Instant::now();
         let claimed = tokio::select! {
             claimed = shift.transport.claim(&self.claim) => claimed,

@@ -17,6 +17,7 @@
 //! [`Memory`] reads tokio's clock. In a test with `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`) hours pass in
 //! milliseconds, always the same way, and `tokio::time::advance` drives them.
 
+mod ear;
 mod memory;
 mod rows;
 

@@ -137,8 +137,8 @@ async fn only_a_direct_worker_can_complete_in_a_transaction() {
         .otherwise(move |job: Job<Value>| {
             let url = url.clone();
             async move {
-                let mut client = gleaner::connect(&url).await.map_err(|error| Failure::new(error.to_string()))?;
-                let tx = client.transaction().await.map_err(|error| Failure::new(error.to_string()))?;
+                let mut client = gleaner::connect(&url).await?;
+                let tx = client.transaction().await?;
                 job.complete_in(&tx, ()).await
             }
         })

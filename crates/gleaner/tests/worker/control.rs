@@ -205,3 +205,20 @@ async fn the_claim_success_rate_counts_only_claims_that_could_have_succeeded() -
     sim.stop().await?;
     Ok(())
 }
+
+/// No errors, and no answers either.
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_claim_hangs_is_not_healthy() -> Result<()> {
+    let memory = Memory::new("jobs");
+    let sim = Simulation::start(&memory, idle(&memory));
+    sim.pass(300.0).await;
+    assert!(sim.control.stats().is_healthy());
+    memory.slow("claim", Duration::from_secs(400));
+    sim.pass(100.0).await;
+    assert!(sim.control.stats().overdue && !sim.control.stats().is_healthy());
+    memory.slow("claim", Duration::ZERO);
+    sim.pass(400.0).await;
+    assert!(sim.control.stats().is_healthy());
+    sim.stop().await?;
+    Ok(())
+}

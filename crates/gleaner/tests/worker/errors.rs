@@ -94,3 +94,37 @@ async fn a_finished_result_outlives_a_long_outage() -> Result<()> {
     assert_eq!(sim.stop().await?.completed, 1);
     Ok(())
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_whose_answer_was_lost_gets_its_items_with_the_next_try() -> Result<()> {
+    let memory = Memory::new("jobs");
+    let keys = [memory.add("any", json!(null)), memory.add("any", json!(null))];
+    memory.trouble(Some(Trouble::AnswerLost));
+    let sim = Simulation::start(&memory, idle(&memory).backoff(exact()));
+    sim.pass(1.0).await;
+    assert_eq!(memory.count(State::Running), 2);
+    memory.trouble(None);
+    sim.pass(1.5).await;
+    assert_eq!(keys.map(|key| memory.state(&key)), [Some(State::Done); 2], "not only after their lease has lapsed");
+    sim.stop().await?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_completion_whose_answer_was_lost_is_repeated_and_counts_once() -> Result<()> {
+    let memory = Memory::new("jobs");
+    memory.add("any", json!(null));
+    let broken = memory.clone();
+    let worker = idle(&memory).otherwise(move |_: Job<Value>| {
+        broken.trouble(Some(Trouble::AnswerLost));
+        async { Ok(()) }
+    });
+    let sim = Simulation::start(&memory, worker);
+    sim.pass(1.0).await;
+    assert_eq!(memory.count(State::Done), 1);
+    memory.trouble(None);
+    sim.pass(10.0).await;
+    let tally = sim.stop().await?;
+    assert_eq!((tally.completed, tally.lost), (1, 0));
+    Ok(())
+}

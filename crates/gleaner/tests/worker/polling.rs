@@ -1,5 +1,7 @@
 //! The adaptive poll of the polling strategy, its table and its promises, and what push changes about it.
 
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -196,5 +198,40 @@ async fn what_is_scheduled_is_begun_when_it_is_due_and_not_at_the_next_poll() ->
     sim.pass(0.2).await;
     assert_eq!(memory.state(&key), Some(State::Done));
     sim.stop().await?;
+    Ok(())
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(text)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What an operator sees who asks why it is slow: `RUST_LOG=gleaner::worker=debug`.
+#[tokio::test(start_paused = true)]
+async fn each_poll_is_one_event_with_what_it_found_and_the_next_interval() -> Result<()> {
+    let log = Log::default();
+    let written = log.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false).with_writer(move || written.clone()).finish();
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let memory = Memory::new("jobs");
+    memory.add("any", json!(null));
+    let sim = Simulation::start(&memory, idle(&memory));
+    sim.pass(20.0).await;
+    let looks = sim.looks().len();
+    sim.stop().await?;
+    let log = String::from_utf8(log.0.lock().unwrap().clone())?;
+    let polls: Vec<&str> = log.lines().filter(|line| line.contains("DEBUG") && line.contains("polled")).collect();
+    assert_eq!(polls.len(), looks, "{log}");
+    assert!(polls[0].contains("found=1 next_ms=0") && polls[3].contains("found=0 next_ms=7500"), "{log}");
+    assert!(polls.iter().all(|poll| poll.contains("queue=\"jobs\"")), "{log}");
     Ok(())
 }

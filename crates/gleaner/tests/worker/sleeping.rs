@@ -36,10 +36,12 @@ async fn after_a_sleep_leases_are_looked_at_before_any_result_is_sent() -> Resul
     let sim = Simulation::start(&memory, gated(&memory, &gate));
     sim.pass(10.0).await;
     memory.steal(&lost);
+    // The answer takes its time, and results wait for it.
+    memory.slow("ended", Duration::from_secs(1));
     // Both results are ready in the moment of waking.
     gate.add_permits(2);
     stand_still(Duration::from_secs(3600)).await;
-    sim.pass(0.1).await;
+    sim.pass(2.0).await;
     let after: Vec<_> = memory.statements().into_iter().filter(|statement| statement.at > Duration::from_secs(60)).collect();
     let order: Vec<&str> = after.iter().map(|statement| statement.act).filter(|act| ["ended", "complete"].contains(act)).collect();
     assert_eq!(order, ["ended", "complete"], "{after:?}");

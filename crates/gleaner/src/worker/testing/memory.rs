@@ -1,5 +1,6 @@
 //! A queue in memory: the acts of a real one, no more than tests of a worker need. Its clock is tokio's.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::ear::Ear;
 use super::rows::{Row, Rows, State};
 use crate::error::{Error, Result};
 use crate::queue::{Answer, Claim, Claimed, Failure, Item};
@@ -20,6 +22,8 @@ pub enum Trouble {
     Passing,
     /// As a right that is missing.
     Refusal,
+    /// The act is done, and the connection breaks before its answer arrives.
+    AnswerLost,
 }
 
 /// An act that was asked for.
@@ -53,6 +57,7 @@ struct Inside {
     progress: Vec<(String, Option<f64>, Option<Value>)>,
     trouble: Option<Trouble>,
     latency: Duration,
+    slow: HashMap<&'static str, Duration>,
 }
 
 impl Memory {
@@ -73,6 +78,7 @@ impl Memory {
             progress: Vec::new(),
             trouble: None,
             latency: Duration::ZERO,
+            slow: HashMap::new(),
         };
         Self { shared: Arc::new(Shared { name: name.into(), made: Instant::now(), inside: Mutex::new(inside), push }) }
     }
@@ -127,6 +133,11 @@ impl Memory {
     /// How long every act takes from now on.
     pub fn latency(&self, latency: Duration) {
         self.inside().latency = latency;
+    }
+
+    /// How long this act takes from now on.
+    pub fn slow(&self, act: &'static str, latency: Duration) {
+        self.inside().slow.insert(act, latency);
     }
 
     /// Somebody else takes the row, whoever has it.
@@ -184,13 +195,17 @@ impl Memory {
         let (latency, trouble) = {
             let mut inside = self.inside();
             inside.statements.push(statement);
-            (inside.latency, inside.trouble)
+            (inside.slow.get(act).copied().unwrap_or(inside.latency), inside.trouble)
         };
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
         }
         let (status, message, transient) = match trouble {
             None => return Ok(change(&mut self.inside())),
+            Some(Trouble::AnswerLost) => {
+                change(&mut self.inside());
+                (None, "connection reset", true)
+            }
             Some(Trouble::Passing) => (None, "connection refused", true),
             Some(Trouble::Refusal) => (Some(403), "permission denied", false),
         };
@@ -281,36 +296,10 @@ impl Transport for Memory {
 
     fn listen(&self) -> Option<Box<dyn Push>> {
         let heard = self.shared.push.as_ref()?.subscribe();
-        Some(Box::new(Ear { heard, marked: 0 }))
+        Some(Box::new(Ear::new(heard)))
     }
 }
 
 fn keys<'a>(held: &[(&'a str, i64)]) -> Vec<&'a str> {
     held.iter().map(|(key, _)| *key).collect()
-}
-
-#[derive(Debug)]
-struct Ear {
-    heard: watch::Receiver<(u64, bool)>,
-    marked: u64,
-}
-
-#[async_trait]
-impl Push for Ear {
-    fn is_connected(&self) -> bool {
-        self.heard.borrow().1
-    }
-
-    fn mark(&mut self) {
-        self.marked = self.heard.borrow().0;
-    }
-
-    async fn rung(&mut self) {
-        let marked = self.marked;
-        let heard = self.heard.wait_for(|(rings, _)| *rings > marked).await.map(|heard| heard.0);
-        match heard {
-            Ok(rings) => self.marked = rings,
-            Err(_) => std::future::pending().await,
-        }
-    }
 }
