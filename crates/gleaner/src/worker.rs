@@ -50,6 +50,7 @@ mod pace;
 mod run;
 mod runner;
 mod shift;
+mod starter;
 mod suspend;
 pub mod testing;
 

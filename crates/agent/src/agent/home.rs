@@ -21,6 +21,11 @@ impl Link {
         Self { home: home.to_owned(), link: home.join("agents").join(format!("{}.socket", std::process::id())) }
     }
 
+    /// For people: the link means nothing to them.
+    pub fn describe(&self) -> String {
+        format!("the private PostgreSQL in {}", self.home.display())
+    }
+
     /// Leads the link to where PostgreSQL listens now. The address by way of it, which stays the same.
     pub async fn lead(&self) -> Result<String> {
         let url = url_of(&self.home).await?;

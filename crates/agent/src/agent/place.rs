@@ -94,7 +94,12 @@ impl Opening {
             }
             At::Wire(wire) => (Arc::new(wire.clone()), Arc::new(Through(wire.clone()))),
         };
-        shared.change(|now| now.place = Some(place.describe()));
+        shared.change(|now| {
+            now.place = Some(match &self.at {
+                At::Home(link) => link.describe(),
+                _ => place.describe(),
+            });
+        });
         let queues = place.queues().await?;
         if let (At::Wire(wire), None) = (&self.at, &self.owner) {
             let who = wire.who().await?;

@@ -29,6 +29,8 @@ struct Person {
     path: PathBuf,
     url: String,
     held: Mutex<Option<Held>>,
+    /// A refresh token that was refused for good: asking again would only be noise.
+    refused: std::sync::Mutex<Option<String>>,
 }
 
 #[derive(Clone)]
@@ -57,7 +59,13 @@ impl Credentials {
             )));
         };
         let holder = match settings.session {
-            Some(path) => Holder::Person(Box::new(Person { client, path, url: url.to_owned(), held: Mutex::default() })),
+            Some(path) => Holder::Person(Box::new(Person {
+                client,
+                path,
+                url: url.to_owned(),
+                held: Mutex::default(),
+                refused: std::sync::Mutex::default(),
+            })),
             None => Holder::Key,
         };
         Ok(Self { key, holder })
@@ -89,6 +97,14 @@ impl Credentials {
         }
     }
 
+    /// When the token will be another one; none when that never is.
+    pub async fn renew_at(&self) -> Option<Instant> {
+        match &self.holder {
+            Holder::Key => None,
+            Holder::Person(person) => person.held.lock().await.as_ref().map(|held| held.until),
+        }
+    }
+
     /// Who is signed in.
     pub async fn session(&self) -> Result<Option<Session>> {
         match &self.holder {
@@ -117,6 +133,9 @@ impl Person {
         if is_good(&kept) {
             return Ok(held.insert(kept).session.clone());
         }
+        if *self.refused.lock().expect("no panic holds it") == Some(kept.session.refresh_token.clone()) {
+            return Err(Error::Other(format!("the session at {} has ended; run `gleaner agent login`", self.url)));
+        }
         match session::refresh(&self.client, &kept.session).await {
             Ok(renewed) => {
                 session::save(&self.path, &renewed)?;
@@ -128,7 +147,12 @@ impl Person {
                 tracing::debug!(%error, "the session could not be renewed yet");
                 Ok(kept.session)
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                if !error.is_transient() {
+                    *self.refused.lock().expect("no panic holds it") = Some(kept.session.refresh_token);
+                }
+                Err(error)
+            }
         }
     }
 

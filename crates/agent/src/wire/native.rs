@@ -102,7 +102,7 @@ impl Routes<'_> {
     }
 
     pub async fn claim(&self, claim: &Claim, request: Uuid, first: bool) -> Result<Claimed> {
-        let mut body = json!({"agent": claim.agent, "limit": claim.limit.clamp(1, 1000), "request": request, "first": first, "started": claim.started});
+        let mut body = json!({"agent": claim.agent, "limit": claim.limit, "request": request, "first": first, "started": claim.started});
         if let Some(owner) = &claim.owner {
             body["owner"] = json!(owner);
         }

@@ -50,7 +50,7 @@ pub fn path(home: &Path) -> PathBuf {
 /// Signs in. Keep the session with [`save`].
 pub async fn login(url: &str, anon_key: &str, email: &str, password: &str) -> Result<Session> {
     let url = url.trim().trim_end_matches('/');
-    let body = json!({"email": email, "password": password});
+    let body = json!({"email": email.trim(), "password": password});
     token(&client()?, url, anon_key, "password", &body, "sign in").await
 }
 

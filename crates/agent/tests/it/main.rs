@@ -2,7 +2,10 @@
 
 mod agent;
 mod conformance;
+mod pipelines;
+mod recording;
 mod signing_in;
+mod stages;
 mod status;
 mod wire;
 #[path = "../../../gleaner/tests/world/mod.rs"]

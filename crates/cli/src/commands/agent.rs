@@ -1,6 +1,8 @@
 //! `gleaner agent …`: the local processor, and how to speak to one that runs.
 
 mod config;
+mod login;
+mod logout;
 mod pause;
 mod resume;
 mod run;
@@ -56,7 +58,10 @@ enum Command {
     Pause(pause::Args),
     Resume(resume::Args),
     Watch(watch::Args),
-    // Signing in, and other ways to speak to the queue: one file each, here.
+    // Who it works for.
+    Login(login::Args),
+    Logout(logout::Args),
+    // Other ways to speak to the queue: one file each, here.
 }
 
 impl Args {
@@ -73,6 +78,8 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         Command::Pause(args) => pause::run(desk, args).await,
         Command::Resume(args) => resume::run(desk, args).await,
         Command::Watch(args) => watch::run(desk, args).await,
+        Command::Login(args) => login::run(desk, args).await,
+        Command::Logout(args) => logout::run(desk, args).await,
     }
 }
 

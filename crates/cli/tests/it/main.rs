@@ -12,6 +12,7 @@ mod listing;
 mod mailboxes;
 mod migrating;
 mod serving;
+mod signing_in;
 mod support;
 mod users;
 mod working;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use super::Tally;
 use super::handler::Reply;
@@ -26,6 +26,10 @@ impl Completing {
     pub(super) fn start(shift: &Arc<Shift>, to_write: mpsc::UnboundedReceiver<Finished>) -> Self {
         let (closing, closed) = watch::channel(false);
         Self { task: tokio::spawn(Completer { shift: shift.clone(), tally: Tally::default() }.run(to_write, closed)), closing }
+    }
+
+    pub(super) fn abort_handle(&self) -> AbortHandle {
+        self.task.abort_handle()
     }
 
     /// Writes what has arrived, and ends.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -31,6 +32,7 @@ pub(super) async fn run(shift: Arc<Shift>, to_write: mpsc::UnboundedReceiver<Fin
         let shift = shift.clone();
         async move { tokio::join!(shift.sleep.tick(), keeper::keep(&shift)) }
     });
+    let _ending = Ending(shift.clone(), [background.abort_handle(), completing.abort_handle()]);
     let outcome = looker.work().await;
     let mut released = looker.released;
     drop(looker);
@@ -42,11 +44,21 @@ pub(super) async fn run(shift: Arc<Shift>, to_write: mpsc::UnboundedReceiver<Fin
         released += shift.give_back(|row| !row.finished).await;
     }
     let tally = completing.finish().await;
-    background.abort();
-    shift.control.left(shift.queue());
     let mut tally = tally?;
     tally.released += released;
     outcome.map(|()| tally)
+}
+
+/// Ends everything with the run, also with one that is dropped: nobody shows life any more for rows that nobody works.
+struct Ending(Arc<Shift>, [AbortHandle; 2]);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Self(shift, tasks) = self;
+        tasks.iter().for_each(AbortHandle::abort);
+        shift.abandon();
+        shift.control.left(shift.queue());
+    }
 }
 
 struct Looker {

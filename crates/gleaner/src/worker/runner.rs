@@ -47,8 +47,11 @@ async fn run(shift: Arc<Shift>, id: Id, item: Item, context: Context, room: Room
     }) else {
         return;
     };
-    // It waited here for most of its lease: make sure that it is still ours, and stays so.
-    if taken.elapsed() >= item.lease_for / 2 && !is_still_ours(&shift, &id).await {
+    // It may have waited here for most of its lease: make sure that it is still ours, and stays so.
+    let long = taken.elapsed() >= item.lease_for / 2;
+    // Without prefetch the claim itself has said that everything begins.
+    let begins = shift.settings.prefetch > 0;
+    if long && !is_still_ours(&shift, &id).await || begins && !shift.starter.start(&*shift.transport, &id).await {
         tracing::debug!(key = id.0, "its lease was lost before a handler was free");
         shift.held.remove(&id);
         return;

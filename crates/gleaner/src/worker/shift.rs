@@ -10,6 +10,7 @@ use super::control::Control;
 use super::handler::{Handlers, Replied};
 use super::held::{Held, Id, Row};
 use super::options::Settings;
+use super::starter::Starter;
 use super::suspend::Sleep;
 use crate::error::Result;
 use crate::queue::Outcome;
@@ -25,6 +26,7 @@ pub(super) struct Shift {
     pub(super) handlers: Handlers,
     pub(super) control: Control,
     pub(super) held: Held,
+    pub(super) starter: Starter,
     pub(super) sleep: Sleep,
     pub(super) finished: mpsc::UnboundedSender<Finished>,
     /// The bound on what has finished and is not written.
@@ -56,6 +58,7 @@ impl Shift {
             handlers,
             control,
             held: Held::default(),
+            starter: Starter::default(),
             sleep: Sleep::new(settings.wall.clone()),
             finished,
             unwritten: Arc::new(Semaphore::new(settings.unwritten.min(Semaphore::MAX_PERMITS))),
@@ -109,13 +112,7 @@ impl Shift {
         if left.is_empty() {
             return 0;
         }
-        for (id, row) in &left {
-            row.ended.send_replace(true);
-            if let Some(abort) = &row.abort {
-                abort.abort();
-            }
-            self.control.ended(self.queue(), id);
-        }
+        self.end(&left);
         let left: Vec<(&str, i64)> = left.iter().map(|((key, lease), _)| (key.as_str(), *lease)).collect();
         match self.transport.release(&left).await {
             Ok(answers) => {
@@ -127,6 +124,21 @@ impl Shift {
                 tracing::warn!(%error, "could not release what was left; it becomes due by itself");
                 0
             }
+        }
+    }
+
+    /// Ends all handlers and tells nobody.
+    pub(super) fn abandon(&self) {
+        self.end(&self.held.extract(|_| true));
+    }
+
+    fn end(&self, rows: &[(Id, Row)]) {
+        for (id, row) in rows {
+            row.ended.send_replace(true);
+            if let Some(abort) = &row.abort {
+                abort.abort();
+            }
+            self.control.ended(self.queue(), id);
         }
     }
 

@@ -6,6 +6,7 @@ mod world;
 
 mod building;
 mod control;
+mod crashing;
 mod errors;
 mod examples;
 mod polling;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::hub::Member;
 use crate::access::{Caller, Role};
@@ -39,13 +40,17 @@ pub async fn asked(queues: Option<&Queues>, config: &Value, caller: &Caller) -> 
 pub struct Ringing(tokio::task::AbortHandle);
 
 impl Ringing {
-    pub fn start(queues: Option<&Queues>, member: &Arc<Member>) -> Option<Self> {
+    /// `live` says whether the log is followed: what was written while it was not rang no bell.
+    pub fn start(queues: Option<&Queues>, mut live: watch::Receiver<bool>, member: &Arc<Member>) -> Option<Self> {
         let (queues, bell, member) = (queues?.clone(), member.bell.clone()?, member.clone());
         let task = tokio::spawn(async move {
             let mut heard = bell.heard;
             let payload = json!({"queue": bell.queue}).to_string();
             loop {
-                heard = queues.rung(&bell.queue, heard).await;
+                tokio::select! {
+                    rings = queues.rung(&bell.queue, heard) => heard = rings,
+                    Ok(()) = live.changed() => {}
+                }
                 member.tell("bell", &payload);
                 tokio::time::sleep(AT_MOST_EVERY).await;
             }

@@ -39,7 +39,7 @@ struct Joined {
 
 impl Joined {
     fn new(realtime: &Realtime, member: Arc<Member>, holder: &Holder) -> Self {
-        let ringing = Ringing::start(realtime.queues.as_ref(), &member);
+        let ringing = Ringing::start(realtime.queues.as_ref(), realtime.hub.live(), &member);
         let mut joined = Self { member, until: None, opaque: None, _ringing: ringing };
         joined.is_held_by(holder);
         joined

@@ -144,3 +144,19 @@ async fn a_body_that_does_not_fit_is_told_what_does_not() -> Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn a_holder_is_told_which_rows_are_no_longer_its_own() -> Result<()> {
+    let stage = stage().await?;
+    stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}, {"payload": 2}]})).await?;
+    let ((one, first), (other, second)) = (claimed(&stage, "a").await?, claimed(&stage, "a").await?);
+    let held = json!({"items": [{"key": one, "lease": first}, {"key": other, "lease": second}, {"key": "999", "lease": 1}]});
+    assert_eq!(stage.ask("jobs/ended", held.clone()).await?, json!({"items": []}));
+    stage.ask("jobs/cancel", json!({"keys": [other]})).await?;
+    assert_eq!(stage.ask("jobs/ended", held).await?, json!({"items": [{"key": other, "lease": second}]}));
+    let one_row = json!({"key": one, "lease": 7});
+    assert_eq!(stage.ask("jobs/ended", one_row.clone()).await?, json!({"items": [one_row]}), "a lease of somebody else's");
+    let (status, _) = stage.post(&stage.user("00000000-0000-0000-0000-000000000001"), "jobs/ended", json!({"items": []})).await?;
+    assert_eq!(status, 403, "who may not read the table learns nothing of it");
+    Ok(())
+}

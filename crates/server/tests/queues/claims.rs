@@ -51,6 +51,25 @@ async fn claims_that_must_be_empty_do_not_ask_the_database() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_request_that_is_sent_for_the_first_time_need_not_ask_the_database_and_a_repeated_one_does() -> Result<()> {
+    let stage = stage().await?;
+    while stage.ask("jobs/claim", json!({"agent": "first"})).await?["items"] == json!([]) && stage.queues.tally().0 == 0 {}
+    let ask = async |first: bool| {
+        let before = stage.queues.tally().1;
+        stage.ask("jobs/claim", json!({"agent": "a", "request": uuid::Uuid::new_v4(), "first": first})).await?;
+        anyhow::Ok(stage.queues.tally().1 - before)
+    };
+    let (mut first, mut repeated) = (0, 0);
+    for _ in 0..20 {
+        first += ask(true).await?;
+        repeated += ask(false).await?;
+    }
+    // What is known to be empty is asked again after some seconds.
+    assert!(first <= 2 && repeated == 20, "{first} {repeated}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_waiting_claim_is_answered_when_work_arrives_by_another_process() -> Result<()> {
     let stage = stage().await?;
     let waiting = stage.ask("jobs/claim", json!({"agent": "patient", "wait_seconds": 30}));

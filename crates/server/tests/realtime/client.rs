@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use gleaner_postgres::testing::{self, TestDatabase};
-use gleaner_server::access::{Caller, Refused, Role};
+use gleaner_server::access::{Access, Caller, Refused, Role};
+use gleaner_server::queues::Queues;
 use gleaner_server::realtime::{self, Realtime};
 use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -55,7 +56,9 @@ pub async fn stage() -> Result<Stage> {
 /// On a database that is migrated already.
 pub async fn stage_on(url: &str) -> Result<Stage> {
     let client = gleaner::connect(url).await?;
-    let realtime = Realtime::start(url, gleaner::pool(url, 8)?, Arc::new(verify), Arc::new(|_, _| {}));
+    let pool = gleaner::pool(url, 8)?;
+    let queues = Queues::new(url, pool.clone(), Access::new("a secret of the tests, long enough to be one", "test")?);
+    let realtime = Realtime::start(url, pool, Arc::new(verify), Arc::new(|_, _| {})).with_queues(queues);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
     let app = axum::Router::new().nest("/realtime/v1", realtime::routes(realtime.clone()));

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::client::{anon, service, stage};
+use crate::client::{anon, service, stage, user};
 
 #[tokio::test]
 async fn a_socket_without_a_key_of_ours_is_refused_before_the_upgrade() -> Result<()> {
@@ -129,5 +129,31 @@ async fn what_a_member_makes_us_keep_is_bounded() -> Result<()> {
     assert_eq!(socket.expect("phx_reply").await?.payload["status"], "ok");
     socket.send("realtime:x", "presence", json!({"event": "track", "payload": {"me": "x".repeat(100_000)}})).await?;
     assert_eq!(socket.expect("phx_reply").await?.payload["status"], "error");
+    Ok(())
+}
+
+/// A worker's key sees no row it does not hold, and hears of work all the same.
+#[tokio::test]
+async fn a_channel_hears_the_bell_of_a_queue_without_seeing_a_row() -> Result<()> {
+    let stage = stage().await?;
+    let mut socket = stage.connect(&user("00000000-0000-0000-0000-000000000001")).await?;
+    socket.send("realtime:work", "phx_join", json!({"config": {"gleaner": {"queue": "jobs"}}})).await?;
+    let reply = socket.expect("phx_reply").await?;
+    assert_eq!(reply.payload, json!({"status": "ok", "response": {"postgres_changes": [], "gleaner": {"queue": "jobs"}}}));
+    stage.run("select pg_notify('gleaner', 'jobs')").await?;
+    assert_eq!(socket.expect("bell").await?.payload, json!({"queue": "jobs"}));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bell_is_not_for_everybody_and_not_of_every_name() -> Result<()> {
+    let stage = stage().await?;
+    for (token, queue, says) in [(anon(), "jobs", "sign in"), (service(), "jbos", "attached are: activities")] {
+        let mut socket = stage.connect(&token).await?;
+        socket.send("realtime:work", "phx_join", json!({"config": {"gleaner": {"queue": queue}}})).await?;
+        let reply = socket.expect("phx_reply").await?;
+        let reason = reply.payload["response"]["reason"].as_str().unwrap_or_default();
+        assert!(reply.payload["status"] == "error" && reason.contains(says), "{reply:?}");
+    }
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::Method;
 use ::http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use futures_util::{SinkExt as _, StreamExt as _};
 use rand::Rng as _;
@@ -27,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(25);
 /// After a loss the first try is almost at once, the next ones less and less so.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A channel that was refused is asked for again, for what was missing may have been put right.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
@@ -68,11 +68,11 @@ fn about(pause: Duration) -> Duration {
 /// The handshake, by the HTTP client: with its certificates, its proxies and its patience.
 async fn open(http: &Http) -> Result<Stream, String> {
     http.wait_until_welcome().await;
-    let token = http.credentials.token().await.map_err(|error| error.to_string())?;
     let apikey: String = form_urlencoded::byte_serialize(http.credentials.key().as_bytes()).collect();
     let url = format!("{}/realtime/v1/websocket?apikey={apikey}&vsn=2.0.0", http.base);
     let key = generate_key();
-    let request = http.request(Method::GET, &url, &token).header(CONNECTION, "Upgrade").header(UPGRADE, "websocket");
+    // No other header can be relied on, or is: who we are, each join says for itself.
+    let request = http.client.get(&url).header(CONNECTION, "Upgrade").header(UPGRADE, "websocket");
     let request = request.header(SEC_WEBSOCKET_VERSION, "13").header(SEC_WEBSOCKET_KEY, &key);
     // The address holds the key, so what the client says of the error does not.
     let response = request.send().await.map_err(|error| error.without_url().to_string())?;
@@ -107,11 +107,13 @@ struct Talk<'a> {
     next: u64,
     /// The token all channels know.
     token: String,
+    /// How often channels were closed since the last heartbeat.
+    closed: HashMap<String, u32>,
 }
 
 impl<'a> Talk<'a> {
     fn new(http: &'a Http, stream: Stream, ringer: &'a Ringer) -> Self {
-        Self { http, stream, ringer, stands: HashMap::new(), next: 0, token: String::new() }
+        Self { http, stream, ringer, stands: HashMap::new(), next: 0, token: String::new(), closed: HashMap::new() }
     }
 
     /// Talks until the connection is lost; why it was.
@@ -127,10 +129,12 @@ impl<'a> Talk<'a> {
             self.join(channel).await?;
         }
         let mut beat_at = Instant::now() + HEARTBEAT;
+        let mut renewed_at = Instant::now();
         // The reference of a heartbeat that must be answered by then.
         let mut unanswered: Option<(String, Instant)> = None;
         loop {
             let dead_at = unanswered.as_ref().map_or(beat_at + HEARTBEAT, |(_, at)| *at);
+            let renew_at = self.http.credentials.renew_at().await.map_or(beat_at + HEARTBEAT, Instant::from_std);
             let again_at = self.stands.values().filter_map(Stand::until).min().unwrap_or(beat_at + HEARTBEAT);
             tokio::select! {
                 message = self.stream.next() => match message {
@@ -156,11 +160,17 @@ impl<'a> Talk<'a> {
                 }
                 () = sleep_until(beat_at) => {
                     beat_at = Instant::now() + HEARTBEAT;
+                    self.closed.clear();
+                    // Another process may have renewed what we share.
                     self.renew(channels).await?;
                     let reference = self.say(None, "phoenix", "heartbeat", json!({})).await?;
                     unanswered = unanswered.or(Some((reference, Instant::now() + PATIENCE)));
                 }
                 () = sleep_until(dead_at), if unanswered.is_some() => return Err("the connection is dead".into()),
+                () = sleep_until(renew_at.max(renewed_at + LEAST_PAUSE)) => {
+                    renewed_at = Instant::now();
+                    self.renew(channels).await?;
+                }
                 () = sleep_until(again_at) => {
                     let now = Instant::now();
                     let due = |topic: &str| self.stands.get(topic).and_then(Stand::until).is_some_and(|until| until <= now);
@@ -229,13 +239,18 @@ impl<'a> Talk<'a> {
             "system" => match frame.verdict() {
                 Ok(()) if frame.payload["extension"] == "postgres_changes" => self.stand(channel, Stand::Live),
                 Ok(()) => {}
-                Err(reason) => self.refused(channel, &reason),
+                // The table cannot be watched; anything else passes, and the channel is closed next.
+                Err(reason) if frame.payload["extension"] == "postgres_changes" => self.refused(channel, &reason),
+                Err(reason) => tracing::debug!(queue = channel.queue, reason, "the channel is in trouble"),
             },
             "bell" | "postgres_changes" => self.ringer.ring(&channel.queue),
             "phx_error" | "phx_close" => {
                 // It may come back at once; what was said meanwhile is lost, so whoever waits looks.
                 if !matches!(stand, Stand::Refused(_)) {
-                    self.stand(channel, Stand::Refused(Instant::now() + about(5 * FIRST_PAUSE)));
+                    let times = self.closed.entry(channel.topic.clone()).or_default();
+                    let pause = (FIRST_PAUSE * 2_u32.saturating_pow(*times)).min(LONGEST_PAUSE);
+                    *times += 1;
+                    self.stand(channel, Stand::Refused(Instant::now() + about(pause)));
                 }
             }
             _ => {}

@@ -3,24 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use gleaner::transport::Push;
 use gleaner::{Claim, Outcome};
 use serde_json::json;
 
 use super::promises;
-use super::stage::{PATIENCE, Stage, connected, outcomes, take};
+use super::stage::{PATIENCE, Stage, connected, outcomes, settled, take};
 
 promises!(new_work_is_heard_of_within_a_second, a_lost_connection_comes_back_and_counts_as_heard, work_goes_on_after_a_restart_in_between,);
-
-/// Quiet from here on: whatever is still on its way has arrived.
-async fn settled(push: &mut Box<dyn Push>) {
-    loop {
-        push.mark();
-        if tokio::time::timeout(Duration::from_millis(300), push.rung()).await.is_err() {
-            return;
-        }
-    }
-}
 
 async fn new_work_is_heard_of_within_a_second(stage: &Stage) -> Result<()> {
     let activities = stage.open("activities").await?;

@@ -183,3 +183,13 @@ pub async fn connected(push: &mut Box<dyn Push>, wanted: bool) -> Result<()> {
     .await
     .with_context(|| format!("connected never became {wanted}"))
 }
+
+/// Quiet from here on: whatever is still on its way has arrived.
+pub async fn settled(push: &mut Box<dyn Push>) {
+    loop {
+        push.mark();
+        if tokio::time::timeout(Duration::from_millis(300), push.rung()).await.is_err() {
+            return;
+        }
+    }
+}

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gleaner::Claim;
-use gleaner::transport::{Place as _, Transport as _};
+use gleaner::transport::Place as _;
 use gleaner_agent::wire::{Settings, Way, Wire};
 use gleaner_server::auth::api_keys::{self, Kind, New};
 
-use crate::conformance::stage::{Over, PATIENCE, connected, stage};
+use crate::conformance::stage::{Over, PATIENCE, connected, settled, stage};
 
 /// A worker's key sees no row that it does not hold, so no change of the table is for it to see.
 #[tokio::test]
@@ -21,8 +21,10 @@ async fn a_workers_key_hears_of_work_it_cannot_see_yet() -> Result<()> {
     let activities = wire.open("activities").await?;
     let mut push = activities.listen().context("pushed")?;
     connected(&mut push, true).await?;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    push.mark();
+    // Who is told of changes of the table is told when the log is being followed.
+    let follower = Wire::connect_by(served.settings(), Way::Rpc)?.open("activities").await?;
+    connected(&mut follower.listen().context("pushed")?, true).await?;
+    settled(&mut push).await;
     // A plain insert, and no bell: the server reads the log.
     let id = stage.world.activity(None, "call", 1.0).await?;
     tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard")?;
@@ -72,5 +74,33 @@ async fn all_queues_are_heard_on_one_socket() -> Result<()> {
         tokio::time::timeout(Duration::from_secs(1), heard[n].rung()).await.context("not heard")?;
     }
     assert!(tokio::time::timeout(Duration::from_millis(200), heard[1].rung()).await.is_err(), "the other queue is quiet");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_channel_that_fails_is_joined_again_and_whoever_waits_looks() -> Result<()> {
+    let stage = stage(Over::Rpc).await?;
+    let activities = stage.open("activities").await?;
+    let mut push = activities.listen().context("pushed")?;
+    connected(&mut push, true).await?;
+    settled(&mut push).await;
+    // The server loses the log, and tells its channels that they have.
+    stage.world.run("select pg_terminate_backend(active_pid) from pg_replication_slots where database = current_database()").await?;
+    tokio::time::timeout(PATIENCE, push.rung()).await.context("the loss is a reason to look")?;
+    connected(&mut push, true).await?;
+    settled(&mut push).await;
+    stage.world.activity(None, "call", 1.0).await?;
+    tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard any more")?;
+    Ok(())
+}
+
+/// Whatever the type of their keys and words.
+#[tokio::test]
+async fn every_published_queue_is_heard_by_its_table() -> Result<()> {
+    let stage = stage(Over::Rpc).await?;
+    for name in ["activities", "dumps", "runs", "followups"] {
+        let mut push = stage.open(name).await?.listen().context("pushed")?;
+        connected(&mut push, true).await.context(name)?;
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use gleaner::transport::{Place as _, Transport as _};
+use gleaner::transport::Place as _;
 use gleaner::{Claim, Error, Outcome};
 use gleaner_agent::wire::{Settings, Way, Wire};
 use gleaner_server::Server;

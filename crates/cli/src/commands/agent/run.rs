@@ -20,6 +20,8 @@ use crate::words::count;
 /// The first Ctrl-C takes nothing new and lets what runs finish, within the grace; what did not is given back. The second gives
 /// everything back at once. Neither burns an attempt.
 #[derive(Debug, clap::Args)]
+// Also part of `gleaner agent` itself, whose group would have the same name.
+#[group(skip)]
 #[command(after_help = "\
 Examples:
   gleaner agent run

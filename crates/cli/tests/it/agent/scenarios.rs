@@ -60,7 +60,7 @@ fn crash_in_mid_work_another_agent_takes_over_behind_what_was_finished() {
     // Five minutes without a sign of life: its times move back by as much. The engine's role writes, so no act is meant.
     team.gleaner.sql(
         "begin; set local role gleaner_engine;
-         update activities set due_at = due_at - interval '5 minutes', locked_at = locked_at - interval '5 minutes',
+         update activities set created_at = created_at - interval '5 minutes', due_at = due_at - interval '5 minutes', locked_at = locked_at - interval '5 minutes',
              deadline_at = deadline_at - interval '5 minutes', open_at = open_at - interval '5 minutes';
          commit",
     );

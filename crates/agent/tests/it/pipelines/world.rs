@@ -1,0 +1,203 @@
+//! What the tests stand on: a database with rows to claim, a folder for pipeline files, and an agent that works them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use gleaner::worker::{Options, Tally};
+use gleaner::{Item, Pool, Queue, Worker};
+use gleaner_agent::pipeline::{Fetch, Pipelines, Services, fetch};
+use gleaner_postgres::testing::{self, TestDatabase};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+pub struct World {
+    pub client: Client,
+    pub pool: Pool,
+    pub url: String,
+    pub folder: Folder,
+    // Last, so that it outlives everything connected to it.
+    _database: TestDatabase,
+}
+
+/// A folder that goes with the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("gleaner-agent-{}", Uuid::now_v7()));
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.0.join(name);
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    /// What a command wrote there; nothing is nothing.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap_or_default()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub async fn world() -> Result<World> {
+    let migrate = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
+    let database = testing::server().database_from("migrated", migrate).await?;
+    let (client, pool) = (gleaner::connect(&database.url).await?, gleaner::pool(&database.url, 8)?);
+    Ok(World { client, pool, url: database.url.clone(), folder: Folder::new()?, _database: database })
+}
+
+/// An agent at work.
+pub struct Agent {
+    pub task: tokio::task::JoinHandle<gleaner::Result<Tally>>,
+    _stop: watch::Sender<bool>,
+}
+
+/// An agent on a runtime of its own, which can be taken from under it.
+pub struct Mortal(Option<tokio::runtime::Runtime>);
+
+impl Mortal {
+    /// Gone without a word, as a machine that loses its power: nothing is released, no sign of life is given any more.
+    pub fn kill(self) {}
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl World {
+    /// A pipeline file in the world's folder, loaded from there.
+    pub fn pipelines(&self, text: &str) -> Result<Pipelines> {
+        Ok(Pipelines::load(Some(&self.folder.write("pipelines.toml", text)?))?)
+    }
+
+    /// Rows from the database, files from this machine.
+    pub fn direct(&self) -> Result<Arc<dyn Fetch>> {
+        let here = format!("file://{}", self.folder.path().display());
+        Ok(Arc::new(fetch::Direct::new(Some(self.pool.clone()), [here])?))
+    }
+
+    pub async fn activity(&self, kind: &str, raw_data: Value) -> Result<Uuid> {
+        self.activity_at(kind, raw_data, None).await
+    }
+
+    /// One that was written at a certain time.
+    pub async fn activity_at(&self, kind: &str, raw_data: Value, created_at: Option<&str>) -> Result<Uuid> {
+        let sql = "insert into activities (type, raw_data, external_id, created_at)
+             values ($1, $2, gen_random_uuid(), coalesce($3::text::timestamptz, now())) returning id";
+        Ok(self.client.query_one(sql, &[&kind, &raw_data, &created_at]).await?.get(0))
+    }
+
+    pub async fn text(&self, kind: &str, content: &str) -> Result<Uuid> {
+        self.activity(kind, json!({"source_type": "text", "content": content})).await
+    }
+
+    /// An agent that ends when nothing is due.
+    pub async fn agent(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Agent> {
+        let services = Services { fetch, models: pipelines.models().clone(), home: self.folder.path().to_owned() };
+        let (stop, stopping) = watch::channel(false);
+        let task = tokio::spawn(agent(self.pool.clone(), queue.to_owned(), pipelines.clone(), services, stopping));
+        Ok(Agent { task, _stop: stop })
+    }
+
+    /// One that will be killed.
+    pub fn mortal(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Mortal> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let services = Services { fetch, models: pipelines.models().clone(), home: self.folder.path().to_owned() };
+        let (queue, pipelines, url) = (queue.to_owned(), pipelines.clone(), self.url.clone());
+        runtime.spawn(async move {
+            let (_stop, stopping) = watch::channel(false);
+            agent(gleaner::pool(&url, 4)?, queue, pipelines, services, stopping).await
+        });
+        Ok(Mortal(Some(runtime)))
+    }
+
+    /// Works what is due, once, with rows and files from here.
+    pub async fn work(&self, queue: &str, pipelines: &Pipelines) -> Result<Tally> {
+        self.work_with(queue, pipelines, self.direct()?).await
+    }
+
+    pub async fn work_with(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Tally> {
+        let agent = self.agent(queue, pipelines, fetch).await?;
+        Ok(tokio::time::timeout(Duration::from_secs(120), agent.task).await.context("the agent does not end")???)
+    }
+
+    /// Status, processed_data, metadata and progress of an activity.
+    pub async fn row(&self, id: Uuid) -> Result<Row> {
+        let sql = "select processing_status, processed_data, metadata, progress, exists (select from activity_failures where original_activity_id = $1)
+             from activities where id = $1";
+        let row = self.client.query_one(sql, &[&id]).await?;
+        let value = |n: usize| row.get::<_, Option<Value>>(n).unwrap_or_default();
+        Ok(Row { status: row.get(0), result: value(1), error: value(2)["error"].clone(), progress: value(3), is_dead: row.get(4) })
+    }
+
+    /// Waits until the row is so.
+    pub async fn until(&self, id: Uuid, is_so: impl Fn(&Row) -> bool) -> Result<Row> {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let row = self.row(id).await?;
+            if is_so(&row) {
+                return Ok(row);
+            }
+            if Instant::now() > end {
+                bail!("it never came so: {row:?}");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Lets half an hour pass, in which nobody showed any life. The engine's role writes, so no act is meant.
+    pub async fn let_leases_lapse(&self) -> Result<()> {
+        let set = ["due_at", "open_at", "deadline_at", "locked_at"].map(|column| format!("{column} = {column} - interval '30 minutes'"));
+        let sql = format!("begin; set local role gleaner_engine; update activities set {}; commit", set.join(", "));
+        Ok(self.client.batch_execute(&sql).await?)
+    }
+}
+
+async fn agent(pool: Pool, queue: String, pipelines: Pipelines, services: Services, stop: watch::Receiver<bool>) -> gleaner::Result<Tally> {
+    let options = Options {
+        kinds: pipelines.kinds(&queue),
+        concurrency: 2,
+        listen: false,
+        poll_base: Duration::from_millis(50),
+        watch: Duration::from_millis(50),
+        grace: Duration::from_secs(1),
+        until_empty: true,
+        ..Options::default()
+    };
+    let worker = Worker::new(Queue::open(&pool, &queue).await?, None, options);
+    let handler = move |item: Item, context| {
+        let (pipelines, services, queue) = (pipelines.clone(), services.clone(), queue.clone());
+        async move { pipelines.run(&queue, item, context, &services).await }
+    };
+    worker.run(handler, stop).await
+}
+
+#[derive(Debug)]
+pub struct Row {
+    pub status: String,
+    pub result: Value,
+    pub error: Value,
+    pub progress: Value,
+    /// It will not be tried again.
+    pub is_dead: bool,
+}
