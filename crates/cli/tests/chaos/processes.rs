@@ -16,7 +16,7 @@ use crate::link::{Far, Link};
 const GLEANER: &str = env!("CARGO_BIN_EXE_gleaner");
 
 /// Looks often, so that work is found again soon after trouble, and keeps items in hand, so that there is something to lose.
-const SETTINGS: &str = "--status off --concurrency 8 --prefetch 8 --watch 1s --grace 10s --poll-base 200ms --poll-max 1s --poll-pushed-base 500ms --poll-pushed-max 2s";
+const SETTINGS: &str = "--status off --concurrency 16 --prefetch 16 --watch 1s --grace 10s --poll-base 200ms --poll-max 1s --poll-pushed-base 500ms --poll-pushed-max 2s";
 
 fn gleaner(home: &Path) -> Command {
     let mut command = Command::new(GLEANER);

@@ -128,6 +128,7 @@ impl Note {
             }
             Trouble::Nap => {
                 let mut agent = world.agents[self.victim].lock().await;
+                is_at_work(world, &agent.worker()).await?;
                 agent.signal(Signal::SIGSTOP)?;
                 taken_over(world, &agent.worker()).await?;
                 agent.signal(Signal::SIGCONT)
@@ -165,6 +166,17 @@ impl Note {
             }
         }
     }
+}
+
+/// Waits until it has begun something that takes a while; not for ever, for it may be cut off.
+async fn is_at_work(world: &World, worker: &str) -> Result<()> {
+    let until = Instant::now() + Duration::from_secs(5);
+    let slow =
+        format!("select count(*) from public.harvest where status = 'running' and agent = '{worker}' and kind = 'slow' and started > 0");
+    while Instant::now() < until && world.database.count(&slow).await? == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
 }
 
 /// Waits for longer than a lease, and until somebody else has an item that this one held, but not for so long that it would notice.
