@@ -1988,6 +1988,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -2063,9 +2065,11 @@ begin
             -- The exact look, owner by owner: needed when policies changed after rows were stamped with them.
             continue when v_class = 'shared' and ('stale' <> all (p_classes) or not (v_refused or v_total = 0));
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class || case when v_class = 'own' then ':' || p_owner::text else '' end;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -2521,6 +2525,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -2635,8 +2640,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -2715,6 +2725,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -2776,9 +2788,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -2919,6 +2933,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -3027,8 +3042,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -3113,6 +3133,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -3175,9 +3197,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -3339,6 +3363,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -3444,8 +3469,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -3524,6 +3554,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -3586,9 +3618,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -3753,6 +3787,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -3855,8 +3890,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -3953,6 +3993,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -4012,9 +4054,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -4155,6 +4199,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -4257,8 +4302,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -4340,6 +4390,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -4401,9 +4453,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -4544,6 +4598,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -4652,8 +4707,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
