@@ -2034,6 +2034,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -2109,9 +2111,11 @@ begin
             -- The exact look, owner by owner: needed when policies changed after rows were stamped with them.
             continue when v_class = 'shared' and ('stale' <> all (p_classes) or not (v_refused or v_total = 0));
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class || case when v_class = 'own' then ':' || p_owner::text else '' end;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -2567,6 +2571,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -2681,8 +2686,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -2761,6 +2771,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -2822,9 +2834,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -2965,6 +2979,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -3073,8 +3088,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -3159,6 +3179,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -3221,9 +3243,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -3385,6 +3409,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -3490,8 +3515,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -3570,6 +3600,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -3632,9 +3664,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -3799,6 +3833,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -3901,8 +3936,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -3999,6 +4039,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -4058,9 +4100,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -4201,6 +4245,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -4303,8 +4348,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;
@@ -4386,6 +4436,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  text[];
     v_lane_class integer[];
     v_take       integer[];
@@ -4447,9 +4499,11 @@ begin
         <<classes>>
         foreach v_class in array v_classes loop
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -4590,6 +4644,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -4698,8 +4753,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;

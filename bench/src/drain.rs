@@ -43,7 +43,7 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     wal(stage, report).await
 }
 
-async fn prepare_jobs(stage: &Stage, n: usize) -> Result<()> {
+pub async fn prepare_jobs(stage: &Stage, n: usize) -> Result<()> {
     stage.clear().await?;
     stage.fill_jobs(n).await
 }

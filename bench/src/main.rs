@@ -6,6 +6,7 @@
 //! make bench BENCH_ARGS='--only drain,pinned' some of it
 //! ```
 
+mod agent;
 mod asking;
 mod backlog;
 mod drain;
@@ -36,7 +37,7 @@ struct Arguments {
     /// Smaller tables and shorter runs.
     #[arg(long)]
     quick: bool,
-    /// Only these: enqueue, drain, pickup, backlog, pinned, idle, ingest, wire.
+    /// Only these: enqueue, drain, pickup, backlog, pinned, idle, ingest, wire, agent.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Where the figures go as JSON.
@@ -45,6 +46,11 @@ struct Arguments {
     /// Be that many subscribers instead: the benchmark starts itself so.
     #[arg(long, hide = true, requires = "at")]
     subscribe: Option<usize>,
+    /// Be that many agents instead.
+    #[arg(long, hide = true, requires_all = ["at", "task"])]
+    agents: Option<usize>,
+    #[arg(long, hide = true)]
+    task: Option<agent::Task>,
     #[arg(long, hide = true)]
     at: Option<String>,
 }
@@ -54,6 +60,9 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     if let (Some(many), Some(address)) = (arguments.subscribe, &arguments.at) {
         return wire::subscribers::subscribe(address, many).await;
+    }
+    if let (Some(many), Some(task), Some(at)) = (arguments.agents, arguments.task, &arguments.at) {
+        return agent::become_agents(at, many, task).await;
     }
     let stage = Stage::set(arguments.url.as_deref(), arguments.quick).await?;
     let mut report = Report::new(&stage.version);
@@ -81,6 +90,9 @@ async fn main() -> Result<()> {
     }
     if wanted("wire") {
         wire::measure(&stage, &mut report).await?;
+    }
+    if wanted("agent") {
+        agent::measure(&stage, &mut report).await?;
     }
     report.print();
     report.write(&arguments.json)?;

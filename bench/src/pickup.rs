@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use gleaner::bell::Bell;
+use gleaner::transport::{DirectQueue, Transport};
 use gleaner::worker::Options;
 use gleaner::{Queue, Worker};
 use hdrhistogram::Histogram;
@@ -16,13 +17,22 @@ use crate::stage::Stage;
 
 pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     stage.clear().await?;
+    let queue = Queue::open(&gleaner::pool(&stage.url, 6)?, "jobs").await?;
+    let latency = latency(stage, Arc::new(DirectQueue::new(queue, Some(&stage.url)))).await?;
+    report.figure("pickup latency p50 (aim 2 ms)", latency.value_at_quantile(0.5) as f64 / 1000.0, "ms");
+    report.figure("pickup latency p99 (aim 10 ms)", latency.value_at_quantile(0.99) as f64 / 1000.0, "ms");
+    Ok(())
+}
+
+/// In microseconds, of a worker that reaches its queue by `transport`.
+pub async fn latency(stage: &Stage, transport: Arc<dyn Transport>) -> Result<Histogram<u64>> {
     let pool = gleaner::pool(&stage.url, 6)?;
     let queue = Queue::open(&pool, "jobs").await?;
     let bell = Bell::new(pool.clone());
     let (stop, stopped) = watch::channel(false);
     let (picked, mut picks) = mpsc::unbounded_channel::<Instant>();
     let picked = Arc::new(picked);
-    let worker = Worker::new(queue.clone(), Some(&stage.url), Options { concurrency: 4, ..Options::default() });
+    let worker = Worker::over(transport, Options { concurrency: 4, ..Options::default() });
     let running = tokio::spawn(worker.run(
         move |_, _| {
             let picked = picked.clone();
@@ -46,7 +56,5 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     }
     stop.send_replace(true);
     running.await??;
-    report.figure("pickup latency p50 (aim 2 ms)", latency.value_at_quantile(0.5) as f64 / 1000.0, "ms");
-    report.figure("pickup latency p99 (aim 10 ms)", latency.value_at_quantile(0.99) as f64 / 1000.0, "ms");
-    Ok(())
+    Ok(latency)
 }

@@ -101,7 +101,7 @@ pub async fn subscribe(address: &str, many: usize) -> Result<()> {
 }
 
 /// Files that may be open: as many as the system allows.
-fn raise_limit() -> Result<()> {
+pub fn raise_limit() -> Result<()> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
 }

@@ -212,6 +212,8 @@ declare
     v_buried     integer;
     v_count      integer;
     v_alone      boolean := false;
+    v_stepped    boolean;
+    v_rounds     integer;
     v_lane_kind  {{ kind.type if kind else "text" }}[];
     v_lane_class integer[];
     v_take       integer[];
@@ -313,9 +315,11 @@ begin
             continue when v_class = 'shared' and ('stale' <> all (p_classes) or not (v_refused or v_total = 0));
 {%- endif %}
 
+            v_rounds := 0;
             <<fill>>
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
+                v_stepped := false;
                 v_begun := clock_timestamp();
                 v_place := v_class{% if owner %} || case when v_class = 'own' then ':' || p_owner::text else '' end{% endif %}{% if tenant %} || '@' || p_tenant::text{% endif %};
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -492,6 +496,7 @@ begin
                             exit;
                         else
                             v_passed := v_passed || v_keys[v_i];
+                            v_stepped := true;
                         end if;
                     end loop;
                 end if;
@@ -553,8 +558,13 @@ begin
                     v_total := v_total + cardinality(v_fine);
                     v_left := v_left - cardinality(v_fine);
                 end if;
-                -- Burying made room; fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0;
+                -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
+                exit fill when v_buried = 0 and not v_stepped;
+                if v_buried = 0 then
+                    -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
+                    v_rounds := v_rounds + 1;
+                    exit passes when v_rounds >= 4;
+                end if;
             end loop;
         end loop;
     end loop;

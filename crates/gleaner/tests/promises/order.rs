@@ -49,6 +49,25 @@ async fn single_claims_come_in_the_order_of_a_batch() -> Result<()> {
     Ok(())
 }
 
+/// A row that lost a holder travels alone. The place it leaves in a batch is for the next of its class, and not for another class.
+#[tokio::test]
+async fn a_row_that_travels_alone_lets_no_other_class_go_before_its_own() -> Result<()> {
+    let world = world().await?;
+    let (me, other) = (world.person("me", 5, true).await?, world.person("other", 5, true).await?);
+    let queue = world.queue("activities").await?;
+    let lost = world.activity(Some(me), "call", 0.0).await?;
+    queue.claim(&Claim::by("dies").owner(me).started()).await?;
+    world.age("activities", "10 minutes").await?;
+    let older = world.activity(Some(me), "call", 30.0).await?;
+    let newer = world.activity(Some(me), "call", 1.0).await?;
+    let global = world.activity(None, "call", 1.0).await?;
+    let stale = world.activity(Some(other), "call", 60.0).await?;
+    assert_eq!(keys(&world.claim(&queue, "a", Some(me), 2).await?), [older, newer]);
+    assert_eq!(keys(&world.claim(&queue, "a", Some(me), 2).await?), [lost]);
+    assert_eq!(keys(&world.claim(&queue, "a", Some(me), 2).await?), [global, stale]);
+    Ok(())
+}
+
 #[tokio::test]
 async fn only_the_kinds_asked_for_are_claimed_in_the_same_order() -> Result<()> {
     let world = world().await?;
