@@ -113,9 +113,9 @@ impl Transport for WireQueue {
             return Ok(Claimed::default());
         }
         let claim = &Claim { limit: claim.limit.min(MOST_ROWS), ..claim.clone() };
-        // A caller who brings a request may be repeating it.
+        // A caller who brings a request may be repeating it, unless it says otherwise.
         if let Some(request) = claim.request {
-            return self.ask(claim, request, false).await;
+            return self.ask(claim, request, claim.first).await;
         }
         if let Some(claimed) = self.ask_for_unanswered(claim).await? {
             return Ok(claimed);

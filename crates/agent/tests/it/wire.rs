@@ -4,4 +4,5 @@ pub mod front;
 
 mod files;
 mod hearing;
+mod idling;
 mod trouble;

@@ -95,6 +95,8 @@ pub struct Claim {
     pub kinds: Option<Vec<String>>,
     /// Repeating a claim with the same id returns the same rows: for when the answer was lost.
     pub request: Option<Uuid>,
+    /// That id was never sent before, so that nothing can have been given for it: a server may answer from memory that there is nothing.
+    pub first: bool,
     /// The work begins at once: from now on a lost lease counts.
     pub started: bool,
     pub hold: Option<Duration>,
@@ -102,7 +104,7 @@ pub struct Claim {
 
 impl Claim {
     pub fn by(agent: impl Into<String>) -> Self {
-        Self { agent: agent.into(), limit: 1, owner: None, kinds: None, request: None, started: false, hold: None }
+        Self { agent: agent.into(), limit: 1, owner: None, kinds: None, request: None, first: false, started: false, hold: None }
     }
 
     #[must_use]

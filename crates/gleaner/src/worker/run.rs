@@ -98,7 +98,7 @@ impl Looker {
         let mut claim = Claim::by(&settings.agent);
         claim.owner.clone_from(&settings.owner);
         claim.kinds = kinds;
-        claim.request = Some(Uuid::new_v4());
+        (claim.request, claim.first) = (Some(Uuid::new_v4()), true);
         // Everything begins at once unless it has to wait for a handler.
         claim.started = settings.prefetch == 0;
         Ok(Self {
@@ -174,10 +174,13 @@ impl Looker {
         };
         let claimed = match claimed {
             Ok(claimed) => claimed,
-            Err(error) => return self.endure(error, asked.elapsed()).map(Some),
+            Err(error) => {
+                self.claim.first = false;
+                return self.endure(error, asked.elapsed()).map(Some);
+            }
         };
         // Only now: had an earlier try succeeded and its answer been lost, the same id brought its rows.
-        self.claim.request = Some(Uuid::new_v4());
+        (self.claim.request, self.claim.first) = (Some(Uuid::new_v4()), true);
         (self.answered, self.refused) = (true, 0);
         let (found, queue) = (claimed.items.len(), shift.queue());
         shift.control.polled(queue, asked.elapsed(), found, found > 0 || claimed.next_due_in == Some(Duration::ZERO));

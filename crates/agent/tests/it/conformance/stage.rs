@@ -65,6 +65,11 @@ impl Drop for Home {
 }
 
 impl Served {
+    /// Claims that were answered from memory, and statements that the others took.
+    pub async fn tally(&self) -> Option<(u64, u64)> {
+        self.server.lock().await.as_ref().map(|server| server.state().queues.tally())
+    }
+
     pub async fn start(database: &str) -> Result<Self> {
         let home = Home::new()?;
         let server = serve(&home, database, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
