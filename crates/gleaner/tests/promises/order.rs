@@ -62,7 +62,7 @@ async fn a_row_that_travels_alone_lets_no_other_class_go_before_its_own() -> Res
     let newer = world.activity(Some(me), "call", 1.0).await?;
     let global = world.activity(None, "call", 1.0).await?;
     let stale = world.activity(Some(other), "call", 60.0).await?;
-    assert_eq!(keys(&world.claim(&queue, "a", Some(me), 2).await?), [older, newer]);
+    assert_eq!(keys(&claim_anew(&world, &queue, "a", Some(me), 2).await?), [older, newer]);
     assert_eq!(keys(&claim_anew(&world, &queue, "a", Some(me), 2).await?), [lost]);
     assert_eq!(keys(&claim_anew(&world, &queue, "a", Some(me), 2).await?), [global, stale]);
     Ok(())
