@@ -69,7 +69,7 @@ impl Database {
                 let rows = client.query(sql, &[]).await?;
                 anyhow::Ok((rows, client))
             };
-            match tokio::time::timeout(Duration::from_secs(30), answer).await.context("no answer").flatten() {
+            match tokio::time::timeout(Duration::from_secs(30), answer).await.context("no answer").and_then(|answer| answer) {
                 Ok((rows, client)) => {
                     *kept = Some(client);
                     return Ok(rows);

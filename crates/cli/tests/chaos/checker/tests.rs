@@ -53,7 +53,7 @@ impl History {
     }
 
     #[track_caller]
-    fn is_broken_by(self, violation: &Violation) {
+    fn must_show(self, violation: &Violation) {
         let found = check(&self).violations;
         assert!(found.contains(violation), "{found:?}");
     }
@@ -89,63 +89,63 @@ fn a_history_in_which_every_promise_was_kept_has_no_fault() {
 
 #[test]
 fn an_item_that_was_completed_twice_is_found() {
-    good().completes(14.0, 1, 12.0).is_broken_by(&Violation::Doubled { item: 1 });
+    good().completes(14.0, 1, 12.0).must_show(&Violation::Doubled { item: 1 });
     // By its answers alone, and by its row alone.
-    good().answers(14.0, 1, 12.0, "done").is_broken_by(&Violation::Doubled { item: 1 });
+    good().answers(14.0, 1, 12.0, "done").must_show(&Violation::Doubled { item: 1 });
     let before = Before { running: true, lease: micros(12.0), due: 0 };
-    good().at(14.0, 1, What::Completed { before }).is_broken_by(&Violation::Doubled { item: 1 });
+    good().at(14.0, 1, What::Completed { before }).must_show(&Violation::Doubled { item: 1 });
 }
 
 #[test]
 fn an_item_that_was_lost_is_found() {
     let mut never = good();
     never.items = 3;
-    never.is_broken_by(&Violation::Lost { item: 3, why: "it never arrived" });
+    never.must_show(&Violation::Lost { item: 3, why: "it never arrived" });
     let mut waiting = good().arrives(1.0, 3, None);
     waiting.items = 3;
-    waiting.is_broken_by(&Violation::Lost { item: 3, why: "it is not done" });
+    waiting.must_show(&Violation::Lost { item: 3, why: "it is not done" });
     let mut unheard = good();
     unheard.events.retain(|event| !matches!((&event.what, event.item), (What::Answered { .. }, 2)));
-    unheard.is_broken_by(&Violation::Lost { item: 2, why: "it is done, and nobody's result was accepted" });
-    good().at(14.0, 1, What::Ended).is_broken_by(&Violation::Lost { item: 1, why: "it was given up" });
+    unheard.must_show(&Violation::Lost { item: 2, why: "it is done, and nobody's result was accepted" });
+    good().at(14.0, 1, What::Ended).must_show(&Violation::Lost { item: 1, why: "it was given up" });
 }
 
 #[test]
 fn a_completion_under_a_stale_lease_is_found() {
     let stale = Violation::StaleAccepted { item: 1, lease: micros(2.0) };
     let taken_over = || world(1).arrives(1.0, 1, None).claims(2.0, 1, "ada").takes_over(12.0, 1, "eve", 2.0, 7.0);
-    taken_over().completes(13.0, 1, 2.0).is_broken_by(&stale);
+    taken_over().completes(13.0, 1, 2.0).must_show(&stale);
     // What an engine without a fence does: the row is completed under the new holder's lease, by the old one.
     let before = Before { running: true, lease: micros(12.0), due: 0 };
-    taken_over().at(13.0, 1, What::Completed { before }).answers(13.0, 1, 2.0, "done").is_broken_by(&stale);
+    taken_over().at(13.0, 1, What::Completed { before }).answers(13.0, 1, 2.0, "done").must_show(&stale);
     // A row that nobody held, and a repetition of what was not accepted.
     let returned = world(1).arrives(1.0, 1, None).claims(2.0, 1, "ada").at(3.0, 1, What::Returned { due: 0, lost: 0 });
-    returned.completes(13.0, 1, 2.0).is_broken_by(&stale);
-    good().answers(14.0, 1, 2.0, "already").is_broken_by(&stale);
+    returned.completes(13.0, 1, 2.0).must_show(&stale);
+    good().answers(14.0, 1, 2.0, "already").must_show(&stale);
 }
 
 #[test]
 fn a_holder_that_was_refused_is_found() {
     let refused = Violation::HolderRefused { item: 1, lease: micros(2.0) };
-    world(1).arrives(1.0, 1, None).claims(2.0, 1, "ada").answers(3.0, 1, 2.0, "lost").is_broken_by(&refused);
-    good().answers(14.0, 2, 2.5, "lost").is_broken_by(&Violation::HolderRefused { item: 2, lease: micros(2.5) });
-    good().answers(14.0, 1, 5.0, "lost").is_broken_by(&Violation::UnknownLease { item: 1, lease: micros(5.0) });
+    world(1).arrives(1.0, 1, None).claims(2.0, 1, "ada").answers(3.0, 1, 2.0, "lost").must_show(&refused);
+    good().answers(14.0, 2, 2.5, "lost").must_show(&Violation::HolderRefused { item: 2, lease: micros(2.5) });
+    good().answers(14.0, 1, 5.0, "lost").must_show(&Violation::UnknownLease { item: 1, lease: micros(5.0) });
 }
 
 #[test]
 fn an_item_that_was_taken_from_its_holder_is_found() {
     let early = world(1).arrives(1.0, 1, None).claims(2.0, 1, "ada").takes_over(6.0, 1, "eve", 2.0, 7.0).completes(8.0, 1, 6.0);
-    early.is_broken_by(&Violation::TakenFromHolder { item: 1, early_by: SECOND });
-    good().claims(14.0, 1, "ada").is_broken_by(&Violation::Reopened { item: 1 });
-    good().claims(12.0, 1, "ada").is_broken_by(&Violation::LeaseNotNew { item: 1, lease: micros(12.0) });
+    early.must_show(&Violation::TakenFromHolder { item: 1, early_by: SECOND });
+    good().claims(14.0, 1, "ada").must_show(&Violation::Reopened { item: 1 });
+    good().claims(12.0, 1, "ada").must_show(&Violation::LeaseNotNew { item: 1, lease: micros(12.0) });
 }
 
 #[test]
 fn a_stale_item_that_was_taken_before_its_threshold_is_found() {
     let early = world(1).arrives(1.0, 1, Some(1)).claims(10.5, 1, "eve").completes(11.0, 1, 10.5);
-    early.is_broken_by(&Violation::TakenEarly { item: 1, agent: "eve".into(), early_by: SECOND / 2 });
+    early.must_show(&Violation::TakenEarly { item: 1, agent: "eve".into(), early_by: SECOND / 2 });
     let private = world(1).arrives(1.0, 1, Some(2)).claims(99.0, 1, "eve").completes(99.5, 1, 99.0);
-    private.is_broken_by(&Violation::TakenPrivate { item: 1, agent: "eve".into() });
+    private.must_show(&Violation::TakenPrivate { item: 1, agent: "eve".into() });
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn work_that_was_passed_over_for_less_urgent_work_is_found() {
     let passed = |own: Option<i64>, taken: Option<i64>, class| {
         let history = world(2).arrives(1.0, 1, own).arrives(1.0, 2, taken).claims(20.0, 2, "ben").completes(21.0, 2, 20.0);
         let history = history.claims(30.0, 1, "ben").completes(31.0, 1, 30.0);
-        history.is_broken_by(&Violation::PassedOver { item: 1, agent: "ben".into(), for_item: 2, class });
+        history.must_show(&Violation::PassedOver { item: 1, agent: "ben".into(), for_item: 2, class });
     };
     passed(Some(2), Some(1), Class::Stale);
     passed(Some(2), None, Class::Global);
@@ -177,6 +177,6 @@ fn who_takes_others_work_when_nothing_else_is_there_does_nothing_wrong() {
 fn evidence_that_is_missing_or_too_much_is_found() {
     let mut missing = good();
     missing.late.clear();
-    missing.is_broken_by(&Violation::Evidence { item: 1, lease: micros(2.0), refused: 1, kept: 0 });
-    good().keeps(2, 2.5).is_broken_by(&Violation::Evidence { item: 2, lease: micros(2.5), refused: 0, kept: 1 });
+    missing.must_show(&Violation::Evidence { item: 1, lease: micros(2.0), refused: 1, kept: 0 });
+    good().keeps(2, 2.5).must_show(&Violation::Evidence { item: 2, lease: micros(2.5), refused: 0, kept: 1 });
 }
