@@ -98,7 +98,8 @@ impl Looker {
         let mut claim = Claim::by(&settings.agent);
         claim.owner.clone_from(&settings.owner);
         claim.kinds = kinds;
-        (claim.request, claim.first) = (Some(Uuid::new_v4()), true);
+        // Who ends when nothing is left wants to know, and not to be told from memory.
+        (claim.request, claim.first) = (Some(Uuid::new_v4()), !settings.until_empty);
         // Everything begins at once unless it has to wait for a handler.
         claim.started = settings.prefetch == 0;
         Ok(Self {
@@ -180,7 +181,7 @@ impl Looker {
             }
         };
         // Only now: had an earlier try succeeded and its answer been lost, the same id brought its rows.
-        (self.claim.request, self.claim.first) = (Some(Uuid::new_v4()), true);
+        (self.claim.request, self.claim.first) = (Some(Uuid::new_v4()), !shift.settings.until_empty);
         (self.answered, self.refused) = (true, 0);
         let (found, queue) = (claimed.items.len(), shift.queue());
         shift.control.polled(queue, asked.elapsed(), found, found > 0 || claimed.next_due_in == Some(Duration::ZERO));
