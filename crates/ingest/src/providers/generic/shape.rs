@@ -20,6 +20,10 @@ impl Shape {
         }
         let content_type = request.content_type();
         match content_type.as_deref() {
+            // Nothing was said about the body, or what `curl -d` says of every body: it is JSON when it looks like it.
+            None | Some("application/x-www-form-urlencoded") if matches!(json::read(request.body), Ok(Value::Object(_))) => {
+                Self::of_json(request)
+            }
             Some("application/x-www-form-urlencoded") => {
                 Ok(Self { fields: fields(&Form::urlencoded(request.body)?), text: text(request)? })
             }
@@ -31,8 +35,6 @@ impl Shape {
                 Ok(Self { fields: fields(&form), text })
             }
             Some(kind) if kind == "application/json" || kind.ends_with("+json") => Self::of_json(request),
-            // Nothing was said about the body: it is JSON when it looks like it.
-            None if matches!(json::read(request.body), Ok(Value::Object(_))) => Self::of_json(request),
             Some(kind) if kind.starts_with("image/") || kind.starts_with("audio/") || kind.starts_with("video/") => {
                 Err(Refusal::Unsupported("a file; send JSON with its url".to_owned()))
             }
