@@ -126,6 +126,7 @@ impl Rules {
 }
 
 const ATTEMPTS: i32 = 3;
+const ROUNDS: usize = 4;
 const LOST_LEASES: i32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -197,6 +198,7 @@ impl Model {
     pub fn claim_finds(&self, owner: Option<i64>, kind: Option<&str>, limit: usize, now: i64) -> (Vec<String>, Vec<String>) {
         let (mut taken, mut buried, mut passed) = (Vec::new(), Vec::new(), Vec::new());
         for class in [Class::Own, Class::Global, Class::Stale] {
+            let mut rounds = 0;
             loop {
                 let left = limit - taken.len();
                 let window: Vec<Row> = self
@@ -205,7 +207,7 @@ impl Model {
                     .filter(|r| !passed.contains(&r.key) && !taken.contains(&r.key) && !buried.contains(&r.key))
                     .take(left)
                     .collect();
-                let before = buried.len();
+                let (before, stepped_over) = (buried.len(), passed.len());
                 let mut fine = Vec::new();
                 for row in &window {
                     if !row.held() && row.lost == 0 {
@@ -223,8 +225,15 @@ impl Model {
                 if taken.len() == limit {
                     return (taken, buried);
                 }
+                // Whoever was buried or stepped over leaves a place, and the next of the same class gets it.
                 if buried.len() == before {
-                    break;
+                    if passed.len() == stepped_over {
+                        break;
+                    }
+                    rounds += 1;
+                    if rounds == ROUNDS {
+                        return (taken, buried);
+                    }
                 }
             }
         }
