@@ -8,6 +8,8 @@ use crate::stage::Stage;
 
 /// Statements per minute of everybody else on the database, counted for `seconds`. Each statement of ours is a transaction of its own.
 pub async fn statements_per_minute(stage: &Stage, seconds: u64) -> Result<f64> {
+    // Sessions write down what they did within ten seconds; what came before is not to be counted.
+    tokio::time::sleep(Duration::from_secs(12)).await;
     let watcher = stage.connect().await?;
     let count = || async {
         // Two statements of its own, which are taken off.
