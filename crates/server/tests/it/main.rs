@@ -1,20 +1,12 @@
-//! The server, over HTTP, on a database of its own per test.
+//! The server's parts and the whole of it, on a real PostgreSQL: one program, since linking each part alone takes longer than its tests.
 
-mod bodies;
-mod chaos;
-mod commits;
-mod describing;
-mod hostile;
-mod keys;
-mod limits;
-mod outages;
-mod properties;
-mod receiving;
-mod refusing;
-mod replaying;
-mod secrets;
-mod sender;
-mod stopping;
-mod support;
-mod sweeping;
-mod vectors;
+mod auth;
+mod channels;
+mod contacts;
+mod gmail;
+mod log;
+mod media;
+mod queues;
+mod realtime;
+mod rest;
+mod server;

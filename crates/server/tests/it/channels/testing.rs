@@ -1,0 +1,112 @@
+//! `test`: a sample through a door, and what is said when it does not pass.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::Request as Incoming;
+use axum::http::StatusCode;
+use gleaner_ingest::{Provider as _, Request};
+use gleaner_server::channels::{Addresses, Channels, DOOR};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::channels::world::{Parrot, World, parrot, world};
+
+/// A door that believes its address to be `base`, or else where it listens.
+async fn door(world: &World, base: Option<String>) -> Result<String> {
+    let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    let here = format!("http://{}", listener.local_addr()?);
+    let (channels, pool, base) = (world.channels.clone(), world.pool.clone(), base.unwrap_or_else(|| here.clone()));
+    let answer = async move |request: Incoming| match enter(&channels, &pool, &base, request).await {
+        Ok(id) => (StatusCode::ACCEPTED, json!({"success": true, "id": id}).to_string()),
+        Err(error) => (StatusCode::UNAUTHORIZED, json!({"success": false, "error": error.to_string()}).to_string()),
+    };
+    tokio::spawn(axum::serve(listener, Router::new().route(DOOR, axum::routing::post(answer))).into_future());
+    Ok(here)
+}
+
+async fn enter(channels: &Channels, pool: &gleaner::Pool, base: &str, request: Incoming) -> Result<Uuid> {
+    let (parts, body) = request.into_parts();
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let key = target.split_once("key=").map(|(_, key)| key).unwrap_or_default();
+    let channel = channels.by_key(key).await?.ok_or_else(|| anyhow::anyhow!("unknown key"))?;
+    let body: Bytes = axum::body::to_bytes(body, 1 << 20).await?;
+    let now = std::time::SystemTime::now();
+    let request = Request { method: &parts.method, target, headers: &parts.headers, body: &body, client: None, now, public_base: base };
+    Parrot.verify(&channel, &request)?;
+    let row = pool
+        .get()
+        .await?
+        .query_one(
+            "insert into activities (type, provider_id, raw_data) values ('note', $1, '{\"content\": \"hello\"}') returning id",
+            &[&channel.id],
+        )
+        .await?;
+    Ok(row.get(0))
+}
+
+fn addresses(public: Option<&str>, local: &str) -> Addresses {
+    Addresses { public: public.map(ToOwned::to_owned), local: Some(local.to_owned()) }
+}
+
+#[tokio::test]
+async fn a_sample_passes_and_nobody_works_on_it() -> Result<()> {
+    let world = world().await?;
+    world.channels.add(parrot("Support", &[("token", "polly")])).await?;
+    let here = door(&world, None).await?;
+    let tested = world.channels.test("Support", &addresses(None, &here)).await?;
+    assert!(tested.passed && tested.activity_id.is_some(), "{tested:?}");
+    let row = world.text("select concat(processing_status, ' ', metadata ->> 'test') from activities").await?;
+    assert_eq!(row.as_deref(), Some("cancelled true"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_server_that_believes_another_address_is_found_out() -> Result<()> {
+    let world = world().await?;
+    let key = world.channels.add(parrot("Support", &[("token", "polly")])).await?.key()?.to_owned();
+    // Two ways to one server, which was not told of the public one.
+    let local = door(&world, None).await?;
+    let public = door(&world, Some(local.clone())).await?;
+    let tested = world.channels.test("Support", &addresses(Some(&public), &local)).await?;
+    let advice = tested.advice.join("\n");
+    assert!(!tested.passed && advice.contains(&format!("PUBLIC_BASE_URL={public}")) && advice.contains("public_url"), "{tested:?}");
+    assert!(!format!("{tested:?}").contains(&key), "the key is not told");
+    assert_eq!(world.text("select count(*)::text from activities where processing_status <> 'cancelled'").await?.as_deref(), Some("0"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_address_that_leads_nowhere_or_elsewhere_is_told_from_a_broken_door() -> Result<()> {
+    let world = world().await?;
+    world.channels.add(parrot("Support", &[("token", "polly")])).await?;
+    // A port nobody listens on any more.
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    let nowhere = format!("http://{closed}");
+    let local = door(&world, Some(nowhere.clone())).await?;
+    let tested = world.channels.test("Support", &addresses(Some(&nowhere), &local)).await?;
+    assert!(!tested.passed && tested.verdict.contains("cannot be reached") && tested.advice[0].contains("DNS"), "{tested:?}");
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let elsewhere = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(axum::serve(listener, Router::new().fallback(async || "Welcome to our shop")).into_future());
+    let local = door(&world, Some(elsewhere.clone())).await?;
+    let tested = world.channels.test("Support", &addresses(Some(&elsewhere), &local)).await?;
+    assert!(!tested.passed && tested.advice[0].contains("somewhere else"), "{tested:?}");
+
+    let tested = world.channels.test("Support", &addresses(Some(&nowhere), &nowhere)).await?;
+    assert!(!tested.passed && tested.advice[0].contains("gleaner serve"), "{tested:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_paused_channel_is_not_tested() -> Result<()> {
+    let world = world().await?;
+    world.channels.add(parrot("Support", &[("token", "polly")])).await?;
+    world.channels.pause("Support").await?;
+    let told = world.channels.test("Support", &Addresses::default()).await.unwrap_err().to_string();
+    assert!(told.contains("paused") && told.contains("resume"), "{told}");
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! What the tests stand on: a database, a provider, and the route that serves media.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use gleaner::bell::Bell;
+use gleaner_ingest::sealing::MasterKeys;
+use gleaner_postgres::testing;
+use gleaner_server::access::Access;
+use gleaner_server::channels::Channels;
+use gleaner_server::door::committer::{Committer, How};
+use gleaner_server::door::contacts::Newcomers;
+use gleaner_server::files::Files;
+use gleaner_server::gmail::{Gmail, Google, Parts};
+use gleaner_server::media::{Media, Options};
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::media::provider::LocalProvider;
+
+const SECRET: &str = "a secret of more than thirty-two characters";
+
+/// A folder that goes with the test.
+pub struct Home(pub PathBuf);
+
+impl Home {
+    pub fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("gleaner-media-{}", Uuid::now_v7()));
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub struct World {
+    pub provider: LocalProvider,
+    pub client: Client,
+    pub pool: gleaner::Pool,
+    pub files: Files,
+    pub base: String,
+    pub service: String,
+    _home: Home,
+}
+
+/// A world in which this machine counts as public, as the operator says.
+pub async fn world() -> Result<World> {
+    world_with(|_| {}).await
+}
+
+/// A world in which it does not.
+pub async fn strict_world() -> Result<World> {
+    world_with(|options| options.allow_private.clear()).await
+}
+
+pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
+    let database =
+        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let pool = gleaner::pool(&database.url, 8)?;
+    let home = Home::new()?;
+    let files = Files::open(&home.0, None)?;
+    let (committer, _) = Committer::start(&pool, &Bell::new(pool.clone()), How { tasks: 1, group: 256, within: Duration::from_secs(10) });
+    let (newcomers, _) = Newcomers::start(pool.clone());
+    let channels = Channels::new(pool.clone(), MasterKeys::generate());
+    let parts = Parts { pool: pool.clone(), channels: channels.clone(), files: files.clone(), committer, newcomers };
+    let gmail = Arc::new(Gmail::new(Google::default(), parts)?);
+    let provider = LocalProvider::start().await?;
+    let mut options =
+        Options { allow_private: vec!["127.0.0.0/8".parse()?], limit: 4000, idle: Duration::from_millis(800), ..Options::default() };
+    change(&mut options);
+    let media = Arc::new(Media::new(options, pool.clone(), channels, files.clone(), gmail)?);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let base = format!("http://{}", listener.local_addr()?);
+    let router = gleaner_server::media::routes::router(media, Access::new(SECRET, "the test")?);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let client = gleaner::connect(&database.url).await?;
+    let service = token("service_role", Uuid::nil())?;
+    Ok(World { provider, client, pool, files, base, service, _home: home })
+}
+
+pub fn token(role: &str, user: Uuid) -> Result<String> {
+    let claims = json!({"role": role, "sub": user, "exp": 4_000_000_000_i64});
+    Ok(jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes()))?)
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: reqwest::header::HeaderMap,
+    /// None when the connection broke in the middle.
+    pub body: Option<Vec<u8>>,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(self.body.as_deref().unwrap_or_default()).into_owned()
+    }
+}
+
+impl World {
+    pub async fn channel(&self, provider: &str, settings: Value) -> Result<Uuid> {
+        let row = self
+            .client
+            .query_one(
+                "insert into ingestion_providers (provider_code, name, config) values ($1, gen_random_uuid(), $2) returning id",
+                &[&provider, &settings],
+            )
+            .await?;
+        Ok(row.get(0))
+    }
+
+    pub async fn activity(&self, channel: Option<Uuid>, raw_data: Value, metadata: Value) -> Result<Uuid> {
+        let row = self
+            .client
+            .query_one(
+                "insert into activities (type, provider_id, raw_data, metadata, external_id) values ('call', $1, $2, $3, gen_random_uuid()) returning id",
+                &[&channel, &raw_data, &metadata],
+            )
+            .await?;
+        Ok(row.get(0))
+    }
+
+    /// An activity whose content is at this address, sent by nobody in particular.
+    pub async fn at(&self, url: &str) -> Result<Uuid> {
+        self.activity(None, json!({"source_type": "url", "content": url}), json!({})).await
+    }
+
+    pub async fn get(&self, activity: Uuid, n: &str) -> Result<Answer> {
+        self.get_with(activity, n, &self.service, None).await
+    }
+
+    pub async fn get_with(&self, activity: Uuid, n: &str, token: &str, range: Option<&str>) -> Result<Answer> {
+        let mut request = reqwest::Client::new().get(format!("{}/v1/media/{activity}/{n}", self.base));
+        if !token.is_empty() {
+            request = request.bearer_auth(token);
+        }
+        if let Some(range) = range {
+            request = request.header("range", range);
+        }
+        let answer = request.send().await.context("ask for the file")?;
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        Ok(Answer { status, headers, body: answer.bytes().await.ok().map(|bytes| bytes.to_vec()) })
+    }
+
+    /// Asks for the first file at this address.
+    pub async fn fetch(&self, url: &str) -> Result<Answer> {
+        self.get(self.at(url).await?, "0").await
+    }
+}
+
+/// Waits for something that will be true.
+pub async fn until(mut holds: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    for _ in 0..600 {
+        if holds().await? {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("it never came true")
+}

@@ -1,0 +1,55 @@
+//! Broadcast and presence.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::realtime::client::{anon, stage};
+
+#[tokio::test]
+async fn a_broadcast_reaches_the_others_and_oneself_only_if_asked() -> Result<()> {
+    let stage = stage().await?;
+    let mut speaker = stage.connect(&anon()).await?;
+    let mut listener = stage.connect_as(&anon(), "1.0.0").await?;
+    speaker.send("realtime:room", "phx_join", json!({"config": {"broadcast": {"self": true, "ack": true}}})).await?;
+    speaker.expect("phx_reply").await?;
+    listener.send("realtime:room", "phx_join", json!({"config": {"broadcast": {"self": false}}})).await?;
+    listener.expect("phx_reply").await?;
+
+    let said = json!({"type": "broadcast", "event": "hello", "payload": {"n": 1}});
+    speaker.send("realtime:room", "broadcast", said.clone()).await?;
+    assert_eq!(speaker.expect("broadcast").await?.payload, said);
+    assert_eq!(speaker.expect("phx_reply").await?.payload["status"], "ok");
+    assert_eq!(listener.expect("broadcast").await?.payload, said);
+
+    let mut binary = vec![3, 1, 0, 13, 5, 0, 1];
+    binary.extend(b"1realtime:roomhello{\"n\":1}");
+    speaker.send_binary(binary).await?;
+    assert_eq!(listener.expect("broadcast").await?.payload, said);
+
+    listener.send("realtime:room", "broadcast", said.clone()).await?;
+    listener.expect("phx_reply").await?;
+    listener.expect_nothing().await
+}
+
+#[tokio::test]
+async fn presence_tells_who_comes_and_who_goes() -> Result<()> {
+    let stage = stage().await?;
+    let mut first = stage.connect(&anon()).await?;
+    first.send("realtime:room", "phx_join", json!({"config": {"presence": {"key": "ada", "enabled": true}}})).await?;
+    first.expect("phx_reply").await?;
+    assert_eq!(first.expect("presence_state").await?.payload, json!({}));
+    first.send("realtime:room", "presence", json!({"type": "presence", "event": "track", "payload": {"mood": "fine"}})).await?;
+    let diff = first.expect("presence_diff").await?.payload;
+    assert_eq!(diff["joins"]["ada"]["metas"][0]["mood"], "fine");
+    assert!(diff["joins"]["ada"]["metas"][0]["phx_ref"].is_string());
+    first.expect("phx_reply").await?;
+
+    let mut second = stage.connect(&anon()).await?;
+    second.send("realtime:room", "phx_join", json!({"config": {"presence": {"key": "bob", "enabled": true}}})).await?;
+    second.expect("phx_reply").await?;
+    assert_eq!(second.expect("presence_state").await?.payload["ada"]["metas"][0]["mood"], "fine");
+    drop(first);
+    let diff = second.expect("presence_diff").await?.payload;
+    assert_eq!(diff["leaves"]["ada"]["metas"][0]["mood"], "fine");
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! One request, one transaction, whatever happens to the one who asked.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+use crate::rest::world::world;
+
+/// A client that hangs up half-way must not leave an open transaction for the next one.
+#[tokio::test]
+async fn a_client_that_hangs_up_leaves_nothing_open() -> Result<()> {
+    let world = world().await?.with_things().await?;
+    world
+        .run(
+            "create function dawdle() returns setof things language plpgsql as
+        $$ begin perform pg_advisory_xact_lock(7); return query update things set size = 1 returning *; end $$",
+        )
+        .await?;
+    // It waits for a lock of ours, so that we know where it is when the client goes.
+    world.run("select pg_advisory_lock(7)").await?;
+    for single in [true, false] {
+        let call = world.post("/rpc/dawdle", json!({}));
+        let call = if single { call.single() } else { call };
+        let waiting = async {
+            loop {
+                let waits = "select count(*)::text from pg_locks where locktype = 'advisory' and not granted";
+                if world.text(waits).await?.as_deref() == Some("1") {
+                    return anyhow::Ok(());
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            answer = call.send() => panic!("it cannot have ended: {answer:?}"),
+            found = waiting => found?,
+        }
+        world.run("select pg_advisory_unlock(7)").await?;
+        // Sessions of the server's are idle or gone; none sits in a transaction.
+        let open = "select count(*)::text from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'";
+        let ended = async {
+            while world.text(open).await?.as_deref() != Some("0") {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.context("a transaction was left open")??;
+        for _ in 0..8 {
+            world.get("/things?select=id").expect(200).await?;
+        }
+        world.run("select pg_advisory_lock(7)").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn constraints_that_wait_for_the_commit_are_heard() -> Result<()> {
+    let world = world().await?;
+    world.run("create table later (id int primary key, of int references later (id) deferrable initially deferred); grant all on later to service_role").await?;
+    assert_eq!(world.post("/later", json!({"id": 1, "of": 2})).refused(409).await?.0, "23503");
+    assert_eq!(world.post("/later", json!({"id": 1, "of": 2})).returning().single().refused(409).await?.0, "23503");
+    world.post("/later", json!([{"id": 1, "of": 2}, {"id": 2, "of": 1}])).expect(201).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn reading_cannot_write() -> Result<()> {
+    let world = world().await?;
+    world
+        .run(
+            "create table seen (at timestamptz default now()); grant all on seen to service_role;
+        create function note_it() returns boolean language sql as 'insert into seen default values returning true';
+        create view sly as select note_it() as noted; grant select on sly to service_role",
+        )
+        .await?;
+    assert_eq!(world.get("/sly").refused(405).await?.0, "25006");
+    assert_eq!(world.text("select count(*)::text from seen").await?.as_deref(), Some("0"));
+    Ok(())
+}
+
+/// A pooler in transaction mode hands each transaction another session: nothing may stay behind in one.
+#[tokio::test]
+async fn nothing_is_left_in_a_session() -> Result<()> {
+    let world = world().await?.with_things().await?;
+    for path in ["/things?id=in.(1,2)&select=*,a:name,boxes!box_id(name)", "/things?data->>word=eq.x", "/nope"] {
+        world.get(path).prefer("count=exact").send().await?;
+    }
+    world.patch("/things?id=eq.1", json!({"size": 3})).returning().single().expect(200).await?;
+    world.post("/rpc/claim_stale_activity", json!({})).expect(200).await?;
+    let mut sessions = Vec::new();
+    for _ in 0..world.pool.status().size {
+        sessions.push(world.pool.get().await?);
+    }
+    for session in &sessions {
+        let left = "select (select count(*) from pg_prepared_statements) + (select count(*) from pg_locks where pid = pg_backend_pid() and
+            locktype = 'advisory') || current_setting('role') || coalesce(current_setting('request.headers', true), '')";
+        let answers = session.simple_query(left).await?;
+        let left = answers.iter().find_map(|answer| match answer {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        assert_eq!(left, Some("0none"));
+    }
+    Ok(())
+}

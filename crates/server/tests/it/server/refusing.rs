@@ -1,0 +1,99 @@
+//! Who is turned away, what they hear, and what the operator reads.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::server::sender::SECRET;
+use crate::server::support::{DOOR, world};
+
+#[tokio::test]
+async fn every_refusal_has_its_status_and_is_recorded_with_its_reason() -> Result<()> {
+    let w = world().await?;
+    let (channel, strange) = (w.channel().await?, w.channel_of("carrier-pigeon", json!({})).await?);
+    let signed = [("x-test-signature", SECRET)];
+    for (target, headers, body, status) in [
+        (channel.target(), &[][..], "{}", 401),
+        (channel.target(), &[("x-test-signature", "wrong")], "{}", 401),
+        (channel.target(), &[("x-test-signature", SECRET), ("x-test-signature", SECRET)], "{}", 401),
+        (channel.target(), &signed, "not json", 400),
+        (channel.target(), &signed, r#"{"do": "unusable"}"#, 403),
+        (strange.target(), &signed, "{}", 401),
+    ] {
+        let answer = w.send("POST", &target, headers, body.as_bytes()).await?;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!((answer.header("content-type"), &answer.json()["success"]), (Some("application/json"), &false.into()));
+    }
+    let recorded = w.refusals(Some(channel.id)).await?;
+    let expected = [("malformed", 1), ("mismatch", 1), ("unsigned", 2), ("unusable", 1)];
+    assert_eq!(recorded, expected.map(|(reason, count)| (reason.to_owned(), count)));
+    assert_eq!(w.refusals(Some(strange.id)).await?, [("unknown_provider".to_owned(), 1)]);
+    let sql = "select concat_ws(' ', status, count, host(last_client), detail) from gleaner.ingest_refusal where reason = 'mismatch'";
+    let mismatch = w.text(sql).await?.expect("a row");
+    assert!(mismatch.starts_with("401 1 127.0.0.1 ") && mismatch.contains("wrong secret, wrong public URL"), "{mismatch}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_that_is_nobodys_tells_nothing_and_is_counted_under_no_channel() -> Result<()> {
+    let w = world().await?;
+    let paused = w.channel().await?;
+    w.client.execute("update ingestion_providers set is_active = false where id = $1", &[&paused.id]).await?;
+    let unknown = w.send("POST", &format!("{DOOR}?key=nobody"), &[("x-test-signature", SECRET)], b"{}").await?;
+    let resting = w.post(&paused, &json!({"ids": ["a"]})).await?;
+    assert_eq!((unknown.status, &unknown.body), (401, &resting.body));
+    assert_eq!(resting.status, 401);
+    for target in [DOOR.to_owned(), format!("{DOOR}?key="), format!("{DOOR}?key=a&key=b")] {
+        assert_eq!(w.send("POST", &target, &[], b"{}").await?.status, 400, "{target}");
+    }
+    assert_eq!(w.refusals(None).await?, [("no_key".to_owned(), 3), ("unknown_key".to_owned(), 1)]);
+    assert_eq!(w.refusals(Some(paused.id)).await?, [("paused".to_owned(), 1)]);
+    assert_eq!(w.count("select count(*) from activities").await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_one_time_token_is_good_for_one_request() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel().await?;
+    let headers = [("x-test-signature", SECRET), ("x-once", "token-1")];
+    assert_eq!(w.send("POST", &channel.target(), &headers, br#"{"ids": ["a"]}"#).await?.status, 202);
+    assert_eq!(w.send("POST", &channel.target(), &headers, br#"{"ids": ["b"]}"#).await?.status, 401);
+    assert_eq!(w.count("select count(*) from activities").await?, 1);
+    assert_eq!(w.refusals(Some(channel.id)).await?, [("replayed".to_owned(), 1)]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_authentic_and_not_understood_is_kept_for_a_replay() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel().await?;
+    let answer = w.send("POST", &channel.target(), &[("x-test-signature", SECRET)], b"not json yet").await?;
+    assert_eq!(answer.status, 400);
+    assert_eq!(w.text("select convert_from(body, 'utf8') from gleaner.raw_request").await?.as_deref(), Some("not json yet"));
+    // What is not authentic leaves nothing but a count.
+    w.send("POST", &channel.target(), &[("x-test-signature", "wrong")], b"stranger").await?;
+    assert_eq!(w.count("select count(*) from gleaner.raw_request").await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn warnings_are_where_refusals_are_and_refuse_nothing() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel().await?;
+    assert_eq!(w.post(&channel, &json!({"do": "nothing", "warning": "the wrong URL was pasted"})).await?.status, 202);
+    assert_eq!(w.refusals(Some(channel.id)).await?, [("warning".to_owned(), 1)]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn other_methods_and_paths_are_told_apart() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel().await?;
+    for method in ["PUT", "DELETE", "PATCH"] {
+        let answer = w.send(method, &channel.target(), &[], b"{}").await?;
+        assert_eq!((answer.status, answer.header("content-type")), (405, Some("application/json")));
+    }
+    let nothing = w.send("POST", "/functions/v1/no-such-function", &[], b"{}").await?;
+    assert_eq!((nothing.status, nothing.header("content-type")), (404, Some("application/json")));
+    Ok(())
+}
