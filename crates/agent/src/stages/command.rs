@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use self::group::{Group, PATIENCE};
-use self::said::Said;
 use super::{Output, Seen, Share, Stage};
+use crate::said::Said;
 
 /// What sysexits.h calls EX_DATAERR: the item itself is wrong, and will be tomorrow.
 const NOT_RETRYABLE: i32 = 65;
