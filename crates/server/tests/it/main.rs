@@ -3,10 +3,11 @@
 mod auth;
 mod channels;
 mod contacts;
+mod door;
 mod gmail;
 mod log;
 mod media;
 mod queues;
 mod realtime;
 mod rest;
-mod server;
+mod world;

@@ -3,12 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, Result};
-use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_postgres::testing::TestDatabase;
 use gleaner_server::access::Access;
 use gleaner_server::auth::{self, Auth, ClientAddress, Password, Settings, people};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+
+use crate::world::database;
 
 pub const SECRET: &str = "a secret of at least thirty-two characters";
 pub const PASSWORD: &str = "correct horse battery";
@@ -75,8 +77,7 @@ pub async fn world() -> Result<World> {
 }
 
 pub async fn world_with(change: impl FnOnce(&mut Settings)) -> Result<World> {
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let database = database().await?;
     let client = gleaner::connect(&database.url).await?;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);

@@ -8,6 +8,7 @@ use gleaner_server::{Config, Server};
 use serde_json::{Value, json};
 
 use crate::channels::world::world;
+use crate::world::Home;
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff";
 
@@ -15,12 +16,12 @@ const TOKEN: &str = "00112233445566778899aabbccddeeff";
 #[tokio::test]
 async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
     let world = world().await?;
-    let home = std::env::temp_dir().join(format!("gleaner-door-{}", uuid::Uuid::new_v4()));
-    let mut config = Config::new(&home);
+    let home = Home::new()?;
+    let mut config = Config::new(&home.0);
     config.listen = ([127, 0, 0, 1], 0).into();
     let server = Server::start(config.clone(), &world.database.url, world.pool.clone()).await?;
     let local = format!("http://{}", server.local_addr());
-    let key = Access::load(&home)?.project_key(Role::Service);
+    let key = Access::load(&home.0)?.project_key(Role::Service);
     let post = async |path: &str, body: Value| {
         let request = reqwest::Client::new().post(format!("{local}{path}")).bearer_auth(&key).json(&body);
         anyhow::Ok(request.send().await?.json::<Value>().await?)
@@ -36,7 +37,7 @@ async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
     // The same installation, told to be somewhere else.
     config.public_base = Some("https://hooks.acme.example".into());
     let other = Server::start(config, &world.database.url, world.pool.clone()).await?;
-    let channels = Channels::new(world.pool.clone(), MasterKeys::load(&home)?);
+    let channels = Channels::new(world.pool.clone(), MasterKeys::load(&home.0)?);
     let public = format!("http://{}", other.local_addr());
     let tested = channels.test("Phone", &Addresses { public: Some(public.clone()), local: Some(local.clone()) }).await?;
     assert!(!tested.passed && tested.status == Some(401), "{tested:?}");
@@ -45,7 +46,6 @@ async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
     server.stop().await;
     other.stop().await;
     assert_eq!(world.text("select count(*)::text from contacts").await?.as_deref(), Some("0"), "a sample makes no contact");
-    let _ = std::fs::remove_dir_all(home);
     Ok(())
 }
 
@@ -56,8 +56,8 @@ async fn a_server_seals_what_it_finds_at_its_start() -> Result<()> {
     world
         .run("insert into ingestion_providers (name, provider_code, config) values ('Old', 'twilio', '{\"auth_token\": \"token-in-clear\"}')")
         .await?;
-    let home = std::env::temp_dir().join(format!("gleaner-door-{}", uuid::Uuid::new_v4()));
-    let mut config = Config::new(&home);
+    let home = Home::new()?;
+    let mut config = Config::new(&home.0);
     config.listen = ([127, 0, 0, 1], 0).into();
     let server = Server::start(config, &world.database.url, world.pool.clone()).await?;
     let began = std::time::Instant::now();
@@ -66,6 +66,5 @@ async fn a_server_seals_what_it_finds_at_its_start() -> Result<()> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     server.stop().await;
-    let _ = std::fs::remove_dir_all(home);
     Ok(())
 }

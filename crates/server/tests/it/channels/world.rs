@@ -5,10 +5,12 @@ use gleaner::Pool;
 use gleaner_ingest::refusal::Why;
 use gleaner_ingest::sealing::MasterKeys;
 use gleaner_ingest::{Channel, Inbound, Provider, Refusal, Request, Sample, Setting, Settings, Verified};
-use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_postgres::testing::TestDatabase;
 use gleaner_server::channels::{Channels, NewChannel, nest};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
+
+use crate::world::database;
 
 /// Two master keys, as an operator would write them.
 pub const KEY_ONE: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
@@ -22,8 +24,7 @@ pub struct World {
 }
 
 pub async fn world() -> Result<World> {
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let database = database().await?;
     let client = gleaner::connect(&database.url).await?;
     let pool = gleaner::pool(&database.url, 10)?;
     let channels = Channels::with_providers(pool.clone(), keys(KEY_ONE), PROVIDERS);

@@ -1,10 +1,12 @@
 //! What these tests stand on: a migrated database, channels, contacts, and events as the door hands them over.
 
 use anyhow::{Context as _, Result};
-use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_postgres::testing::TestDatabase;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 use uuid::Uuid;
+
+use crate::world::database;
 
 pub struct World {
     pub database: TestDatabase,
@@ -30,8 +32,7 @@ pub struct Answer {
 }
 
 pub async fn world() -> Result<World> {
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let database = database().await?;
     World::on(database).await
 }
 

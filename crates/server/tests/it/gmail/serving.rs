@@ -13,7 +13,7 @@ async fn a_push_at_the_door_brings_the_mail_in() -> Result<()> {
     let world = idle_world().await?;
     world.google.mailbox().jwks = pushing::jwks(SIGNER, "k1")?;
     let pool = gleaner::pool(&world.url, 12)?;
-    let mut config = Config::new(&world.home);
+    let mut config = Config::new(&world.home.0);
     config.listen = "127.0.0.1:0".parse()?;
     config.google = world.google.settings();
     let server = Server::start(config, &world.url, pool).await?;

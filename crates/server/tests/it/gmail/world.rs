@@ -1,13 +1,11 @@
 //! What the tests stand on: a database, a local Google, and the part of the server that reads mailboxes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gleaner::bell::Bell;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_postgres::testing;
 use gleaner_server::access::{Access, Caller};
 use gleaner_server::channels::{Channels, NewChannel, nest};
 use gleaner_server::door::committer::{Committer, How};
@@ -21,6 +19,7 @@ use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::gmail::google::LocalGoogle;
+use crate::world::{Home, database};
 
 pub struct World {
     pub google: LocalGoogle,
@@ -28,7 +27,7 @@ pub struct World {
     pub channels: Channels,
     pub client: Client,
     pub url: String,
-    pub home: PathBuf,
+    pub home: Home,
     parts: Parts,
     stop: watch::Sender<bool>,
 }
@@ -36,7 +35,6 @@ pub struct World {
 impl Drop for World {
     fn drop(&mut self) {
         self.stop.send_replace(true);
-        let _ = std::fs::remove_dir_all(&self.home);
     }
 }
 
@@ -49,15 +47,13 @@ pub async fn world() -> Result<World> {
 
 /// A world in which nobody reads mailboxes yet.
 pub async fn idle_world() -> Result<World> {
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let database = database().await?;
     let pool = gleaner::pool(&database.url, 16)?;
-    let home = std::env::temp_dir().join(format!("gleaner-gmail-{}", Uuid::now_v7()));
-    std::fs::create_dir(&home)?;
+    let home = Home::new()?;
     let (committer, _) = Committer::start(&pool, &Bell::new(pool.clone()), How { tasks: 1, group: 256, within: Duration::from_secs(10) });
     let (newcomers, _) = Newcomers::start(pool.clone());
     let channels = Channels::new(pool.clone(), MasterKeys::generate());
-    let files = Files::open(&home, None)?;
+    let files = Files::open(&home.0, None)?;
     let parts = Parts { pool: pool.clone(), channels: channels.clone(), files, committer, newcomers };
     let google = LocalGoogle::start().await?;
     let gmail = Arc::new(Gmail::new(google.settings(), parts.clone())?);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use gleaner_server::files::{Copied, Error, Files, Span};
 
-use crate::media::world::Home;
+use crate::world::{Home, eventually};
 
 fn pieces(pieces: &[&'static str]) -> impl futures_util::Stream<Item = Result<Bytes, String>> {
     stream::iter(pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes()))).collect::<Vec<_>>())
@@ -87,8 +87,8 @@ async fn a_copy_on_the_side_appears_only_when_it_is_whole() -> Result<()> {
     whole.send(Copied::Piece(Bytes::from_static(b"all"))).await?;
     drop(left);
     whole.send(Copied::Whole).await?;
-    crate::media::world::until(async || Ok(read(&files, "whole").await?.is_some())).await?;
-    crate::media::world::until(async || Ok(contents(&home) == 1)).await?;
+    eventually("the file to be there", async || Ok(read(&files, "whole").await?.is_some())).await?;
+    eventually("the broken one to go", async || Ok(contents(&home) == 1)).await?;
     assert_eq!(read(&files, "left").await?, None);
     Ok(())
 }

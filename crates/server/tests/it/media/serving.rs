@@ -6,7 +6,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::media::provider::{LocalProvider, RECORDING};
-use crate::media::world::{World, token, until, world, world_with};
+use crate::media::world::{World, token, world, world_with};
+use crate::world::eventually;
 
 #[tokio::test]
 async fn a_recording_is_fetched_once_and_then_served_from_the_store() -> Result<()> {
@@ -14,7 +15,7 @@ async fn a_recording_is_fetched_once_and_then_served_from_the_store() -> Result<
     let activity = world.at(&world.provider.url("/recording")).await?;
     let first = world.get(activity, "0").await?;
     assert_eq!((first.status, first.text().as_str(), first.header("content-type")), (200, RECORDING, "audio/x-wav"));
-    until(async || Ok(world.files.get(&format!("activities/{activity}/fetched-0")).await?.is_some())).await?;
+    eventually("the file to be kept", async || Ok(world.files.get(&format!("activities/{activity}/fetched-0")).await?.is_some())).await?;
     let second = world.get(activity, "0").await?;
     assert_eq!((second.status, second.text().as_str(), second.header("content-type")), (200, RECORDING, "audio/x-wav"));
     assert_eq!(second.header("accept-ranges"), "bytes");
@@ -28,7 +29,7 @@ async fn what_the_row_says_of_a_file_is_what_it_is_served_as() -> Result<()> {
     let raw_data = json!({"source_type": "url", "content": world.provider.url("/chunked"), "format": "audio/wav"});
     let activity = world.activity(None, raw_data, json!({})).await?;
     assert_eq!(world.get(activity, "0").await?.header("content-type"), "audio/wav");
-    until(async || Ok(world.files.get(&format!("activities/{activity}/fetched-0")).await?.is_some())).await?;
+    eventually("the file to be kept", async || Ok(world.files.get(&format!("activities/{activity}/fetched-0")).await?.is_some())).await?;
     assert_eq!(world.get(activity, "0").await?.header("content-type"), "audio/wav");
     assert_eq!(world.provider.asked().len(), 1, "a file whose length was not told is kept as well");
     Ok(())

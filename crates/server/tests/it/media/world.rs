@@ -1,13 +1,11 @@
 //! What the tests stand on: a database, a provider, and the route that serves media.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gleaner::bell::Bell;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_postgres::testing;
 use gleaner_server::access::Access;
 use gleaner_server::channels::Channels;
 use gleaner_server::door::committer::{Committer, How};
@@ -20,25 +18,9 @@ use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::media::provider::LocalProvider;
+use crate::world::{Home, database};
 
 const SECRET: &str = "a secret of more than thirty-two characters";
-
-/// A folder that goes with the test.
-pub struct Home(pub PathBuf);
-
-impl Home {
-    pub fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("gleaner-media-{}", Uuid::now_v7()));
-        std::fs::create_dir(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 pub struct World {
     pub provider: LocalProvider,
@@ -61,8 +43,7 @@ pub async fn strict_world() -> Result<World> {
 }
 
 pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let database = database().await?;
     let pool = gleaner::pool(&database.url, 8)?;
     let home = Home::new()?;
     let files = Files::open(&home.0, None)?;
@@ -158,15 +139,4 @@ impl World {
     pub async fn fetch(&self, url: &str) -> Result<Answer> {
         self.get(self.at(url).await?, "0").await
     }
-}
-
-/// Waits for something that will be true.
-pub async fn until(mut holds: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    for _ in 0..600 {
-        if holds().await? {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    anyhow::bail!("it never came true")
 }

@@ -12,6 +12,7 @@ use gleaner_server::{Config, Server};
 use serde_json::{Value, json};
 
 use crate::queues::stage::{Stage, stage};
+use crate::world::Home;
 
 /// People, numbered from one; their user ids.
 async fn people(stage: &Stage, many: i64) -> Result<Vec<String>> {
@@ -217,9 +218,8 @@ async fn a_server_tells_by_itself_and_an_idle_one_is_silent() -> Result<()> {
     let stage = stage().await?;
     let user = people(&stage, 1).await?.remove(0);
     stage.client.batch_execute("insert into activities (type, sales_id) values ('sms', 1)").await?;
-    let home = std::env::temp_dir().join(format!("gleaner-nodes-{}", uuid::Uuid::now_v7()));
-    std::fs::create_dir(&home)?;
-    let mut config = Config::new(&home);
+    let home = Home::new()?;
+    let mut config = Config::new(&home.0);
     (config.listen, config.realtime, config.nodes_every) = (SocketAddr::from(([127, 0, 0, 1], 0)), false, Duration::from_millis(100));
     let server = Server::start(config, &stage.database.url, gleaner::pool(&stage.database.url, 8)?).await?;
     let nodes = server.state().queues.nodes().clone();
@@ -262,5 +262,5 @@ async fn a_server_tells_by_itself_and_an_idle_one_is_silent() -> Result<()> {
     rest("crm_processing_nodes", json!({"sales_id": 1, "device_name": "old", "last_heartbeat": "2001-01-01T00:00:00Z"})).await?;
     until(&["old offline", "supabase-js-web/2.58.0 processing"]).await?;
     server.stop().await;
-    Ok(std::fs::remove_dir_all(&home)?)
+    Ok(())
 }

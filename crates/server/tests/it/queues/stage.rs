@@ -1,12 +1,14 @@
 //! A server with nothing but queues, and a client for it.
 
 use anyhow::{Context as _, Result};
-use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_postgres::testing::TestDatabase;
 use gleaner_server::access::{Access, Role};
 use gleaner_server::queues::{self, Queues};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_postgres::Client;
+
+use crate::world::database;
 
 pub struct Stage {
     pub client: Client,
@@ -21,8 +23,7 @@ pub struct Stage {
 pub async fn stage() -> Result<Stage> {
     // Whoever was first has installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let database = database().await?;
     let access = Access::new("a secret of the tests, long enough to be one", "test")?;
     let client = gleaner::connect(&database.url).await?;
     let queues = Queues::new(&database.url, gleaner::pool(&database.url, 16)?, access.clone());

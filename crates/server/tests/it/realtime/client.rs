@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
-use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_postgres::testing::TestDatabase;
 use gleaner_server::access::{Access, Caller, Refused, Role};
 use gleaner_server::nodes::Nodes;
 use gleaner_server::queues::Queues;
@@ -17,6 +17,8 @@ use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use crate::world::database;
 
 /// Nobody waits longer than that for a frame that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -50,7 +52,7 @@ fn verify(token: String) -> BoxFuture<'static, Result<Caller, Refused>> {
 
 /// With a feed by the log.
 pub async fn stage() -> Result<Stage> {
-    let database = migrated().await?;
+    let database = database().await?;
     let mut stage = stage_on(&database.url).await?;
     stage._database = Some(database);
     Ok(stage)
@@ -58,15 +60,10 @@ pub async fn stage() -> Result<Stage> {
 
 /// With a feed by triggers: the server's login may do everything but read the log.
 pub async fn stage_by_triggers() -> Result<Stage> {
-    let database = migrated().await?;
+    let database = database().await?;
     let mut stage = stage_as(&database.url, &narrow(&database.url).await?).await?;
     stage._database = Some(database);
     Ok(stage)
-}
-
-pub async fn migrated() -> Result<TestDatabase> {
-    let migrate = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
-    Ok(testing::server().database_from("migrated", migrate).await?)
 }
 
 /// The same place for a login with all rights to its objects and none to replicate.

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use gleaner_postgres::testing::PrivateServer;
 use serde_json::{Value, json};
 
-use crate::realtime::client::{Stage, migrated, service, stage_as, stage_by_triggers, stage_on};
+use crate::realtime::client::{Stage, service, stage_as, stage_by_triggers, stage_on};
 use crate::realtime::pooler::Bouncer;
+use crate::world::{database, private_server};
 
 fn activities() -> Value {
     json!([{"event": "*", "schema": "public", "table": "activities"}])
@@ -270,7 +270,7 @@ async fn writers_do_not_wait_for_each_other() -> Result<()> {
 /// A pooler lets no replication through, and each statement may meet another session.
 #[tokio::test]
 async fn changes_are_followed_through_pgbouncer_in_transaction_mode() -> Result<()> {
-    let (database, bouncer) = (migrated().await?, Bouncer::start().await?);
+    let (database, bouncer) = (database().await?, Bouncer::start().await?);
     let stage = stage_as(&database.url, &bouncer.url_of(&database.name)).await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("feed", activities()).await?;
@@ -285,8 +285,7 @@ async fn changes_are_followed_through_pgbouncer_in_transaction_mode() -> Result<
 /// A server that keeps no log to be read, and that crashes: the changes of before go with it, and whoever followed is told.
 #[tokio::test]
 async fn after_a_crash_subscribers_are_told_and_can_join_again() -> Result<()> {
-    let mut server = PrivateServer::start_with(true, &[("wal_level", "replica")]).await?;
-    gleaner::migrate::migrate(server.url(), &|_| {}).await?;
+    let mut server = private_server(&[("wal_level", "replica")]).await?;
     let mut stage = stage_on(server.url()).await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("feed", activities()).await?;
@@ -314,7 +313,7 @@ async fn after_a_crash_subscribers_are_told_and_can_join_again() -> Result<()> {
 
 #[tokio::test]
 async fn where_the_log_can_be_read_no_triggers_are_left() -> Result<()> {
-    let database = migrated().await?;
+    let database = database().await?;
     let client = gleaner::connect(&database.url).await?;
     let capture = "select gleaner.capture_changes(relation, true) from gleaner.list_captures()";
     client.batch_execute(capture).await?;

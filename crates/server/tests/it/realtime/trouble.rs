@@ -1,10 +1,10 @@
 //! Feeds that break, subscribers that do not keep up, frames that make no sense.
 
 use anyhow::Result;
-use gleaner_postgres::testing::PrivateServer;
 use serde_json::json;
 
 use crate::realtime::client::{service, stage, stage_on};
+use crate::world::{eventually, private_server};
 
 #[tokio::test]
 async fn after_a_gap_in_the_feed_subscribers_are_told_and_can_join_again() -> Result<()> {
@@ -28,13 +28,18 @@ async fn a_subscriber_that_does_not_read_is_cut_off_and_costs_nobody_else() -> R
     slow.follow("feed", bindings.clone()).await?;
     let mut quick = stage.connect(&service()).await?;
     quick.follow("feed", bindings).await?;
-    // More than the network and the queue of a socket hold together.
+    // Until it is more than the network and the queue of a socket hold together.
     for _ in 0..40 {
         stage.run("insert into activities (type, raw_data) select 'sms', jsonb_build_object('content', repeat('x', 20000)) from generate_series(1, 100)").await?;
         for _ in 0..100 {
             quick.change().await?;
         }
+        quick.expect_nothing().await?;
+        if stage.realtime.joins() == 1 {
+            break;
+        }
     }
+    eventually("the slow one to be cut off", async || Ok(stage.realtime.joins() == 1)).await?;
     assert!(slow.is_closed().await);
     Ok(())
 }
@@ -58,8 +63,7 @@ async fn frames_that_make_no_sense_are_ignored() -> Result<()> {
 /// test likes.
 #[tokio::test]
 async fn a_change_in_the_log_before_it_is_visible_waits_and_is_not_lost() -> Result<()> {
-    let server = PrivateServer::start(true).await?;
-    gleaner::migrate::migrate(server.url(), &|_| {}).await?;
+    let server = private_server(&[]).await?;
     let stage = stage_on(server.url()).await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("feed", json!([{"event": "INSERT", "schema": "public", "table": "activities"}])).await?;

@@ -24,7 +24,7 @@ async fn a_client_that_hangs_up_leaves_nothing_open() -> Result<()> {
         let call = if single { call.single() } else { call };
         let waiting = async {
             loop {
-                let waits = "select count(*)::text from pg_locks where locktype = 'advisory' and not granted";
+                let waits = "select count(*)::text from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())";
                 if world.text(waits).await?.as_deref() == Some("1") {
                     return anyhow::Ok(());
                 }

@@ -6,13 +6,15 @@ use std::sync::{Arc, Once};
 use anyhow::{Context as _, Result};
 use axum::Router;
 use gleaner::Pool;
-use gleaner_postgres::testing::{self, TestDatabase};
+use gleaner_postgres::testing::TestDatabase;
 use gleaner_server::access::{Access, Role};
 use gleaner_server::cors;
 use gleaner_server::rest::{self, Rest, Settings};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio_postgres::Client;
+
+use crate::world::database;
 
 const SECRET: &str = "a secret for tests, which is long enough";
 
@@ -49,8 +51,7 @@ pub async fn world() -> Result<World> {
 }
 
 pub async fn world_with(settings: Settings) -> Result<World> {
-    let database =
-        testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
+    let database = database().await?;
     let client = gleaner::connect(&database.url).await?;
     let pool = gleaner::pool(&database.url, 8)?;
     let access = Access::new(SECRET, "test")?;

@@ -8,8 +8,9 @@ use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 
-use crate::server::sender::SECRET;
-use crate::server::support::{eventually, world, world_with};
+use crate::door::sender::SECRET;
+use crate::door::support::{world, world_with};
+use crate::world::eventually;
 
 #[tokio::test]
 async fn an_authentic_event_becomes_one_raw_activity() -> Result<()> {
@@ -89,7 +90,7 @@ async fn a_hint_to_fetch_is_acknowledged_and_asks_for_a_look() -> Result<()> {
     let answer = w.post(&channel, &json!({"do": "fetch"})).await?;
     assert_eq!((answer.status, &answer.json()["success"]), (202, &true.into()));
     let asked = format!("select count(*) from gleaner.polls where provider_id = '{}'", channel.id);
-    eventually("a look to be asked for", || async { Ok(w.count(&asked).await? == 1) }).await?;
+    eventually("a look to be asked for", async || Ok(w.count(&asked).await? == 1)).await?;
     assert_eq!(w.count("select count(*) from activities").await?, 0);
     Ok(())
 }
@@ -150,7 +151,7 @@ async fn an_unknown_sender_becomes_a_contact_where_the_channel_wants_it_and_a_sa
     w.post(&other, &json!({"ids": ["a"], "from": "unknown@example.com"})).await?;
     w.post(&making, &json!({"ids": ["b"], "from": "ada@example.com"})).await?;
     let linked = "select count(*) from activities where contact_id is not null";
-    eventually("a contact", || async { Ok(w.count(linked).await? == 1) }).await?;
+    eventually("a contact", async || Ok(w.count(linked).await? == 1)).await?;
     assert_eq!(w.text("select sender_address from activities where contact_id is not null").await?.as_deref(), Some("ada@example.com"));
     assert_eq!(w.count("select count(*) from contacts").await?, 1);
     Ok(())
@@ -190,7 +191,7 @@ async fn workers_hear_the_bell() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
     let mut listener = gleaner::bell::Listener::new(&w.url, "activities");
-    eventually("the listener", || async { Ok(listener.is_connected()) }).await?;
+    eventually("the listener", async || Ok(listener.is_connected())).await?;
     listener.mark();
     w.post(&channel, &json!({"ids": ["a"]})).await?;
     tokio::time::timeout(std::time::Duration::from_secs(10), listener.rung()).await?;
@@ -237,11 +238,11 @@ async fn a_channel_sealed_by_one_server_opens_at_another_with_the_same_key() -> 
     let w = world().await?;
     let channel = w.channel().await?;
     w.post(&channel, &json!({"ids": ["a"]})).await?;
-    eventually("the seal", || async { Ok(w.count("select count(*) from ingestion_providers where sealed").await? == 1) }).await?;
+    eventually("the seal", async || Ok(w.count("select count(*) from ingestion_providers where sealed").await? == 1)).await?;
     MasterKeys::load(&w.home.0)?;
-    let (one, other) = (w.home.0.join("master.key"), crate::server::support::Home::new()?);
+    let (one, other) = (w.home.0.join("master.key"), crate::world::Home::new()?);
     std::fs::copy(one, other.0.join("master.key"))?;
-    let second = crate::server::support::world_on(&w.url, |config| config.home = other.0.clone()).await?;
+    let second = crate::door::support::world_on(&w.url, |config| config.home = other.0.clone()).await?;
     assert_eq!(second.post(&channel, &json!({"ids": ["b"]})).await?.status, 202);
     Ok(())
 }

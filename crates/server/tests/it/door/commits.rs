@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result};
 use futures_util::future::{join_all, try_join_all};
 use serde_json::{Value, json};
 
-use crate::server::support::{eventually, world, world_with};
+use crate::door::support::{world, world_with};
+use crate::world::eventually;
 
 #[tokio::test]
 async fn the_answer_comes_after_the_commit() -> Result<()> {
@@ -19,10 +20,10 @@ async fn the_answer_comes_after_the_commit() -> Result<()> {
     lock.batch_execute("lock table activities in share mode").await?;
     let event = json!({"ids": ["second"]});
     let mut answer = std::pin::pin!(w.post(&channel, &event));
-    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%ingest_activities%'";
+    let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%ingest_activities%'";
     tokio::select! {
         early = &mut answer => anyhow::bail!("answered before the commit: {early:?}"),
-        waiting = eventually("the commit to wait", || async { Ok(w.count(waits).await? == 1) }) => waiting?,
+        waiting = eventually("the commit to wait", async || Ok(w.count(waits).await? == 1)) => waiting?,
     }
     assert_eq!(tokio::time::timeout(Duration::from_millis(300), &mut answer).await.ok().map(|_| ()), None, "no answer without a commit");
     lock.rollback().await?;
@@ -111,8 +112,8 @@ async fn a_sender_that_waits_too_long_is_told_to_come_back_and_nothing_is_stored
     let answer = w.post(&channel, &json!({"ids": ["second"]})).await?;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")));
     // No session of ours stays behind at the lock.
-    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%ingest_activities%'";
-    eventually("sessions to give up", || async { Ok(w.count(waits).await? == 0) }).await?;
+    let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%ingest_activities%'";
+    eventually("sessions to give up", async || Ok(w.count(waits).await? == 0)).await?;
     lock.rollback().await?;
     assert_eq!(w.post(&channel, &json!({"ids": ["second"]})).await?.status, 202);
     assert_eq!(w.count("select count(*) from activities").await?, 2);

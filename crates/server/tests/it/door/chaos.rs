@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use gleaner_postgres::testing::PrivateServer;
 use uuid::Uuid;
 
-use crate::server::sender::SECRET;
-use crate::server::support::{Connection, world_on};
+use crate::door::sender::SECRET;
+use crate::door::support::{Connection, world_on};
+use crate::world::private_server;
 
 const EVENTS: usize = 10_000;
 const CONNECTIONS: usize = 64;
@@ -22,9 +22,8 @@ type Acknowledged = Vec<(usize, Uuid)>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_event_survives_killed_postgres_and_is_there_once() -> Result<()> {
-    let mut postgres = PrivateServer::start(true).await?;
+    let mut postgres = private_server(&[]).await?;
     let url = postgres.url().to_owned();
-    gleaner::migrate::migrate(&url, &|_| {}).await?;
     let w = world_on(&url, |_| {}).await?;
     let channel = w.channel().await?;
     let (next, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -9,8 +9,8 @@ use gleaner_server::door::replay::{How, Outcome, Replayed, Replayer, Which};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::server::sender::SECRET;
-use crate::server::support::{World, world};
+use crate::door::sender::SECRET;
+use crate::door::support::{World, world};
 
 fn replayer(w: &World) -> Replayer {
     let state = w.server.state();

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use gleaner_postgres::testing::PrivateServer;
 use serde_json::json;
 
-use crate::server::support::world_on;
+use crate::door::support::world_on;
+use crate::world::private_server;
 
 #[tokio::test]
 async fn without_a_database_senders_are_told_to_come_back_and_it_recovers_by_itself() -> Result<()> {
-    let mut server = PrivateServer::start(true).await?;
+    let mut server = private_server(&[]).await?;
     let url = server.url().to_owned();
-    gleaner::migrate::migrate(&url, &|_| {}).await?;
     let mut w = world_on(&url, |config| config.commit_within = Duration::from_secs(1)).await?;
     let channel = w.channel().await?;
     ensure!(w.post(&channel, &json!({"ids": ["before"]})).await?.status == 202);
@@ -22,8 +21,8 @@ async fn without_a_database_senders_are_told_to_come_back_and_it_recovers_by_its
         let answer = w
             .send(
                 "POST",
-                &format!("{}?key={key}", crate::server::support::DOOR),
-                &[("x-test-signature", crate::server::sender::SECRET)],
+                &format!("{}?key={key}", crate::door::support::DOOR),
+                &[("x-test-signature", crate::door::sender::SECRET)],
                 br#"{"ids": ["during"]}"#,
             )
             .await?;
@@ -46,9 +45,8 @@ async fn without_a_database_senders_are_told_to_come_back_and_it_recovers_by_its
 
 #[tokio::test]
 async fn a_short_outage_is_not_even_noticed() -> Result<()> {
-    let mut server = PrivateServer::start(true).await?;
+    let mut server = private_server(&[]).await?;
     let url = server.url().to_owned();
-    gleaner::migrate::migrate(&url, &|_| {}).await?;
     let w = world_on(&url, |_| {}).await?;
     let channel = w.channel().await?;
     ensure!(w.post(&channel, &json!({"ids": ["before"]})).await?.status == 202);

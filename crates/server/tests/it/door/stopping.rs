@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::server::support::{Connection, eventually, world};
+use crate::door::support::{Connection, world};
+use crate::world::eventually;
 
 #[tokio::test]
 async fn requests_in_flight_are_answered_before_the_server_stops() -> Result<()> {
@@ -18,10 +19,10 @@ async fn requests_in_flight_are_answered_before_the_server_stops() -> Result<()>
     let (address, target) = (w.address(), channel.target());
     let mut connection = Connection::open(address).await?;
     let sending = tokio::spawn(async move {
-        connection.send("POST", &target, &[("x-test-signature", crate::server::sender::SECRET)], br#"{"ids": ["last"]}"#).await
+        connection.send("POST", &target, &[("x-test-signature", crate::door::sender::SECRET)], br#"{"ids": ["last"]}"#).await
     });
-    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%ingest_activities%'";
-    eventually("the commit to wait", || async { Ok(w.count(waits).await? == 1) }).await?;
+    let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%ingest_activities%'";
+    eventually("the commit to wait", async || Ok(w.count(waits).await? == 1)).await?;
     let (client, server) = (w.client, w.server);
     let stopping = tokio::spawn(server.stop());
     // Nobody new is let in.

@@ -5,8 +5,8 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, RngCore as _, SeedableRng as _};
 use serde_json::json;
 
-use crate::server::sender::SECRET;
-use crate::server::support::{raw, raw_and_over, status, world_with};
+use crate::door::sender::SECRET;
+use crate::door::support::{raw, raw_and_over, status, world_with};
 
 fn bytes(random: &mut StdRng, most: usize) -> Vec<u8> {
     let mut bytes = vec![0; random.random_range(0..=most)];

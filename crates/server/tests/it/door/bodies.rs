@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::server::sender::{LIMIT, SECRET};
-use crate::server::support::{raw, status, world, world_with};
+use crate::door::sender::{LIMIT, SECRET};
+use crate::door::support::{raw, status, world, world_with};
 
 fn head(target: &str, more: &str) -> String {
     format!("POST {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-test-signature: {SECRET}\r\n{more}\r\n")
@@ -56,7 +56,7 @@ async fn a_refused_sender_that_writes_first_and_reads_later_still_hears_the_answ
     let w = world().await?;
     let channel = w.channel().await?;
     let body = "x".repeat(15 * 1024 * 1024); // More than the sockets between us hold.
-    for (target, expected) in [(channel.target(), 413), (format!("{}?key=nobody", crate::server::support::DOOR), 401)] {
+    for (target, expected) in [(channel.target(), 413), (format!("{}?key=nobody", crate::door::support::DOOR), 401)] {
         let request = head(&target, &format!("content-length: {}\r\n", body.len())) + &body;
         let mut stream = TcpStream::connect(w.address()).await?;
         stream.write_all(request.as_bytes()).await.context("it hung up while we were speaking")?;

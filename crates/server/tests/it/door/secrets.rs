@@ -2,9 +2,10 @@
 
 use anyhow::{Result, ensure};
 
+use crate::door::sender::SECRET;
+use crate::door::support::{DOOR, world};
 use crate::log;
-use crate::server::sender::SECRET;
-use crate::server::support::{DOOR, eventually, world};
+use crate::world::eventually;
 
 #[tokio::test]
 async fn secrets_are_in_no_log_line_no_answer_and_no_table() -> Result<()> {
@@ -28,7 +29,7 @@ async fn secrets_are_in_no_log_line_no_answer_and_no_table() -> Result<()> {
         answers.extend(w.send("POST", &target, &headers, body.as_bytes()).await?.body);
     }
     w.refusals(None).await?;
-    eventually("the seal", || async { Ok(w.count("select count(*) from ingestion_providers where not sealed").await? == 0) }).await?;
+    eventually("the seal", async || Ok(w.count("select count(*) from ingestion_providers where not sealed").await? == 0)).await?;
 
     let mut dump = String::new();
     for table in

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use crate::server::support::{database, eventually, world_on};
+use crate::door::support::world_on;
+use crate::world::{database, eventually};
 
 #[tokio::test]
 async fn a_server_reads_contacts_and_makes_missing_ones_when_it_starts() -> Result<()> {

@@ -9,7 +9,7 @@ use gleaner_server::openapi::description;
 use gleaner_server::router::router;
 use serde_json::{Value, json};
 
-use crate::server::support::{World, world};
+use crate::door::support::{World, world};
 
 /// These speak Supabase's own contract, and are described there.
 const ELSEWHERE: [&str; 3] = ["/rest/v1", "/auth/v1", "/realtime/v1"];

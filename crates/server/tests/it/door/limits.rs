@@ -4,8 +4,8 @@ use anyhow::Result;
 use futures_util::future::try_join_all;
 use serde_json::json;
 
-use crate::server::sender::SECRET;
-use crate::server::support::{DOOR, world, world_with};
+use crate::door::sender::SECRET;
+use crate::door::support::{DOOR, world, world_with};
 
 /// Through a trusted proxy, on behalf of that client.
 fn from(client: &str) -> [(&str, &str); 2] {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use gleaner_server::auth::api_keys::{self, Kind, New};
 use tokio_tungstenite::connect_async;
 
-use crate::server::support::{World, world_with};
+use crate::door::support::{World, world_with};
 
 async fn key(world: &World, kind: Kind) -> Result<String> {
     let new = New { name: kind.name(), kind, queues: None, kinds: None, valid: None };
@@ -31,8 +31,7 @@ async fn an_opaque_key_opens_every_native_route_as_its_role_does() -> Result<()>
     assert_eq!((claimed.status, claimed.json()["items"].as_array().map(Vec::len)), (200, Some(1)), "{:?}", claimed.json());
 
     api_keys::revoke(&world.client, Kind::Service.name()).await?;
-    crate::server::support::eventually("the revoked key to be refused", async || Ok(get("/v1/queues", ("apikey", &service)).await? == 401))
-        .await
+    crate::world::eventually("the revoked key to be refused", async || Ok(get("/v1/queues", ("apikey", &service)).await? == 401)).await
 }
 
 #[tokio::test]

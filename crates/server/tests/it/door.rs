@@ -1,4 +1,4 @@
-//! The server, over HTTP, on a database of its own per test.
+//! The door, and the whole server behind it, over HTTP: a database of its own per test.
 
 mod bodies;
 mod chaos;

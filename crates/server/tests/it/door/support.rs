@@ -1,12 +1,10 @@
 //! A running server with a database and a home of its own, and a client that sends exactly what it is told.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use gleaner::Pool;
-use gleaner_postgres::testing::{self, TestDatabase};
 use gleaner_server::{Config, Server};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
@@ -17,7 +15,8 @@ use tokio::net::TcpStream;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use crate::server::sender::{self, SECRET};
+use crate::door::sender::{self, SECRET};
+use crate::world::{Home, database};
 
 pub const DOOR: &str = gleaner_server::config::DOOR;
 
@@ -28,23 +27,6 @@ pub struct World {
     pub pool: Pool,
     pub url: String,
     pub home: Home,
-}
-
-/// A folder for files and keys that goes with the test.
-pub struct Home(pub PathBuf);
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Home {
-    pub fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("gleaner-server-{}", Uuid::now_v7()));
-        std::fs::create_dir(&path)?;
-        Ok(Self(path))
-    }
 }
 
 /// A channel of the tester, and the way to it.
@@ -81,10 +63,6 @@ impl Answer {
     pub fn id(&self) -> Result<Uuid> {
         serde_json::from_value(self.json()["id"].clone()).with_context(|| format!("no id in {self:?}"))
     }
-}
-
-pub async fn database() -> Result<TestDatabase> {
-    Ok(testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?)
 }
 
 pub async fn world() -> Result<World> {
@@ -208,16 +186,4 @@ async fn read_to_end(mut stream: TcpStream) -> Result<Vec<u8>> {
 pub fn status(answer: &[u8]) -> Option<u16> {
     let line = std::str::from_utf8(answer.split(|byte| *byte == b'\r').next()?).ok()?;
     line.strip_prefix("HTTP/1.")?.get(2..5)?.parse().ok()
-}
-
-/// Waits for what must become true.
-pub async fn eventually<F: Future<Output = Result<bool>>>(what: &str, mut is_so: impl FnMut() -> F) -> Result<()> {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !is_so().await? {
-        if Instant::now() > until {
-            bail!("waited in vain for {what}");
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    Ok(())
 }

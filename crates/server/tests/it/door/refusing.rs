@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::server::sender::SECRET;
-use crate::server::support::{DOOR, world};
+use crate::door::sender::SECRET;
+use crate::door::support::{DOOR, world};
 
 #[tokio::test]
 async fn every_refusal_has_its_status_and_is_recorded_with_its_reason() -> Result<()> {

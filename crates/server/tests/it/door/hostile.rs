@@ -3,7 +3,7 @@
 use anyhow::Result;
 use gleaner_server::access::{Access, Role};
 
-use crate::server::support::world;
+use crate::door::support::world;
 
 #[tokio::test]
 async fn bad_input_on_native_routes_is_refused_and_never_our_failure() -> Result<()> {

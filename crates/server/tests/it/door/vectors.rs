@@ -14,7 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio_postgres::Client;
 
-use crate::server::support::{Connection, Home, database};
+use crate::door::support::Connection;
+use crate::world::{Home, database};
 
 #[derive(Debug, Deserialize)]
 struct Vector {

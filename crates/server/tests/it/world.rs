@@ -1,0 +1,49 @@
+//! What the tests of every part begin with: a migrated database, a PostgreSQL that may crash, a folder, patience.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use gleaner_postgres::testing::{self, PrivateServer, TestDatabase};
+use uuid::Uuid;
+
+/// A database of the test's own, on the PostgreSQL of the program.
+pub async fn database() -> Result<TestDatabase> {
+    Ok(testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?)
+}
+
+/// A migrated PostgreSQL of the test's own, which keeps what it has committed.
+pub async fn private_server(settings: &[(&str, &str)]) -> Result<PrivateServer> {
+    let server = PrivateServer::start_with(true, settings).await?;
+    gleaner::migrate::migrate(server.url(), &|_| {}).await?;
+    Ok(server)
+}
+
+/// A folder for files and keys that goes with the test.
+pub struct Home(pub PathBuf);
+
+impl Home {
+    pub fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("gleaner-server-{}", Uuid::now_v7()));
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits for what must become true.
+pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so().await? {
+        if Instant::now() > until {
+            bail!("waited in vain for {what}");
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
