@@ -29,14 +29,15 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
-use crate::access::{Caller, Refused};
+use crate::access::Caller;
 use crate::nodes::{Named, Nodes};
 use crate::queues::Queues;
+use crate::wire_error::WireError;
 use frame::Version;
 use hub::Hub;
 
 /// Tells who holds a token or a key; the error is for the client to read.
-pub type Verify = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Caller, Refused>> + Send + Sync>;
+pub type Verify = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Caller, WireError>> + Send + Sync>;
 
 /// Told of every table that rows were written to: schema and name.
 pub type Heard = Arc<dyn Fn(&str, &str) + Send + Sync>;
