@@ -22,13 +22,13 @@ pub struct WireError {
     pub details: Option<String>,
     pub hint: Option<String>,
     /// Everything that was wrong, one by one, where it was more than one thing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mistakes: Vec<String>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub mistakes: Box<[String]>,
 }
 
 impl WireError {
     pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { status, code: code.into(), message: message.into(), details: None, hint: None, mistakes: Vec::new() }
+        Self { status, code: code.into(), message: message.into(), details: None, hint: None, mistakes: Box::default() }
     }
 
     #[must_use]
@@ -51,7 +51,7 @@ impl WireError {
 
     #[must_use]
     pub fn mistakes(mut self, mistakes: Vec<String>) -> Self {
-        self.mistakes = mistakes;
+        self.mistakes = mistakes.into();
         self
     }
 
