@@ -9,6 +9,6 @@ mod holder;
 mod secret;
 mod token;
 
-pub use caller::{Caller, Role, begin, with_caller};
+pub use caller::{Caller, Role, begin, person, with_caller};
 pub use holder::is_opaque;
 pub use secret::Access;

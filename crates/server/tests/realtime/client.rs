@@ -229,6 +229,14 @@ impl Socket {
         Ok(())
     }
 
+    /// Whether the server closes without another word.
+    pub async fn closes_silently(&mut self) -> Result<bool> {
+        match tokio::time::timeout(PATIENCE, self.stream.next()).await.context("it stays open")? {
+            None | Some(Err(_) | Ok(Message::Close(_))) => Ok(true),
+            Some(Ok(message)) => bail!("{message:?}"),
+        }
+    }
+
     pub async fn is_closed(&mut self) -> bool {
         loop {
             match tokio::time::timeout(PATIENCE, self.stream.next()).await {

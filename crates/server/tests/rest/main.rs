@@ -1,6 +1,7 @@
 //! `/rest/v1` over HTTP, on a migrated database: the tables of the wire contract, row by row.
 
 mod access;
+mod bans;
 mod embedding;
 mod errors;
 mod filters;
