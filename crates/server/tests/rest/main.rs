@@ -8,6 +8,7 @@ mod filters;
 mod functions;
 mod hostile;
 mod reading;
+mod relating;
 mod schema_changes;
 mod transactions;
 mod values;
