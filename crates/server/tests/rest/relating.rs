@@ -75,6 +75,7 @@ async fn a_table_in_between_is_told_by_its_primary_key_and_two_of_them_apart_by_
         )
         .await?;
     assert_eq!(world.get("/things?select=id,shelves(id)").refused(400).await?.0, "PGRST200");
+    assert_eq!(world.get("/things?select=id,things(id)").refused(400).await?.0, "PGRST200", "one key joins nobody with themselves");
     let answer = world.get("/things?select=id,marks(word)").send().await?;
     assert_eq!((answer.status.as_u16(), &answer.error()["code"]), (300, &json!("PGRST201")));
     let (details, hint) = (answer.error()["details"].to_string(), answer.error()["hint"].to_string());

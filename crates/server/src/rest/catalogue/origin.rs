@@ -112,11 +112,12 @@ mod tests {
         };
         let inner = format!("{{QUERY :targetList ({})}}", entry(5, 77, 7, false));
         let rule = format!(
-            "({{QUERY :commandType 1 :rtable ({{RTE :subquery {inner}}}) :targetList ({} {} {} {}) :having {inner} :rowMarks <>}})",
+            "({{QUERY :commandType 1 :rtable ({{RTE :subquery {inner}}}) :targetList ({} {} {} {}) :having {inner} :returningList ({})}})",
             entry(1, 20, 3, false),
             entry(2, 0, 0, false),
             entry(3, 21, 1, false),
             entry(4, 22, 1, true),
+            entry(6, 23, 1, false),
         );
         assert_eq!(targets(&rule), [(1, (20, 3)), (3, (21, 1))]);
         let origins = Origins::read([(10, rule.as_str()), (11, format!("({{QUERY :targetList ({})}})", entry(1, 10, 3, false)).as_str())]);
