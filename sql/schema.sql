@@ -1945,6 +1945,8 @@ begin
     end if;
     if v_ban <> 'none' then
         delete from auth.sessions as s where s.user_id = p_user;
+        -- Servers close this person's sockets; who misses it looks every few seconds. Rare enough to ring in the transaction.
+        perform pg_notify('gleaner', 'auth.users');
     end if;
     return 'done';
 end
@@ -8566,6 +8568,24 @@ $$;
 
 COMMENT ON FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) IS 'Trades a refresh token for the next one; reuse ends the session.';
 
+CREATE FUNCTION gleaner.refuse_banned(p_user uuid) RETURNS void
+    LANGUAGE plpgsql STABLE STRICT
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if not has_table_privilege('auth.users', 'select') then
+        return;
+    end if;
+    if gleaner.find_ban(p_user) is not null then
+        raise insufficient_privilege using
+            message = 'User is banned',
+            hint = 'An administrator can let the user in again: gleaner users enable.';
+    end if;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.refuse_banned(p_user uuid) IS 'Raises when the user of a token is banned or disabled.';
+
 CREATE FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -12240,6 +12260,8 @@ GRANT ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) TO service_rol
 REVOKE ALL ON FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.refuse_banned(p_user uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) TO authenticated;

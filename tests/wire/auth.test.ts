@@ -139,8 +139,13 @@ for (const { name, createClient } of releases) {
             assert.equal(page.error, null);
             assert.equal(page.data.users.length, 1);
             assert.ok((page.data as { total: number }).total >= 2);
+            const inside = anonymous(createClient);
+            assert.equal((await inside.auth.signInWithPassword({ email: address, password })).error, null);
+            assert.equal((await inside.from('sales').select('id')).error, null);
             const banned = await admin.auth.admin.updateUserById(id, { ban_duration: '1h' });
             assert.equal(banned.error, null);
+            const late = await inside.from('sales').select('id');
+            assert.deepEqual([late.status, late.error!.code, late.error!.message], [403, '42501', 'User is banned'], 'the token does not outlive the ban');
             const outside = await anonymous(createClient).auth.signInWithPassword({ email: address, password });
             assert.equal(outside.error!.code, 'user_banned');
             const link = await admin.auth.admin.generateLink({ type: 'recovery', email });

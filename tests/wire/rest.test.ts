@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { anonymous, releases, service, url, anonKey, type Client } from './support.ts';
+import { anonymous, releases, service, sql, url, anonKey, type Client } from './support.ts';
 
 for (const { name, createClient } of releases) {
     describe(`${name}: tables`, () => {
@@ -100,6 +100,49 @@ for (const { name, createClient } of releases) {
             assert.equal(inner.data!.length, 2);
             const nothing = await db.from('contacts').select('first_name, nothing(id)');
             assert.deepEqual([nothing.status, nothing.error!.code], [400, 'PGRST200']);
+        });
+
+        test('select: embedding through a view', async () => {
+            const made = await db.from('activities').insert({ type: 'note', sales_id: owner.id }).select('id').single();
+            const id = made.data!.id;
+            const seen = await db.from('unmatched_activities').select('type, sales(first_name)').eq('id', id).single();
+            assert.deepEqual([seen.error, seen.data], [null, { type: 'note', sales: { first_name: 'Wire' } }]);
+            const theirs = await db.from('sales').select('id, unmatched_activities(id)').eq('id', owner.id).single();
+            assert.deepEqual([theirs.error, theirs.data], [null, { id: owner.id, unmatched_activities: [{ id }] }]);
+            assert.equal((await db.from('activities').delete().eq('id', id)).error, null);
+        });
+
+        test('select: embedding through a table in between', async () => {
+            sql(`create table wire_labels (id bigint primary key, word text);
+                 create table wire_contact_labels (
+                     contact_id bigint references contacts (id) on delete cascade, label_id bigint references wire_labels (id),
+                     primary key (contact_id, label_id));
+                 grant all on wire_labels, wire_contact_labels to service_role`);
+            try {
+                assert.equal((await db.from('wire_labels').insert([{ id: 1, word: 'vip' }, { id: 2, word: 'new' }])).error, null);
+                const joined = [{ contact_id: contacts[0].id, label_id: 1 }, { contact_id: contacts[0].id, label_id: 2 }, { contact_id: contacts[1].id, label_id: 2 }];
+                assert.equal((await db.from('wire_contact_labels').insert(joined)).error, null);
+                const labelled = await db
+                    .from('contacts')
+                    .select('first_name, wire_labels!inner(word)')
+                    .eq('last_name', mark)
+                    .order('first_name')
+                    .order('id', { referencedTable: 'wire_labels' });
+                assert.deepEqual([labelled.error, labelled.data], [null, [
+                    { first_name: 'Ada', wire_labels: [{ word: 'vip' }, { word: 'new' }] },
+                    { first_name: 'Bob +1', wire_labels: [{ word: 'new' }] },
+                ]]);
+                const named = await db
+                    .from('wire_labels')
+                    .select('word, people:contacts!wire_contact_labels(first_name)')
+                    .eq('word', 'new')
+                    .order('first_name', { referencedTable: 'people' })
+                    .limit(1, { referencedTable: 'people' })
+                    .single();
+                assert.deepEqual([named.error, named.data], [null, { word: 'new', people: [{ first_name: 'Ada' }] }]);
+            } finally {
+                sql('drop table wire_contact_labels, wire_labels');
+            }
         });
 
         test('order and null placement', async () => {

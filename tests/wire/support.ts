@@ -58,6 +58,11 @@ export function gleaner(args: string[], input = ''): string {
     return execFileSync(required('GLEANER'), args, { input, encoding: 'utf8', stdio: 'pipe' });
 }
 
+/** What only the owner of the database can do: psql, beside the server. */
+export function sql(statements: string): void {
+    execFileSync('psql', [required('DB_URL'), '-qXv', 'ON_ERROR_STOP=1', '-c', statements], { encoding: 'utf8', stdio: 'pipe' });
+}
+
 export type Person = { id: string; email: string; sales_id: number; password: string };
 
 /** A member of the team, made as its administrator would. */

@@ -5,7 +5,7 @@
 //! - [`router`] is the table of contents; [`state`] is what handlers share; [`config`] what the server was told.
 //! - [`door`] takes webhooks in; [`channels`] knows who may send; [`contacts`] who that was; [`gmail`] goes and looks itself.
 //! - [`api`] and [`media`] are for callers, whom [`access`] tells apart; [`files`] keeps what does not belong into a table.
-//! - [`rest`] and [`auth`] speak to supabase-js, with the errors of [`wire_error`] and the openness of [`cors`].
+//! - [`rest`] and [`auth`] speak to supabase-js, with the openness of [`cors`]; errors have the shape of [`wire_error`] everywhere.
 //! - [`queues`] has the engine's acts over HTTP, [`realtime`] tells subscribers what changed.
 //! - [`nodes`] shows people which devices work.
 //! - [`health`] says how we are, [`openapi`] what can be asked of us; [`serve`] has the connections.

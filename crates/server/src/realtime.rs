@@ -4,8 +4,10 @@
 //! - [`hub`]: who listens to what; [`filter`]: the conditions of a subscription; [`sight`]: who may see a row.
 //! - [`bell`]: of which queues a channel wants to hear that there may be work.
 //! - [`dispatch`]: from the feed to the sockets.
-//! - [`socket`]: one connection; [`join`]: what a join asks for; [`frame`]: the two serialisations.
+//! - [`socket`]: one connection; [`outbox`]: the way to it; [`join`]: what a join asks for; [`frame`]: the two serialisations;
+//!   [`bans`]: who may not stay.
 
+mod bans;
 mod bell;
 mod dispatch;
 mod feed;
@@ -13,6 +15,7 @@ mod filter;
 mod frame;
 mod hub;
 mod join;
+mod outbox;
 mod sight;
 mod socket;
 
@@ -29,14 +32,15 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
-use crate::access::{Caller, Refused};
+use crate::access::Caller;
 use crate::nodes::{Named, Nodes};
 use crate::queues::Queues;
+use crate::wire_error::WireError;
 use frame::Version;
 use hub::Hub;
 
 /// Tells who holds a token or a key; the error is for the client to read.
-pub type Verify = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Caller, Refused>> + Send + Sync>;
+pub type Verify = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Caller, WireError>> + Send + Sync>;
 
 /// Told of every table that rows were written to: schema and name.
 pub type Heard = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -61,10 +65,11 @@ pub struct Realtime {
     queues: Option<Queues>,
     hint: Arc<Notify>,
     _tasks: Arc<Tasks>,
+    _watch: Option<Arc<Tasks>>,
 }
 
-/// The feed and its dispatch end with the last copy of [`Realtime`].
-struct Tasks([tokio::task::AbortHandle; 2]);
+/// The feed, its dispatch and the watch for bans end with the last copy of [`Realtime`].
+struct Tasks(Vec<tokio::task::AbortHandle>);
 
 impl Drop for Tasks {
     fn drop(&mut self) {
@@ -88,8 +93,8 @@ impl Realtime {
         let (news, feed) = mpsc::channel(64);
         let follow = tokio::spawn(feed::follow(url.to_owned(), pool.clone(), hub.clone(), hint.clone(), news));
         let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
-        let tasks = Tasks([follow.abort_handle(), dispatch.abort_handle()]);
-        Self { hub, pool, verify, nodes: Nodes::default(), queues: None, hint, _tasks: Arc::new(tasks) }
+        let tasks = Tasks(vec![follow.abort_handle(), dispatch.abort_handle()]);
+        Self { hub, pool, verify, nodes: Nodes::default(), queues: None, hint, _tasks: Arc::new(tasks), _watch: None }
     }
 
     /// Tells of the devices that are connected.
@@ -98,9 +103,11 @@ impl Realtime {
         Self { nodes, ..self }
     }
 
-    /// Lets channels follow the bells of these queues.
+    /// Lets channels follow the bells of these queues, and closes the sockets of people who were banned.
     #[must_use]
     pub fn with_queues(mut self, queues: Queues) -> Self {
+        let watch = tokio::spawn(bans::watch(self.hub.clone(), self.pool.clone(), queues.clone()));
+        self._watch = Some(Arc::new(Tasks(vec![watch.abort_handle()])));
         self.queues = Some(queues);
         self
     }

@@ -1,4 +1,5 @@
-//! Errors in the one shape supabase-js programs know: `code`, `message`, `details` and `hint`, all four always there.
+//! Errors in the one shape supabase-js programs know: `code`, `message`, `details` and `hint`, all four always there. Every part
+//! of the API says no with this type; only `/auth/v1` has a form of its own, and a sender at the door is told in its provider's.
 
 mod postgres;
 
@@ -20,11 +21,14 @@ pub struct WireError {
     pub message: String,
     pub details: Option<String>,
     pub hint: Option<String>,
+    /// Everything that was wrong, one by one, where it was more than one thing.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub mistakes: Box<[String]>,
 }
 
 impl WireError {
     pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { status, code: code.into(), message: message.into(), details: None, hint: None }
+        Self { status, code: code.into(), message: message.into(), details: None, hint: None, mistakes: Box::default() }
     }
 
     #[must_use]
@@ -43,6 +47,33 @@ impl WireError {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    #[must_use]
+    pub fn mistakes(mut self, mistakes: Vec<String>) -> Self {
+        self.mistakes = mistakes.into();
+        self
+    }
+
+    /// What was asked for makes no sense.
+    pub fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "22023", message)
+    }
+
+    /// The token is malformed or not ours.
+    pub fn token(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "PGRST301", message)
+    }
+
+    /// The token is ours, and what it says does not hold (any more).
+    pub fn claims(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "PGRST303", message)
+    }
+
+    /// There is no token.
+    pub fn anonymous() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "PGRST302", "No API key found in request")
+            .hint("Send a project key as `apikey` or a token as `Authorization: Bearer …`; `gleaner status -o env` prints the keys.")
     }
 
     /// The database cannot be reached. Nothing was stored that the sender was told of; it may repeat.
@@ -80,5 +111,48 @@ impl IntoResponse for WireError {
             _ => {}
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Status, the headers that matter, and the body as text.
+    async fn sent(error: WireError) -> (u16, Vec<(&'static str, String)>, String) {
+        let response = error.into_response();
+        let told = |name: &'static str| Some((name, response.headers().get(name)?.to_str().ok()?.to_owned()));
+        let headers = ["content-type", "www-authenticate", "retry-after"].into_iter().filter_map(told).collect();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, headers, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_error_has_four_keys_and_the_headers_of_its_status() {
+        let json = ("content-type", "application/json; charset=utf-8".to_owned());
+        let bare = r#"{"code":"22023","message":"no","details":null,"hint":null}"#;
+        assert_eq!(sent(WireError::bad("no")).await, (400, vec![json.clone()], bare.to_owned()));
+
+        let challenge = r#"Bearer error="invalid_token", error_description="JWT expired""#.to_owned();
+        let (status, headers, _) = sent(WireError::claims("JWT expired")).await;
+        assert_eq!((status, headers), (401, vec![json.clone(), ("www-authenticate", challenge)]));
+        let (status, headers, _) = sent(WireError::anonymous()).await;
+        assert_eq!((status, headers), (401, vec![json.clone(), ("www-authenticate", "Bearer".to_owned())]));
+
+        let (status, headers, _) = sent(WireError::database_away()).await;
+        assert_eq!((status, headers), (503, vec![json, ("retry-after", "1".to_owned())]));
+    }
+
+    #[tokio::test]
+    async fn mistakes_are_listed_only_where_there_are_some() {
+        let (_, _, body) = sent(WireError::bad("2 mistakes").hint("mend them").mistakes(vec!["a".into(), "b".into()])).await;
+        assert_eq!(body, r#"{"code":"22023","message":"2 mistakes","details":null,"hint":"mend them","mistakes":["a","b"]}"#);
+    }
+
+    #[tokio::test]
+    async fn a_message_cannot_write_headers() {
+        let (_, headers, _) = sent(WireError::token("a \"quote\"\r\nset-cookie: b")).await;
+        assert_eq!(headers[1].1, r#"Bearer error="invalid_token", error_description="a quoteset-cookie: b""#);
     }
 }

@@ -1,7 +1,7 @@
 /*
  * Changes a user: password (a hash), email, email_confirm, user_metadata, app_metadata (both merged; a null takes a key out),
  * ban (an interval from now, 'forever' or 'none'). Keys that are absent stay as they are.
- * A new password ends every session but p_session; a ban ends all.
+ * A new password ends every session but p_session; a ban ends all, and servers are told to close the person's sockets.
  * Returns  done, gone (no such user), email_exists.
  */
 create or replace function gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) returns text
@@ -49,6 +49,8 @@ begin
     end if;
     if v_ban <> 'none' then
         delete from auth.sessions as s where s.user_id = p_user;
+        -- Servers close this person's sockets; who misses it looks every few seconds. Rare enough to ring in the transaction.
+        perform pg_notify('gleaner', 'auth.users');
     end if;
     return 'done';
 end

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use gleaner::{Error, Pool, Result};
 use serde_json::{Map, Value};
 use tokio_postgres::types::Type;
+use uuid::Uuid;
 
 /// The roles of the wire contract. A token naming another one is not ours to honour: the server's own login may well be
 /// a superuser, and every role would be open to it.
@@ -41,6 +42,24 @@ pub enum Caller {
     Token { role: Role, claims: Map<String, Value> },
 }
 
+impl Caller {
+    /// The person whose token it is; none for keys of projects and programs.
+    pub fn person(&self) -> Option<Uuid> {
+        match self {
+            Self::Token { claims, .. } => person(claims),
+            Self::Ourselves => None,
+        }
+    }
+}
+
+/// The person these claims are of. A program's key has an id of its own in the same place, and ends by being revoked.
+pub fn person(claims: &Map<String, Value>) -> Option<Uuid> {
+    if claims.contains_key("key_id") {
+        return None;
+    }
+    claims.get("sub")?.as_str()?.parse().ok()
+}
+
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -51,16 +70,18 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// A transaction on behalf of the caller: row security decides what it sees and may change.
+/// A transaction on behalf of the caller: row security decides what it sees and may change. A person who was banned since the
+/// token was made is refused with 42501, in the same round trip.
 pub async fn begin<'a>(client: &'a mut Client, caller: &Caller) -> Result<Transaction<'a>> {
     let transaction = client.transaction().await.map_err(Error::doing("begin"))?;
     if let Caller::Token { role, claims } = caller {
-        let claims = Value::Object(claims.clone()).to_string();
+        let told = Value::Object(claims.clone()).to_string();
         // Both end with the transaction, so that the connection goes back to the pool as it came.
         transaction
             .query_typed(
-                "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)",
-                &[(&role.name(), Type::TEXT), (&claims, Type::TEXT)],
+                // In this order: what the caller may not ask is asked before its role is taken on.
+                "select gleaner.refuse_banned($1), set_config('role', $2, true), set_config('request.jwt.claims', $3, true)",
+                &[(&person(claims), Type::UUID), (&role.name(), Type::TEXT), (&told, Type::TEXT)],
             )
             .await
             .map_err(Error::doing("take on the caller's role"))?;

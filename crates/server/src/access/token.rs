@@ -6,7 +6,8 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, encode};
 use serde_json::{Map, Value, json};
 
-use super::{Access, Caller, Refused, Role};
+use super::{Access, Caller, Role};
+use crate::wire_error::WireError;
 
 /// Clocks differ by this much, as PostgREST allows.
 const LEEWAY_SECONDS: u64 = 30;
@@ -27,7 +28,7 @@ impl Access {
     }
 
     /// Who holds this token.
-    pub fn verify(&self, token: &str) -> Result<Caller, Refused> {
+    pub fn verify(&self, token: &str) -> Result<Caller, WireError> {
         // One algorithm, ours: a token may not choose how it is checked.
         let mut rules = Validation::new(Algorithm::HS256);
         rules.leeway = LEEWAY_SECONDS;
@@ -35,21 +36,21 @@ impl Access {
         rules.validate_aud = false;
         rules.required_spec_claims.clear();
         // Read first and by itself: an algorithm without a name among ours is no matter of the claims.
-        decode_header(token).map_err(|_| Refused::token("JWT could not be decoded"))?;
+        decode_header(token).map_err(|_| WireError::token("JWT could not be decoded"))?;
         let claims = decode::<Map<String, Value>>(token, &self.keys.verifying, &rules).map_err(|error| match error.kind() {
-            ErrorKind::ExpiredSignature => Refused::claims("JWT expired"),
-            ErrorKind::ImmatureSignature => Refused::claims("JWT not yet valid"),
-            ErrorKind::InvalidClaimFormat(_) | ErrorKind::Json(_) => Refused::claims("Parsing claims failed"),
-            ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => Refused::token("Wrong or unsupported encoding algorithm"),
-            ErrorKind::InvalidSignature => Refused::token("No suitable key or wrong key type"),
-            _ => Refused::token("JWT could not be decoded"),
+            ErrorKind::ExpiredSignature => WireError::claims("JWT expired"),
+            ErrorKind::ImmatureSignature => WireError::claims("JWT not yet valid"),
+            ErrorKind::InvalidClaimFormat(_) | ErrorKind::Json(_) => WireError::claims("Parsing claims failed"),
+            ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => WireError::token("Wrong or unsupported encoding algorithm"),
+            ErrorKind::InvalidSignature => WireError::token("No suitable key or wrong key type"),
+            _ => WireError::token("JWT could not be decoded"),
         })?;
         check_times(&claims.claims)?;
         let role = match claims.claims.get("role").map(|role| role.as_str()) {
             Some(Some(name)) => {
-                Role::named(name).ok_or_else(|| Refused::claims("the token names a role that is not one of this project's"))?
+                Role::named(name).ok_or_else(|| WireError::claims("the token names a role that is not one of this project's"))?
             }
-            Some(None) => return Err(Refused::claims("Parsing claims failed")),
+            Some(None) => return Err(WireError::claims("Parsing claims failed")),
             None => Role::Anon,
         };
         let mut claims = claims.claims;
@@ -60,15 +61,15 @@ impl Access {
 }
 
 /// What the library leaves open: times that are no numbers, and tokens from the future.
-fn check_times(claims: &Map<String, Value>) -> Result<(), Refused> {
+fn check_times(claims: &Map<String, Value>) -> Result<(), WireError> {
     for name in ["exp", "nbf", "iat"] {
         if claims.get(name).is_some_and(|value| !value.is_number()) {
-            return Err(Refused::claims("Parsing claims failed"));
+            return Err(WireError::claims("Parsing claims failed"));
         }
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     match claims.get("iat").and_then(Value::as_f64) {
-        Some(issued) if issued > (now + LEEWAY_SECONDS) as f64 => Err(Refused::claims("JWT issued at future")),
+        Some(issued) if issued > (now + LEEWAY_SECONDS) as f64 => Err(WireError::claims("JWT issued at future")),
         _ => Ok(()),
     }
 }
@@ -91,7 +92,7 @@ mod tests {
         match access().verify(&access().sign(claims.as_object().unwrap())) {
             Ok(Caller::Token { role, .. }) => Ok(role),
             Ok(Caller::Ourselves) => panic!("a token is never us"),
-            Err(refused) => Err((refused.code.to_owned(), refused.message)),
+            Err(refused) => Err((refused.code.into_owned(), refused.message)),
         }
     }
 

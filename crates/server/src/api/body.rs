@@ -1,23 +1,22 @@
 //! A JSON body, or what is wrong with it in the words of the wire contract.
 
+use crate::wire_error::WireError;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
-
-use crate::access::Refused;
 
 /// The body, read as `T`. An empty one counts as `{}`.
 #[derive(Debug)]
 pub struct Body<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = Refused;
+    type Rejection = WireError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, WireError> {
         let bytes = Bytes::from_request(request, state)
             .await
-            .map_err(|error| Refused::new(error.status(), "PGRST102", "the body could not be read, or is too large"))?;
+            .map_err(|error| WireError::new(error.status(), "PGRST102", "the body could not be read, or is too large"))?;
         let text: &[u8] = if bytes.iter().all(u8::is_ascii_whitespace) { b"{}" } else { &bytes };
         // The message names a place and a field and never quotes a value of ours, but may quote a wrong one of theirs:
         // a number where a secret was expected. Only the place is told.
@@ -26,7 +25,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
                 serde_json::error::Category::Data => format!("the JSON does not fit: {}", shape(&error.to_string())),
                 _ => format!("Empty or invalid json (line {}, column {})", error.line(), error.column()),
             };
-            Refused::new(StatusCode::BAD_REQUEST, "PGRST102", told)
+            WireError::new(StatusCode::BAD_REQUEST, "PGRST102", told)
         })
     }
 }

@@ -12,13 +12,14 @@ use zeroize::Zeroizing;
 use super::Api;
 use super::body::Body;
 use super::failure::refuse;
-use crate::access::{Caller, Refused};
+use crate::access::Caller;
 use crate::channels::{Changes, Channels, NewChannel, Opened, Refusals, Result, Summary, Tested, flatten, nest};
+use crate::wire_error::WireError;
 
 /// A previous secret is good for a day unless another time is asked for.
 const A_DAY_IN_SECONDS: f64 = 86_400.0;
 
-pub async fn list(State(api): State<Api>, caller: Caller) -> Result<Json<Vec<Summary>>, Refused> {
+pub async fn list(State(api): State<Api>, caller: Caller) -> Result<Json<Vec<Summary>>, WireError> {
     let listed = api.channels.on_behalf_of(caller.clone()).list().await;
     listed.map(Json).map_err(|error| refuse(&caller, error))
 }
@@ -54,7 +55,7 @@ impl Owner {
     }
 }
 
-pub async fn add(State(api): State<Api>, caller: Caller, Body(body): Body<Add>) -> Result<(StatusCode, Json<Value>), Refused> {
+pub async fn add(State(api): State<Api>, caller: Caller, Body(body): Body<Add>) -> Result<(StatusCode, Json<Value>), WireError> {
     let channels = api.channels.on_behalf_of(caller.clone());
     let new = NewChannel {
         settings: nest(flatten(channels.provider(&body.provider), &body.settings)),
@@ -68,7 +69,7 @@ pub async fn add(State(api): State<Api>, caller: Caller, Body(body): Body<Add>) 
     added.map(|shown| (StatusCode::CREATED, Json(shown))).map_err(|error| refuse(&caller, error))
 }
 
-pub async fn show(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Summary>, Refused> {
+pub async fn show(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Summary>, WireError> {
     let channels = api.channels.on_behalf_of(caller.clone());
     let shown = channels.get(&channel).await.map(|opened| channels.summary(&opened));
     shown.map(Json).map_err(|error| refuse(&caller, error))
@@ -98,7 +99,7 @@ pub async fn set(
     caller: Caller,
     Path(channel): Path<String>,
     Body(body): Body<Set>,
-) -> Result<Json<Summary>, Refused> {
+) -> Result<Json<Summary>, WireError> {
     let channels = api.channels.on_behalf_of(caller.clone());
     let act = async {
         // Which settings are nested depends on the provider.
@@ -115,13 +116,13 @@ pub async fn set(
     act.await.map(Json).map_err(|error| refuse(&caller, error))
 }
 
-pub async fn delete(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<StatusCode, Refused> {
+pub async fn delete(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<StatusCode, WireError> {
     let deleted = api.channels.on_behalf_of(caller.clone()).delete(&channel).await;
     deleted.map(|()| StatusCode::NO_CONTENT).map_err(|error| refuse(&caller, error))
 }
 
 /// The key in clear and the URL with it, for those who may read the row.
-pub async fn key(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Value>, Refused> {
+pub async fn key(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Value>, WireError> {
     let channels = api.channels.on_behalf_of(caller.clone());
     let revealed = channels.get(&channel).await.and_then(|opened| reveal(&api, &opened));
     revealed.map(Json).map_err(|error| refuse(&caller, error))
@@ -142,9 +143,9 @@ pub async fn rotate(
     caller: Caller,
     Path(channel): Path<String>,
     Body(body): Body<Rotate>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, WireError> {
     let channels = api.channels.on_behalf_of(caller.clone());
-    let wrong = |message: &str| Refused::new(StatusCode::BAD_REQUEST, "22023", message);
+    let wrong = |message: &str| WireError::new(StatusCode::BAD_REQUEST, "22023", message);
     // A key that leaked must end; a sender's secret is changed at the sender, which takes a while.
     let seconds = body.keep_for_seconds.unwrap_or(if body.setting.is_some() { A_DAY_IN_SECONDS } else { 0.0 });
     let keep_for = Duration::try_from_secs_f64(seconds).ok().filter(|time| time.as_secs() <= 366 * 86_400);
@@ -161,7 +162,7 @@ pub async fn rotate(
     rotated.map(Json).map_err(|error| refuse(&caller, error))
 }
 
-pub async fn test(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Tested>, Refused> {
+pub async fn test(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Tested>, WireError> {
     let tested = api.channels.on_behalf_of(caller.clone()).test(&channel, &api.addresses).await;
     tested.map(Json).map_err(|error| refuse(&caller, error))
 }
@@ -171,10 +172,10 @@ pub async fn refusals(
     caller: Caller,
     Path(channel): Path<String>,
     RawQuery(query): RawQuery,
-) -> Result<Json<Vec<Refusals>>, Refused> {
+) -> Result<Json<Vec<Refusals>>, WireError> {
     let limit = query.as_deref().unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("limit="));
     let limit = limit.map_or(Ok(100), str::parse).ok().filter(|limit| (1..=10_000).contains(limit));
-    let limit = limit.ok_or_else(|| Refused::new(StatusCode::BAD_REQUEST, "22023", "limit must be between 1 and 10000"))?;
+    let limit = limit.ok_or_else(|| WireError::new(StatusCode::BAD_REQUEST, "22023", "limit must be between 1 and 10000"))?;
     let listed = api.channels.on_behalf_of(caller.clone()).refusals(&channel, limit).await;
     listed.map(Json).map_err(|error| refuse(&caller, error))
 }

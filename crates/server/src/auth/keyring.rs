@@ -22,7 +22,7 @@ impl Keyring {
 
 impl Identify for Keyring {
     fn identify<'a>(&'a self, headers: &'a HeaderMap, query: Option<&'a str>) -> BoxFuture<'a, Result<Caller, WireError>> {
-        let look_up = async |key: &str| self.access.holder_of_opaque(key).await.map_err(WireError::from);
+        let look_up = async |key: &str| self.access.holder_of_opaque(key).await;
         async move { identify_with(&self.access, headers, query, look_up).await }.boxed()
     }
 }

@@ -11,7 +11,8 @@ use tokio::sync::OnceCell;
 use tower::ServiceExt as _;
 
 use super::{Auth, Settings, routes};
-use crate::access::{Access, Refused};
+use crate::access::Access;
+use crate::wire_error::WireError;
 
 #[derive(Clone)]
 struct Later {
@@ -31,11 +32,11 @@ async fn answer(State(later): State<Later>, request: Request) -> Response {
     let open = async || Auth::open(later.pool.clone(), later.access.clone(), later.settings.clone()).await.map(|auth| auth.map(routes));
     match later.ready.get_or_try_init(open).await {
         Ok(Some(router)) => router.clone().oneshot(request).await.unwrap_or_else(|never| match never {}),
-        Ok(None) => Refused::new(StatusCode::NOT_FOUND, "PGRST125", "people sign in at the Supabase project this database belongs to")
+        Ok(None) => WireError::new(StatusCode::NOT_FOUND, "PGRST125", "people sign in at the Supabase project this database belongs to")
             .into_response(),
         Err(error) => {
             tracing::warn!(%error, "sign-in waits for the database");
-            Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST001", "the database cannot be reached; try again").into_response()
+            WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST001", "the database cannot be reached; try again").into_response()
         }
     }
 }

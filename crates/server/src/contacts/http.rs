@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Answer, Link, Outcome, Page, Unmatched};
-use crate::access::{Access, Caller, Refused, Role, with_caller};
+use crate::access::{Access, Caller, Role, with_caller};
 use crate::api::body::Body;
+use crate::wire_error::WireError;
 
 /// The longest page: a list is read by a person, and each row brings an excerpt.
 const LONGEST: i64 = 1000;
@@ -55,7 +56,7 @@ async fn unmatched(
     State(contacts): State<Contacts>,
     caller: Caller,
     wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Result<Json<Listed>, Refused> {
+) -> Result<Json<Listed>, WireError> {
     let Query(wanted) = wanted.map_err(|error| malformed(error.body_text()))?;
     let limit = wanted.limit.unwrap_or(Page::default().limit);
     if !(1..=LONGEST).contains(&limit) {
@@ -85,7 +86,7 @@ struct Decided {
     activities: Vec<Answer>,
 }
 
-async fn link(State(contacts): State<Contacts>, caller: Caller, Body(body): Body<ToLink>) -> Result<Json<Decided>, Refused> {
+async fn link(State(contacts): State<Contacts>, caller: Caller, Body(body): Body<ToLink>) -> Result<Json<Decided>, WireError> {
     let how = Link { backfill: body.backfill, remember: body.remember };
     let linked = with_caller(&contacts.pool, &caller, |tx| Box::pin(super::link(&**tx, body.activity, body.contact, how))).await;
     decided(&caller, linked)
@@ -97,42 +98,42 @@ struct ToUnlink {
     activity: Uuid,
 }
 
-async fn unlink(State(contacts): State<Contacts>, caller: Caller, Body(body): Body<ToUnlink>) -> Result<Json<Decided>, Refused> {
+async fn unlink(State(contacts): State<Contacts>, caller: Caller, Body(body): Body<ToUnlink>) -> Result<Json<Decided>, WireError> {
     let unlinked = with_caller(&contacts.pool, &caller, |tx| Box::pin(super::unlink(&**tx, body.activity))).await;
     decided(&caller, unlinked.map(|answer| vec![answer]))
 }
 
 /// An activity that is not there is no answer to be content with.
-fn decided(caller: &Caller, answers: gleaner::Result<Vec<Answer>>) -> Result<Json<Decided>, Refused> {
+fn decided(caller: &Caller, answers: gleaner::Result<Vec<Answer>>) -> Result<Json<Decided>, WireError> {
     let activities = answers.map_err(|error| refuse(caller, error))?;
     match activities.first() {
         Some(Answer { id, outcome: Outcome::Gone }) => {
-            Err(Refused::new(StatusCode::NOT_FOUND, "P0002", format!("there is no activity {id}")))
+            Err(WireError::new(StatusCode::NOT_FOUND, "P0002", format!("there is no activity {id}")))
         }
         _ => Ok(Json(Decided { activities })),
     }
 }
 
-fn malformed(message: impl Into<String>) -> Refused {
-    Refused::new(StatusCode::BAD_REQUEST, "22023", message)
+fn malformed(message: impl Into<String>) -> WireError {
+    WireError::new(StatusCode::BAD_REQUEST, "22023", message)
 }
 
 /// What the database said, for this caller; its own words stay in the log unless they are meant for callers.
-fn refuse(caller: &Caller, error: Error) -> Refused {
+fn refuse(caller: &Caller, error: Error) -> WireError {
     match error.code().map_or("", |code| code.code()) {
-        "GL003" => Refused::new(StatusCode::NOT_FOUND, "GL003", "there is no such contact"),
+        "GL003" => WireError::new(StatusCode::NOT_FOUND, "GL003", "there is no such contact"),
         "42501" if matches!(caller, Caller::Token { role: Role::Anon, .. }) => {
-            Refused::new(StatusCode::UNAUTHORIZED, "42501", "sign in to see and link activities")
+            WireError::new(StatusCode::UNAUTHORIZED, "42501", "sign in to see and link activities")
         }
-        "42501" => Refused::new(StatusCode::FORBIDDEN, "42501", "this is not yours to see or change"),
+        "42501" => WireError::new(StatusCode::FORBIDDEN, "42501", "this is not yours to see or change"),
         code if code.starts_with("22") => malformed("a value is out of range"),
         _ if error.is_transient() => {
             tracing::warn!(%error, "contacts: the database is away");
-            Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST001", "the database cannot be reached; try again")
+            WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST001", "the database cannot be reached; try again")
         }
         _ => {
             tracing::error!(%error, "contacts: an act failed");
-            Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", "the act failed; the server's log tells why")
+            WireError::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", "the act failed; the server's log tells why")
         }
     }
 }

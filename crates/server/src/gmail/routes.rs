@@ -15,7 +15,8 @@ use serde_json::json;
 use super::Gmail;
 use super::authorize::CALLBACK;
 use super::error::Error;
-use crate::access::{Access, Caller, Refused};
+use crate::access::{Access, Caller};
+use crate::wire_error::WireError;
 
 /// How long a caller waits unless told otherwise.
 const WAIT_SECONDS: f64 = 20.0;
@@ -44,13 +45,13 @@ struct Fetch {
 }
 
 /// Asks for a look at one mailbox or all, and waits a while for what it brings. Who may ask is for the database to say.
-async fn fetch(State(gmail): State<Arc<Gmail>>, caller: Caller, body: axum::body::Bytes) -> Result<Response, Refused> {
+async fn fetch(State(gmail): State<Arc<Gmail>>, caller: Caller, body: axum::body::Bytes) -> Result<Response, WireError> {
     let wanted = read(&body)?;
     let asked = gmail.ask(&caller, wanted.channel.as_deref()).await.map_err(refused)?;
     if let Some(name) = wanted.channel
         && asked.is_empty()
     {
-        return Err(Refused::new(StatusCode::NOT_FOUND, "PGRST116", format!("there is no Gmail channel {name:?}")));
+        return Err(WireError::new(StatusCode::NOT_FOUND, "PGRST116", format!("there is no Gmail channel {name:?}")));
     }
     let within = Duration::try_from_secs_f64(wanted.wait.unwrap_or(WAIT_SECONDS).clamp(0.0, 60.0)).unwrap_or_default();
     let reports = gmail.wait_for(&asked, within).await.map_err(unavailable)?;
@@ -59,8 +60,8 @@ async fn fetch(State(gmail): State<Arc<Gmail>>, caller: Caller, body: axum::body
     Ok((status, Json(json!({"success": true, "channels": reports}))).into_response())
 }
 
-fn read(body: &[u8]) -> Result<Fetch, Refused> {
-    let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, "PGRST102", format!("the body is {{\"channel\", \"wait\"}}: {why}"));
+fn read(body: &[u8]) -> Result<Fetch, WireError> {
+    let wrong = |why: String| WireError::new(StatusCode::BAD_REQUEST, "PGRST102", format!("the body is {{\"channel\", \"wait\"}}: {why}"));
     match body.trim_ascii() {
         [] => Ok(Fetch::default()),
         text if text.starts_with(b"{") => serde_json::from_slice(text).map_err(|error| wrong(error.to_string())),
@@ -68,21 +69,21 @@ fn read(body: &[u8]) -> Result<Fetch, Refused> {
     }
 }
 
-fn refused(error: Database) -> Refused {
+fn refused(error: Database) -> WireError {
     if error.code().is_some_and(|code| code.code() == "42501") {
-        return Refused::new(StatusCode::FORBIDDEN, "42501", "only the service key may ask for a look into mailboxes");
+        return WireError::new(StatusCode::FORBIDDEN, "42501", "only the service key may ask for a look into mailboxes");
     }
     // A name that PostgreSQL cannot even read, with a NUL in it, is no channel's.
     if error.code().is_some_and(|code| code.code().starts_with("22")) {
-        return Refused::bad("the channel's name is not one");
+        return WireError::bad("the channel's name is not one");
     }
     tracing::warn!(%error, "a look could not be asked for");
-    Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
+    WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
 }
 
-fn unavailable(error: Error) -> Refused {
+fn unavailable(error: Error) -> WireError {
     tracing::warn!(%error, "a look could not be waited for");
-    Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
+    WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -16,8 +16,9 @@ use uuid::Uuid;
 use super::medium::{Medium, Place, media};
 use super::serve::{passing, span, stored};
 use super::{Failure, Media};
-use crate::access::{Access, Caller, Refused, with_caller};
+use crate::access::{Access, Caller, with_caller};
 use crate::files::{self, Files};
+use crate::wire_error::WireError;
 
 #[derive(Debug, Clone, FromRef)]
 struct Shared {
@@ -35,7 +36,7 @@ async fn show(
     caller: Caller,
     Path((activity, n)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Result<Response, Refused> {
+) -> Result<Response, WireError> {
     let (Ok(activity), Ok(n)) = (activity.parse::<Uuid>(), n.parse::<usize>()) else { return Err(Failure::Unknown.into()) };
     Ok(state.show(&caller, activity, n, &headers).await?)
 }
@@ -133,7 +134,7 @@ fn not_kept(error: files::Error) -> Failure {
     }
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for WireError {
     fn from(failure: Failure) -> Self {
         let text = failure.to_string();
         match failure {

@@ -15,8 +15,9 @@ use super::Queues;
 use super::claim::{Text, seconds};
 use super::failure::refuse;
 use super::worked;
-use crate::access::{Caller, Refused, with_caller};
+use crate::access::{Caller, with_caller};
 use crate::api::Body;
+use crate::wire_error::WireError;
 
 /// Runs an act of the queue on behalf of the caller, in a transaction of its own.
 macro_rules! act {
@@ -39,7 +40,7 @@ macro_rules! act {
     }};
 }
 
-type Reply = Result<Response, Refused>;
+type Reply = Result<Response, WireError>;
 
 pub async fn list(State(queues): State<Queues>, caller: Caller) -> Reply {
     let entries = with_caller(&queues.shared.pool, &caller, |transaction| registry::list(&**transaction).boxed()).await;
@@ -265,7 +266,7 @@ pub async fn cancel(State(queues): State<Queues>, caller: Caller, Path(queue): P
                 acts.cancel_matching(transaction, &matching, reason.as_deref()).await
             })
         }
-        _ => return Err(Refused::bad("either `keys` or `matching` says which rows")),
+        _ => return Err(WireError::bad("either `keys` or `matching` says which rows")),
     };
     Ok(answer(false, answers))
 }
@@ -332,7 +333,7 @@ pub async fn explain(
     let told = act!(queues, caller, queue, asked.tenant, |acts, transaction| acts.explain(transaction, &key, asked.owner.as_deref()).await);
     match told {
         Some(told) => Ok(Json(told).into_response()),
-        None => Err(Refused::new(StatusCode::NOT_FOUND, "P0002", "there is no such row, or you may not see it")),
+        None => Err(WireError::new(StatusCode::NOT_FOUND, "P0002", "there is no such row, or you may not see it")),
     }
 }
 

@@ -16,9 +16,10 @@ use super::Queues;
 use super::failure::refuse;
 use super::key::Key;
 use super::worked;
-use crate::access::{Caller, Refused};
+use crate::access::Caller;
 use crate::api::Body;
 use crate::nodes::Named;
+use crate::wire_error::WireError;
 
 /// Longer than that no claim waits: proxies cut idle requests off.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
@@ -79,11 +80,11 @@ pub async fn claim(
     Path(queue): Path<String>,
     headers: HeaderMap,
     Body(asked): Body<Asked>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, WireError> {
     let hold = asked.hold_seconds.map(seconds).transpose()?;
     let until = Instant::now() + seconds(asked.wait_seconds)?.min(LONGEST_WAIT);
     if !(1..=MOST_ROWS).contains(&asked.limit) {
-        return Err(Refused::bad(format!("limit is from 1 to {MOST_ROWS}")));
+        return Err(WireError::bad(format!("limit is from 1 to {MOST_ROWS}")));
     }
     let mut acts = queues.acts(&queue).await.map_err(|error| refuse(&caller, &error))?;
     if let Some(tenant) = &asked.tenant {
@@ -137,8 +138,8 @@ pub async fn claim(
     }
 }
 
-pub fn seconds(given: f64) -> Result<Duration, Refused> {
-    Duration::try_from_secs_f64(given).map_err(|_| Refused::bad("a number of seconds is not negative, and not beyond all measure"))
+pub fn seconds(given: f64) -> Result<Duration, WireError> {
+    Duration::try_from_secs_f64(given).map_err(|_| WireError::bad("a number of seconds is not negative, and not beyond all measure"))
 }
 
 fn shown(claimed: Claimed) -> Value {

@@ -3,16 +3,17 @@
 use axum::http::StatusCode;
 use gleaner::Error;
 
-use crate::access::{Caller, Refused, Role};
+use crate::access::{Caller, Role};
+use crate::wire_error::WireError;
 
-pub fn refuse(caller: &Caller, error: &Error) -> Refused {
+pub fn refuse(caller: &Caller, error: &Error) -> WireError {
     let told = || error.to_string();
     match error {
-        Error::UnknownQueue { .. } => Refused::new(StatusCode::NOT_FOUND, "P0002", told()),
-        Error::Unsupported { .. } => Refused::bad(told()),
+        Error::UnknownQueue { .. } => WireError::new(StatusCode::NOT_FOUND, "P0002", told()),
+        Error::Unsupported { .. } => WireError::bad(told()),
         error if error.is_transient() => {
             tracing::warn!(%error, "queues: the database is away");
-            Refused::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST001", "the database cannot be reached; try again")
+            WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST001", "the database cannot be reached; try again")
         }
         error => {
             let code = error.code().map(|code| code.code().to_owned()).unwrap_or_default();
@@ -20,18 +21,18 @@ pub fn refuse(caller: &Caller, error: &Error) -> Refused {
                 "42501" => {
                     let anonymous = matches!(caller, Caller::Token { role: Role::Anon, .. });
                     let status = if anonymous { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
-                    Refused::new(status, "42501", told())
+                    WireError::new(status, "42501", told())
                 }
                 // Ours say what to do; data that does not fit says what does not.
-                code if ["GL", "21", "22", "54"].iter().any(|class| code.starts_with(class)) || code == "P0001" => Refused::bad(told()),
+                code if ["GL", "21", "22", "54"].iter().any(|class| code.starts_with(class)) || code == "P0001" => WireError::bad(told()),
                 // A column that is not there, is of another type, or is written by the table itself.
-                "42703" | "42804" | "428C9" => Refused::bad(told()),
+                "42703" | "42804" | "428C9" => WireError::bad(told()),
                 // Rows that a policy or a view's own condition does not let in, or that clash with others.
-                "44000" => Refused::new(StatusCode::FORBIDDEN, "44000", told()),
-                code if code.starts_with("23") => Refused::new(StatusCode::CONFLICT, "23000", told()),
+                "44000" => WireError::new(StatusCode::FORBIDDEN, "44000", told()),
+                code if code.starts_with("23") => WireError::new(StatusCode::CONFLICT, "23000", told()),
                 _ => {
                     tracing::error!(%error, "queues: an act failed");
-                    Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", "the act failed; the server's log tells why")
+                    WireError::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", "the act failed; the server's log tells why")
                 }
             }
         }

@@ -1,23 +1,19 @@
 //! Who listens to what. Everything here is in memory and short: no lock is held across an await.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::watch;
+use uuid::Uuid;
 
 use super::bell::Bell;
 use super::feed::{Change, Kind};
 use super::filter::Condition;
 use super::frame::{Version, encode};
+use super::outbox::Outbox;
 use crate::access::Caller;
-
-/// Frames a socket may be behind. Beyond that it is cut off: its client comes back and looks for itself, and nobody
-/// else has waited.
-const MOST_WAITING: usize = 1000;
-/// And bytes, for rows may be large.
-const MOST_BYTES_WAITING: usize = 16 * 1024 * 1024;
 
 /// One join of one socket.
 #[derive(Debug)]
@@ -109,48 +105,6 @@ impl Member {
 
     pub fn reply(&self, reference: Option<&str>, payload: &Value) {
         self.out.push(encode(self.version, self.join_ref.as_deref(), reference, &self.topic, "phx_reply", &payload.to_string()));
-    }
-}
-
-/// The way to a socket. Never waits: a socket that does not keep up is cut off.
-#[derive(Debug, Clone)]
-pub struct Outbox {
-    frames: mpsc::Sender<String>,
-    waiting: Arc<AtomicUsize>,
-    overrun: Arc<Notify>,
-}
-
-impl Outbox {
-    pub fn new() -> (Self, Frames, Arc<Notify>) {
-        let (frames, receiver) = mpsc::channel(MOST_WAITING);
-        let (waiting, overrun) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-        (Self { frames, waiting: waiting.clone(), overrun: overrun.clone() }, Frames { receiver, waiting }, overrun)
-    }
-
-    pub fn push(&self, frame: String) {
-        let length = frame.len();
-        let before = self.waiting.fetch_add(length, Ordering::Relaxed);
-        // One frame always fits, however large: with nothing before it nobody is behind.
-        let fits = before == 0 || before + length <= MOST_BYTES_WAITING;
-        if !fits || self.frames.try_send(frame).is_err() {
-            self.waiting.fetch_sub(length, Ordering::Relaxed);
-            self.overrun.notify_one();
-        }
-    }
-}
-
-/// The socket's end of an [`Outbox`].
-#[derive(Debug)]
-pub struct Frames {
-    receiver: mpsc::Receiver<String>,
-    waiting: Arc<AtomicUsize>,
-}
-
-impl Frames {
-    pub async fn recv(&mut self) -> Option<String> {
-        let frame = self.receiver.recv().await?;
-        self.waiting.fetch_sub(frame.len(), Ordering::Relaxed);
-        Some(frame)
     }
 }
 
@@ -289,6 +243,17 @@ impl Hub {
         self.rooms().members.values().filter(|member| !member.bindings.is_empty()).cloned().collect()
     }
 
+    /// Everybody whose token is a person's.
+    pub fn people(&self) -> HashMap<Uuid, Vec<Arc<Member>>> {
+        let mut people: HashMap<Uuid, Vec<Arc<Member>>> = HashMap::new();
+        for member in self.rooms().members.values() {
+            if let Some(person) = member.who().caller.person() {
+                people.entry(person).or_default().push(member.clone());
+            }
+        }
+        people
+    }
+
     pub fn broadcast(&self, from: &Member, payload: &Value) {
         let payload = payload.to_string();
         for member in self.on(&from.topic) {
@@ -372,7 +337,7 @@ mod tests {
     #[test]
     fn nobody_begins_to_follow_tables_while_the_feed_is_down() {
         let hub = Hub::default();
-        let (out, _frames, _overrun) = Outbox::new();
+        let (out, _frames, _end) = Outbox::new();
         let member = hub.join(follower(&out), |_| panic!("nothing is promised")).expect_err("the feed is down");
         assert_eq!(hub.count(), 0);
         hub.set_live(Some(0));
@@ -383,24 +348,5 @@ mod tests {
         let mut listener = follower(&out);
         listener.bindings.clear();
         hub.join(listener, |_| {}).expect("broadcasts need no feed");
-    }
-
-    #[tokio::test]
-    async fn a_socket_is_cut_off_for_what_waits_in_frames_and_in_bytes() {
-        let large = || "x".repeat(MOST_BYTES_WAITING + 1);
-        let (out, mut frames, overrun) = Outbox::new();
-        for _ in 0..3 {
-            out.push(large());
-            assert_eq!(frames.recv().await.map(|frame| frame.len()), Some(MOST_BYTES_WAITING + 1), "one at a time is fine");
-        }
-        out.push(large());
-        out.push("one more".into());
-        overrun.notified().await;
-
-        let (out, _frames, overrun) = Outbox::new();
-        for _ in 0..=MOST_WAITING {
-            out.push("x".into());
-        }
-        overrun.notified().await;
     }
 }

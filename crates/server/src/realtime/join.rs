@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::feed::Kind;
 use super::frame::{Frame, Version, encode};
-use super::hub::{Binding, Known, Member, Outbox};
-use super::{Holder, Realtime};
-use super::{bell, filter};
+use super::hub::{Binding, Known, Member};
+use super::outbox::Outbox;
+use super::{Holder, Realtime, bans, bell, filter};
 
 /// A client waits ten seconds for its reply; the feed gets most of that to come up.
 const FEED_WITHIN: Duration = Duration::from_secs(8);
@@ -46,6 +46,9 @@ pub async fn join(
         },
         None => connection.clone(),
     };
+    if bans::is_banned(&realtime.pool, &holder.caller).await {
+        return refuse("InvalidJWTToken: User is banned".into());
+    }
     let asked: Vec<Value> = config.get("postgres_changes").and_then(Value::as_array).cloned().unwrap_or_default();
     if asked.len() > MOST_BINDINGS {
         return refuse(format!("a channel takes at most {MOST_BINDINGS} bindings"));

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use gleaner::{Error, Pool, Result};
 use serde_json::Value;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::feed::Table;
@@ -75,7 +76,12 @@ impl Sight {
             values.iter().map(|column| (column as &(dyn ToSql + Sync), Type::TEXT_ARRAY)).collect();
         let sql = statement(table, &keys.iter().map(|(_, column)| *column).collect::<Vec<_>>(), fill);
         let mut client = self.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
-        let transaction = begin(&mut client, caller).await?;
+        let transaction = match begin(&mut client, caller).await {
+            Ok(transaction) => transaction,
+            // Banned since the join: nothing to see, and the socket is about to be closed.
+            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => return Ok(seen),
+            Err(error) => return Err(error),
+        };
         match transaction.query_typed(&sql, &parameters).await {
             Ok(found) => {
                 for row in &found {

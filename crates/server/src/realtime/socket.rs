@@ -11,8 +11,9 @@ use tokio::time::Instant;
 
 use super::bell::Ringing;
 use super::frame::{self, Frame, Version, encode};
-use super::hub::{Known, Member, Outbox};
+use super::hub::{Known, Member};
 use super::join::join;
+use super::outbox::Outbox;
 use super::{Holder, Realtime, Verify};
 use crate::access::{Caller, is_opaque};
 use crate::nodes::{Named, Who};
@@ -56,7 +57,7 @@ impl Joined {
 }
 
 pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Version, connection: Holder, named: Option<Named>) {
-    let (out, mut frames, overrun) = Outbox::new();
+    let (out, mut frames, end) = Outbox::new();
     let mut joins: HashMap<String, Joined> = HashMap::new();
     let mut silent_at = Instant::now() + SILENT_FOR;
     loop {
@@ -85,8 +86,8 @@ pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Ve
                     break;
                 }
             }
-            () = overrun.notified() => {
-                tracing::info!("a subscriber did not keep up and was cut off");
+            why = end.reached() => {
+                tracing::info!(why, "a socket was cut off");
                 break;
             }
             () = tokio::time::sleep_until(silent_at) => break,

@@ -3,6 +3,8 @@
 
 mod cache;
 mod load;
+mod origin;
+mod relate;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,8 +40,10 @@ pub struct Relation {
     pub sql: String,
     pub columns: Vec<Column>,
     pub primary_key: Vec<String>,
-    /// Sets of columns that have no two equal rows, the primary key included.
-    pub unique: Vec<Vec<String>>,
+    pub(super) oid: u32,
+    pub view: bool,
+    /// Its own, and those whose columns it shows where it is a view; once for everything exposed that each leads to.
+    #[serde(skip)]
     pub foreign_keys: Vec<ForeignKey>,
 }
 
@@ -48,6 +52,9 @@ pub struct Column {
     pub name: String,
     /// Quoted.
     pub sql: String,
+    /// Its place in the relation; what functions return has none.
+    #[serde(default)]
+    pub(super) number: i16,
     #[serde(rename = "type")]
     pub(super) oid: u32,
     #[serde(skip)]
@@ -81,13 +88,18 @@ impl Type {
     }
 }
 
-#[derive(Debug, Deserialize)]
+/// A foreign key from one exposed relation to another, in the columns that these two show.
+#[derive(Debug)]
 pub struct ForeignKey {
     pub name: String,
     pub columns: Vec<String>,
     pub schema: String,
     pub relation: String,
     pub referenced: Vec<String>,
+    /// At most one row has given values in its columns.
+    pub unique: bool,
+    /// Its relation joins others by it: the columns are part of what tells rows apart.
+    pub joins: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -148,11 +160,6 @@ impl Catalogue {
 impl Relation {
     pub fn column(&self, name: &str) -> Option<&Column> {
         find(&self.columns, name)
-    }
-
-    /// Whether at most one row has given values in these columns.
-    pub fn is_unique(&self, columns: &[String]) -> bool {
-        self.unique.iter().any(|key| key.iter().all(|column| columns.contains(column)))
     }
 }
 

@@ -5,7 +5,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 
 use super::query::decode;
-use crate::access::{Access, Caller, Refused};
+use crate::access::{Access, Caller};
 use crate::wire_error::WireError;
 
 /// What keys begin with that are looked up.
@@ -66,10 +66,4 @@ pub fn bearer(headers: &HeaderMap) -> Option<String> {
 
 fn unknown(message: &str, hint: &str) -> WireError {
     WireError::new(StatusCode::UNAUTHORIZED, "PGRST302", message).hint(hint)
-}
-
-impl From<Refused> for WireError {
-    fn from(refused: Refused) -> Self {
-        Self { status: refused.status, code: refused.code.into(), message: refused.message, details: refused.details, hint: refused.hint }
-    }
 }

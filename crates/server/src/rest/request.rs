@@ -11,7 +11,7 @@ use super::prefer::Preferences;
 use super::query::{Parameters, decode, decode_segment};
 use super::settings::{Limits, Settings};
 use super::{Rest, body};
-use crate::access::{Caller, Role};
+use crate::access::{Caller, Role, person};
 use crate::wire_error::WireError;
 
 const ACCEPT_PROFILE: HeaderName = HeaderName::from_static("accept-profile");
@@ -53,6 +53,7 @@ impl Request {
         let context = Context {
             search_path: search_path(&rest.settings, &schema),
             role: role.name().to_owned(),
+            person: person(&claims),
             claims: claims_with_role(claims, role),
             method: parts.method.to_string(),
             path: parts.uri.path().to_owned(),

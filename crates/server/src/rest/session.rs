@@ -12,7 +12,9 @@ use super::context::Context;
 use super::sql::{Parameter, Statement};
 use crate::wire_error::WireError;
 
-const SETTINGS: &str = "select pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('role', $2, true), \
+/// Who is calling, in the order of evaluation: whether a person was banned since the token was made is asked while the rights
+/// are still our own. It raises, and everything after it is skipped.
+const SETTINGS: &str = "select gleaner.refuse_banned($8), pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('role', $2, true), \
     pg_catalog.set_config('request.jwt.claims', $3, true), pg_catalog.set_config('request.method', $4, true), \
     pg_catalog.set_config('request.path', $5, true), pg_catalog.set_config('request.headers', $6, true), \
     pg_catalog.set_config('statement_timeout', $7, true), pg_catalog.set_config('timezone', 'UTC', true)";
@@ -91,7 +93,8 @@ async fn tell(client: &Client, context: &Context) -> Result<Vec<Row>, tokio_post
         &context.headers,
         &context.statement_timeout,
     ];
-    let parameters = values.map(|value| (value as &(dyn ToSql + Sync), Type::TEXT));
+    let mut parameters = values.map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).to_vec();
+    parameters.push((&context.person, Type::UUID));
     client.query_typed(SETTINGS, &parameters).await
 }
 

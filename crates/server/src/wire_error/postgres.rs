@@ -15,6 +15,7 @@ impl WireError {
                 message: said.message().to_owned(),
                 details: said.detail().map(str::to_owned),
                 hint: said.hint().map(str::to_owned),
+                mistakes: Box::default(),
             },
             None if error.is_closed() || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>()) => {
                 Self::database_away()

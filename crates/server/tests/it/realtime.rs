@@ -1,5 +1,6 @@
 //! Changes over WebSocket, on a real PostgreSQL, with the frames that supabase-js sends.
 
+mod bans;
 mod changes;
 mod client;
 mod joining;

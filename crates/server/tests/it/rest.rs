@@ -1,12 +1,14 @@
 //! `/rest/v1` over HTTP, on a migrated database: the tables of the wire contract, row by row.
 
 mod access;
+mod bans;
 mod embedding;
 mod errors;
 mod filters;
 mod functions;
 mod hostile;
 mod reading;
+mod relating;
 mod schema_changes;
 mod transactions;
 mod values;

@@ -14,8 +14,8 @@ use crate::words::{count, shell_word};
 
 /// Keep a user out: no more sign-in, every session ends, and what they hold goes back in line.
 ///
-/// Access tokens already given out hold until they expire, within the hour. Rows that belong to the user stay theirs unless
-/// --assign-to names somebody.
+/// It holds at once, also for access tokens already given out, and closes their sockets. Rows that belong to the user stay
+/// theirs unless --assign-to names somebody.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

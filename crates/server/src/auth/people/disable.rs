@@ -21,7 +21,7 @@ pub struct Disabled {
 }
 
 /// Ends the person's sessions, gives back what they hold and, where told to whom, hands over what is theirs; all or nothing.
-/// Access tokens already given out hold until they expire, within the hour.
+/// Access tokens already given out are refused from the commit on.
 pub async fn disable(client: &mut Client, email: &str, assign_to: Option<&str>) -> Result<Disabled, Trouble> {
     let transaction = client.transaction().await.map_err(Error::doing("begin"))?;
     let (user, _) = find(&transaction, email).await?;

@@ -8,26 +8,34 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::types::Type as Oid;
 use tokio_postgres::{Client, Row};
 
+use super::origin::Origins;
+use super::relate::relate;
 use super::{Catalogue, Column, Function, Relation, Returns, Schema, Type};
 use crate::wire_error::WireError;
 
 const RELATIONS: &str = include_str!("relations.sql");
+const KEYS: &str = include_str!("keys.sql");
+const VIEWS: &str = include_str!("views.sql");
 const FUNCTIONS: &str = include_str!("functions.sql");
 const TYPES: &str = include_str!("types.sql");
 
 pub(super) async fn load(client: &Client, schemas: &[String]) -> Result<Catalogue, WireError> {
     let read_at = Instant::now();
     let parameters: &[(&(dyn tokio_postgres::types::ToSql + Sync), Oid)] = &[(&schemas, Oid::TEXT_ARRAY)];
-    let (relations, functions, types) = tokio::join!(
+    let (relations, keys, views, functions, types) = tokio::join!(
         biased;
         client.query_typed(RELATIONS, parameters),
+        client.query_typed(KEYS, &[]),
+        client.query_typed(VIEWS, &[]),
         client.query_typed(FUNCTIONS, parameters),
         client.query_typed(TYPES, parameters),
     );
     let refused = |error| WireError::from_postgres(&error, false);
     let (kinds, types) = read_types(&types.map_err(refused)?);
     let mut by_name: HashMap<String, Schema> = schemas.iter().map(|name| (name.clone(), Schema::default())).collect();
-    for mut relation in parse::<Relation>(&relations.map_err(refused)?)? {
+    let mut relations = parse::<Relation>(&relations.map_err(refused)?)?;
+    relate(&mut relations, parse(&keys.map_err(refused)?)?, &read_origins(&views.map_err(refused)?));
+    for mut relation in relations {
         describe(&mut relation.columns, &kinds);
         let schema = by_name.entry(relation.schema.clone()).or_default();
         schema.relations.insert(relation.name.clone(), Arc::new(relation));
@@ -43,6 +51,10 @@ pub(super) async fn load(client: &Client, schemas: &[String]) -> Result<Catalogu
         schema.functions.entry(function.name.clone()).or_default().push(Arc::new(function));
     }
     Ok(Catalogue { schemas: by_name, types, read_at })
+}
+
+fn read_origins(views: &[Row]) -> Origins {
+    Origins::read(views.iter().map(|row| (u32::try_from(row.get::<_, i64>(0)).unwrap_or_default(), row.get(1))))
 }
 
 /// Types by number, and by the names a client may use.

@@ -3,10 +3,13 @@ select json_build_object(
     'schema', n.nspname,
     'name', c.relname,
     'sql', format('%I.%I', n.nspname, c.relname),
+    'oid', c.oid::int8,
+    'view', c.relkind in ('v', 'm'),
     'columns', (
         select coalesce(json_agg(json_build_object(
             'name', a.attname,
             'sql', quote_ident(a.attname),
+            'number', a.attnum,
             'type', a.atttypid::int8,
             'default', case
                 when a.attgenerated <> '' then null
@@ -22,33 +25,7 @@ select json_build_object(
         from pg_index as i
         cross join unnest(i.indkey::int2[]) with ordinality as k (attnum, position)
         join pg_attribute as a on a.attrelid = c.oid and a.attnum = k.attnum
-        where i.indrelid = c.oid and i.indisprimary and k.position <= i.indnkeyatts),
-    'unique', (
-        select coalesce(json_agg((
-            select json_agg(a.attname)
-            from unnest(i.indkey::int2[]) with ordinality as k (attnum, position)
-            join pg_attribute as a on a.attrelid = c.oid and a.attnum = k.attnum
-            where k.position <= i.indnkeyatts)), '[]')
-        from pg_index as i
-        where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null),
-    'foreign_keys', (
-        select coalesce(json_agg(json_build_object(
-            'name', f.conname,
-            'columns', (
-                select json_agg(a.attname order by k.position)
-                from unnest(f.conkey) with ordinality as k (attnum, position)
-                join pg_attribute as a on a.attrelid = f.conrelid and a.attnum = k.attnum),
-            'schema', rn.nspname,
-            'relation', r.relname,
-            'referenced', (
-                select json_agg(a.attname order by k.position)
-                from unnest(f.confkey) with ordinality as k (attnum, position)
-                join pg_attribute as a on a.attrelid = f.confrelid and a.attnum = k.attnum)
-        ) order by f.conname), '[]')
-        from pg_constraint as f
-        join pg_class as r on r.oid = f.confrelid
-        join pg_namespace as rn on rn.oid = r.relnamespace
-        where f.conrelid = c.oid and f.contype = 'f')
+        where i.indrelid = c.oid and i.indisprimary and k.position <= i.indnkeyatts)
 )::text
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace

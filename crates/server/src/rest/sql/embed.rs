@@ -17,9 +17,11 @@ impl Compiler<'_> {
         let mut conditions = join(scope, &inner, &relationship)?;
         conditions.extend(self.conditions(&inner, &path)?);
         conditions.extend(self.inner_embeds(&inner, &embed.items, &path)?);
-        let page = self.page(&inner, &path, None)?;
-        let (from, alias) = (&relationship.target.sql, inner.alias());
-        let rows = format!("(select {} from {from} as {alias}{}{page}) as p{}", projection.list, where_all(&conditions), inner.level);
+        // A view may show the one row of a table more than once.
+        let most = (!relationship.many && relationship.target.view).then_some(1);
+        let page = self.page(&inner, &path, most)?;
+        let from = source(&inner, &relationship);
+        let rows = format!("(select {} from {from}{}{page}) as p{}", projection.list, where_all(&conditions), inner.level);
         let sql = if relationship.many {
             format!("(select coalesce(pg_catalog.json_agg({}), '[]') from {rows})", projection.json)
         } else {
@@ -42,7 +44,7 @@ impl Compiler<'_> {
             let mut matching = join(scope, &inner, &relationship)?;
             matching.extend(self.conditions(&inner, &path)?);
             matching.extend(self.inner_embeds(&inner, &embed.items, &path)?);
-            conditions.push(format!("exists (select from {} as {}{})", relationship.target.sql, inner.alias(), where_all(&matching)));
+            conditions.push(format!("exists (select from {}{})", source(&inner, &relationship), where_all(&matching)));
         }
         Ok(conditions)
     }
@@ -65,11 +67,33 @@ impl Compiler<'_> {
     }
 }
 
+/// What the embedded rows are taken from: the other table, and what is in between.
+fn source(inner: &Scope<'_>, relationship: &Relationship<'_>) -> String {
+    let target = format!("{} as {}", relationship.target.sql, inner.alias());
+    match &relationship.junction {
+        Some(junction) => format!("{target}, {} as {}", junction.relation.sql, between(inner)),
+        None => target,
+    }
+}
+
 fn join(scope: &Scope<'_>, inner: &Scope<'_>, relationship: &Relationship<'_>) -> Result<Vec<String>, WireError> {
-    let equal = |(here, there): &(&str, &str)| {
-        Ok(format!("{}.{} = {}.{}", inner.alias(), inner.column(there)?.sql, scope.alias(), scope.column(here)?.sql))
+    let (near, alias) = match &relationship.junction {
+        Some(junction) => (Scope::of(junction.relation), between(inner)),
+        None => (*inner, inner.alias()),
     };
-    relationship.pairs.iter().map(equal).collect()
+    let mut equal = Vec::new();
+    for (here, there) in &relationship.pairs {
+        equal.push(format!("{alias}.{} = {}.{}", near.column(there)?.sql, scope.alias(), scope.column(here)?.sql));
+    }
+    for (here, there) in relationship.junction.iter().flat_map(|junction| &junction.pairs) {
+        equal.push(format!("{}.{} = {alias}.{}", inner.alias(), inner.column(there)?.sql, near.column(here)?.sql));
+    }
+    Ok(equal)
+}
+
+/// The rows of a junction in SQL.
+fn between(inner: &Scope<'_>) -> String {
+    format!("j{}", inner.level)
 }
 
 fn below(path: &[String], embed: &Embed) -> Vec<String> {

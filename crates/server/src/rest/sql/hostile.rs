@@ -23,6 +23,7 @@ fn column(name: &str, kind: &str) -> Column {
     Column {
         name: name.to_owned(),
         sql: super::quote(name),
+        number: 1,
         oid: 25,
         kind,
         default: (name == "name").then(|| "'nameless'::text".to_owned()),
@@ -40,6 +41,8 @@ fn catalogue() -> Catalogue {
         schema: "public".to_owned(),
         relation: relation.to_owned(),
         referenced: vec!["id".to_owned()],
+        unique: false,
+        joins: true,
     };
     let relation = |name: &str, foreign_keys| Relation {
         schema: "public".to_owned(),
@@ -47,10 +50,16 @@ fn catalogue() -> Catalogue {
         sql: format!("public.{}", super::quote(name)),
         columns: columns(),
         primary_key: vec!["id".to_owned()],
-        unique: vec![vec!["id".to_owned()]],
+        oid: 0,
+        view: false,
         foreign_keys,
     };
-    let relations = [relation("things", vec![key("things_box", "name", "boxes")]), relation("boxes", Vec::new())];
+    let relations = [
+        relation("things", vec![key("things_box", "name", "boxes")]),
+        relation("boxes", Vec::new()),
+        relation("crates", Vec::new()),
+        relation("in \"between\" --", vec![key("b_things", "name", "things"), key("b_crates", "o\"dd -- '", "crates")]),
+    ];
     let function = Function {
         schema: "public".to_owned(),
         name: "f".to_owned(),
@@ -101,7 +110,7 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 /// Where hostile text may stand, as `{}`; where a harmless one would be accepted too, the forms are compared.
-const PLACES: [&str; 34] = [
+const PLACES: [&str; 36] = [
     "name=eq.{}",
     "name=not.like.{}",
     "name=ilike.*{}",
@@ -130,6 +139,8 @@ const PLACES: [&str; 34] = [
     "select={}",
     "select=name::{q}",
     "select={q}(name)",
+    "select=crates({q}:name)&crates.name=eq.{}",
+    "select=name,{q}:crates!inner(name)",
     "select=boxes!{q}(name)",
     "order={q}.desc",
     "order=name.{}",

@@ -1,4 +1,4 @@
-//! How two tables belong together: by a foreign key, in one direction or the other.
+//! How two tables or views belong together: by a foreign key, in one direction or the other, or by two of a table in between.
 
 use http::StatusCode;
 
@@ -9,19 +9,44 @@ use crate::wire_error::WireError;
 #[derive(Debug)]
 pub(super) struct Relationship<'a> {
     pub target: &'a Relation,
-    /// Columns here and there that must be equal.
+    /// Columns here and there that must be equal; there is the junction, where there is one.
     pub pairs: Vec<(&'a str, &'a str)>,
-    /// Any number of rows belong to one of ours: the foreign key is there.
+    pub junction: Option<Junction<'a>>,
+    /// Any number of rows belong to one of ours: the foreign key is there, or in between.
     pub many: bool,
     /// What the catalogue calls it: a table, or the foreign key or column the client named it by.
     pub name: &'a str,
     key: &'a ForeignKey,
+    way: Way,
+}
+
+/// A table whose rows say which of ours and which of the others belong together.
+#[derive(Debug)]
+pub(super) struct Junction<'a> {
+    pub relation: &'a Relation,
+    /// Columns of the junction and of the target that must be equal.
+    pub pairs: Vec<(&'a str, &'a str)>,
+}
+
+/// Where the foreign key is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Here,
+    There,
+    Between,
 }
 
 pub(super) fn find<'a>(catalogue: &'a Catalogue, from: &'a Relation, embed: &Embed) -> Result<Relationship<'a>, WireError> {
-    let mut found: Vec<Relationship<'a>> = to_one(catalogue, from, &embed.target).chain(to_many(catalogue, from, &embed.target)).collect();
+    let mut found: Vec<Relationship<'a>> = to_one(catalogue, from, &embed.target).collect();
+    found.extend(to_many(catalogue, from, &embed.target));
+    found.extend(through(catalogue, from, &embed.target));
     if let Some(hint) = &embed.hint {
-        found.retain(|relationship| is_meant(relationship.key, hint));
+        found.retain(|relationship| relationship.is_meant(hint));
+    }
+    // A key within one table leads both ways: its own name and its column lead up (`parent(*)`), a hint down (`t!parent(*)`).
+    let is_within = |relationship: &Relationship<'_>| std::ptr::eq(relationship.target, from);
+    if embed.hint.is_some() && found.iter().any(|relationship| is_within(relationship) && relationship.way == Way::There) {
+        found.retain(|relationship| relationship.way != Way::Here || !is_within(relationship));
     }
     match found.len() {
         1 => Ok(found.remove(0)),
@@ -30,33 +55,84 @@ pub(super) fn find<'a>(catalogue: &'a Catalogue, from: &'a Relation, embed: &Emb
     }
 }
 
-/// Foreign keys of ours: named by the table they lead to, by themselves, or by their column.
+/// Foreign keys of ours: named by what they lead to, by themselves, or by their column.
 fn to_one<'a>(catalogue: &'a Catalogue, from: &'a Relation, target: &str) -> impl Iterator<Item = Relationship<'a>> {
+    let same_schema = from.foreign_keys.iter().any(|key| key.relation == target && key.schema == from.schema);
     from.foreign_keys.iter().filter_map(move |key| {
         let relation = catalogue.relation(&key.schema, &key.relation)?;
-        let column = key.columns.iter().find(|column| key.columns.len() == 1 && *column == target);
-        let own = (key.name == target).then_some(&key.name);
-        let table = (key.relation == target).then_some(&relation.name);
+        let table = (key.relation == target && (!same_schema || key.schema == from.schema)).then_some(&relation.name);
+        // Views of a table are meant only where they are named.
+        let own = (key.name == target && !relation.view).then_some(&key.name);
+        let column = key.columns.iter().find(|column| key.columns.len() == 1 && *column == target && !relation.view);
         let name = table.or(own).or(column)?;
-        let pairs = key.columns.iter().zip(&key.referenced).map(|(here, there)| (here.as_str(), there.as_str())).collect();
-        Some(Relationship { target: relation, pairs, many: false, name, key })
+        let pairs = paired(&key.columns, &key.referenced);
+        Some(Relationship { target: relation, pairs, junction: None, many: false, name, key, way: Way::Here })
     })
 }
 
 /// Foreign keys of others that lead here.
 fn to_many<'a>(catalogue: &'a Catalogue, from: &'a Relation, target: &str) -> impl Iterator<Item = Relationship<'a>> {
-    let relations = catalogue.schemas.get(&from.schema).and_then(|schema| schema.relations.get(target));
-    relations.into_iter().flat_map(move |relation| {
-        let keys = relation.foreign_keys.iter().filter(|key| key.schema == from.schema && key.relation == from.name);
-        keys.map(|key| {
-            let pairs = key.referenced.iter().zip(&key.columns).map(|(here, there)| (here.as_str(), there.as_str())).collect();
-            Relationship { target: relation, pairs, many: !relation.is_unique(&key.columns), name: &relation.name, key }
+    let relation = catalogue.relation(&from.schema, target);
+    relation.into_iter().flat_map(move |relation| {
+        relation.foreign_keys.iter().filter(|key| leads_to(key, from)).map(|key| {
+            let pairs = paired(&key.referenced, &key.columns);
+            Relationship { target: relation, pairs, junction: None, many: !key.unique, name: &relation.name, key, way: Way::There }
         })
     })
 }
 
-fn is_meant(key: &ForeignKey, hint: &str) -> bool {
-    key.name == hint || key.columns.iter().any(|column| column == hint)
+/// Two foreign keys of a table in between, one here and one there.
+fn through<'a>(catalogue: &'a Catalogue, from: &'a Relation, target: &str) -> impl Iterator<Item = Relationship<'a>> {
+    let target = catalogue.relation(&from.schema, target);
+    let junctions = || catalogue.schemas.values().flat_map(|schema| schema.relations.values());
+    target.into_iter().flat_map(move |target| {
+        junctions().flat_map(move |junction| {
+            let to = move |relation: &'a Relation| junction.foreign_keys.iter().filter(move |key| key.joins && leads_to(key, relation));
+            to(from).flat_map(move |near| {
+                to(target).filter(move |far| far.name != near.name).map(move |far| Relationship {
+                    target,
+                    pairs: paired(&near.referenced, &near.columns),
+                    junction: Some(Junction { relation: junction, pairs: paired(&far.columns, &far.referenced) }),
+                    many: true,
+                    name: &target.name,
+                    key: far,
+                    way: Way::Between,
+                })
+            })
+        })
+    })
+}
+
+fn leads_to(key: &ForeignKey, relation: &Relation) -> bool {
+    key.schema == relation.schema && key.relation == relation.name
+}
+
+fn paired<'a>(here: &'a [String], there: &'a [String]) -> Vec<(&'a str, &'a str)> {
+    here.iter().zip(there).map(|(here, there)| (here.as_str(), there.as_str())).collect()
+}
+
+impl Relationship<'_> {
+    /// Whether the client named it so: by its foreign key or a column of that, or by what is in between.
+    fn is_meant(&self, hint: &str) -> bool {
+        match &self.junction {
+            Some(junction) => junction.relation.name == hint,
+            None => self.key.name == hint || self.key.columns.iter().any(|column| column == hint),
+        }
+    }
+
+    /// What tells it from others between the same two.
+    fn hint(&self) -> &str {
+        self.junction.as_ref().map_or(&self.key.name, |junction| &junction.relation.name)
+    }
+
+    fn cardinality(&self) -> &'static str {
+        match self.way {
+            Way::Between => "many-to-many",
+            Way::There if self.many => "one-to-many",
+            Way::Here if !self.key.unique => "many-to-one",
+            Way::Here | Way::There => "one-to-one",
+        }
+    }
 }
 
 fn none(from: &Relation, embed: &Embed) -> WireError {
@@ -73,11 +149,10 @@ fn none(from: &Relation, embed: &Embed) -> WireError {
 fn several(from: &Relation, embed: &Embed, found: &[Relationship<'_>]) -> WireError {
     let (here, there) = (&from.name, &embed.target);
     let describe = |relationship: &Relationship<'_>| {
-        let way = if relationship.many { "one-to-many" } else { "many-to-one" };
-        format!("{} ({way}, {here} with {})", relationship.key.name, relationship.target.name)
+        format!("{} ({}, {here} with {})", relationship.hint(), relationship.cardinality(), relationship.target.name)
     };
     let details: Vec<_> = found.iter().map(describe).collect();
-    let choices: Vec<_> = found.iter().map(|relationship| format!("'{there}!{}'", relationship.key.name)).collect();
+    let choices: Vec<_> = found.iter().map(|relationship| format!("'{there}!{}'", relationship.hint())).collect();
     let message = format!("Could not embed because more than one relationship was found for '{here}' and '{there}'");
     WireError::new(StatusCode::MULTIPLE_CHOICES, "PGRST201", message).details(details.join("; ")).hint(format!(
         "Try changing '{there}' to one of the following: {}. Find the desired relationship in the 'details' key.",

@@ -7,10 +7,11 @@ use anyhow::{Context as _, Result, bail};
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use gleaner_postgres::testing::TestDatabase;
-use gleaner_server::access::{Access, Caller, Refused, Role};
+use gleaner_server::access::{Access, Caller, Role};
 use gleaner_server::nodes::Nodes;
 use gleaner_server::queues::Queues;
 use gleaner_server::realtime::{self, Realtime};
+use gleaner_server::wire_error::WireError;
 use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OnceCell;
@@ -34,17 +35,17 @@ pub struct Stage {
 }
 
 /// Tokens of the tests are the claims themselves; how real ones are read is tested where they are made.
-fn verify(token: String) -> BoxFuture<'static, Result<Caller, Refused>> {
+fn verify(token: String) -> BoxFuture<'static, Result<Caller, WireError>> {
     // An opaque key, good as long as its file is there.
     if let Some(path) = token.strip_prefix("sb_") {
         let claims = Map::from_iter([("role".to_owned(), json!("service_role"))]);
         let is_good = std::path::Path::new(path).exists();
-        let held = if is_good { Ok(Caller::Token { role: Role::Service, claims }) } else { Err(Refused::token("revoked")) };
+        let held = if is_good { Ok(Caller::Token { role: Role::Service, claims }) } else { Err(WireError::token("revoked")) };
         return ready(held).boxed();
     }
     let read = || {
-        let claims: Map<String, Value> = serde_json::from_str(&token).map_err(|_| Refused::token("malformed"))?;
-        let role = claims.get("role").and_then(Value::as_str).and_then(Role::named).ok_or_else(|| Refused::claims("no role"))?;
+        let claims: Map<String, Value> = serde_json::from_str(&token).map_err(|_| WireError::token("malformed"))?;
+        let role = claims.get("role").and_then(Value::as_str).and_then(Role::named).ok_or_else(|| WireError::claims("no role"))?;
         Ok(Caller::Token { role, claims })
     };
     ready(read()).boxed()
@@ -223,6 +224,14 @@ impl Socket {
         let frame = self.next().await?;
         anyhow::ensure!(frame.topic == "phoenix", "{frame:?}");
         Ok(())
+    }
+
+    /// Whether the server closes without another word.
+    pub async fn closes_silently(&mut self) -> Result<bool> {
+        match tokio::time::timeout(PATIENCE, self.stream.next()).await.context("it stays open")? {
+            None | Some(Err(_) | Ok(Message::Close(_))) => Ok(true),
+            Some(Ok(message)) => bail!("{message:?}"),
+        }
     }
 
     pub async fn is_closed(&mut self) -> bool {
