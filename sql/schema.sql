@@ -9544,8 +9544,6 @@ begin
 end
 $$;
 
-ALTER FUNCTION gleaner.sheaves(p_queue text) OWNER TO gleaner_engine;
-
 COMMENT ON FUNCTION gleaner.sheaves(p_queue text) IS 'Keys of the rows that sheaves hold in a queue.';
 
 CREATE FUNCTION gleaner.short_key(p_key text) RETURNS text
@@ -12653,6 +12651,7 @@ REVOKE ALL ON FUNCTION gleaner.serves_auth() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.serves_auth() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.sheaves(p_queue text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.sheaves(p_queue text) TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.sheaves(p_queue text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.sheaves(p_queue text) TO service_role;
 

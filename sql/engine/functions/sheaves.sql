@@ -11,6 +11,5 @@ begin
 end
 $$;
 comment on function gleaner.sheaves(text) is 'Keys of the rows that sheaves hold in a queue.';
-alter function gleaner.sheaves(text) owner to gleaner_engine;
 revoke all on function gleaner.sheaves(text) from public, anon, authenticated, service_role;
-grant execute on function gleaner.sheaves(text) to authenticated, service_role;
+grant execute on function gleaner.sheaves(text) to gleaner_engine, authenticated, service_role;
