@@ -582,6 +582,7 @@ declare
     v_session  text;
     v_mine     boolean;
     v_attempts integer;
+    v_sheaf    gleaner.sheaf;
 begin
     if tg_op = 'INSERT' then
         new.lease := 0;
@@ -612,6 +613,22 @@ begin
             new.due_at := null;
         end if;
         return new;
+    end if;
+
+    if new.status is distinct from old.status then
+        -- A row that a sheaf holds says that it is ready, and is not.
+        if old.lease = 0 and old.status = 'ready' then
+            select s.* into v_sheaf from gleaner.sheaf as s where s.queue = 'jobs' and s.keys @> old.id;
+            if found then
+                old.status := 'running';
+                old.lease := -v_sheaf.id;
+                old.due_at := v_sheaf.due_at;
+                old.deadline_at := v_sheaf.deadline_at;
+                old.started := case when v_sheaf.begun @> old.id then 1 else 0 end;
+                old.agent := v_sheaf.agent;
+                old.session := v_sheaf.session;
+            end if;
+        end if;
     end if;
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
@@ -1281,6 +1298,7 @@ CREATE FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text DEFAULT NULL::te
 declare
     v_row gleaner.jobs;
 begin
+    perform gleaner.loosen_jobs(p_ids);
     for v_row in
         select q.*
         from gleaner.jobs as q
@@ -1643,6 +1661,7 @@ declare
     v_now  timestamptz := clock_timestamp();
     v_done bigint[];
 begin
+    perform gleaner.loosen_jobs(p_ids);
     -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
     perform from gleaner.jobs as q where q.id = any (p_ids) order by q.id for no key update;
     with changed as (
@@ -3621,8 +3640,28 @@ declare
     v_reason     text;
     v_refusals   integer := 0;
     -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
-    v_plain      boolean := gleaner.is_plain('gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status');
+    v_plain      boolean;
     v_lost       integer;
+    v_sheaves    int8multirange;
+    v_bound      int8multirange;
+    v_stalks     bigint[];
+    v_others     bigint[];
+    v_fresh      integer[];
+    -- Where the locked rows lie: they cannot move. Null when the other arrays no longer speak of the same rows.
+    v_tids       tid[];
+    v_lapsed     boolean;
+    v_dropped    integer;
+    v_looks      integer := 0;
+    v_sheaf      bigint;
+    v_first      bigint;
+    v_last       bigint;
+    v_due        timestamptz := v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour');
+    v_deadline   timestamptz := v_now + interval '1 hour';
+    v_oldest     xid8 := coalesce(nullif(current_setting('gleaner.sheaf_jobs', true), ''), '0')::xid8;
+    -- Its rows are given out in the shape the table had when this was rendered; a table that grew since claims row by row.
+    v_binds      boolean := p_limit >= 64 and array['id', 'due_at', 'created_at', 'lease', 'deadline_at', 'finished_at', 'attempts', 'lost', 'started', 'priority', 'status', 'kind', 'unique_key', 'agent', 'session', 'payload', 'progress', 'result', 'error'] = array(
+        select a.attname::text from pg_attribute as a
+        where a.attrelid = 'gleaner.jobs'::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum);
     v_kinds      text[] := p_kinds::text[];
     v_classes    text[] := '{global}';
 begin
@@ -3648,9 +3687,35 @@ begin
             where r.queue = 'jobs' and r.id = p_request
               and q.lease = k.lease and q.status in ('running')
             order by k.n;
+            return query
+            select q.id, (s.due_at)::timestamp with time zone, q.created_at, (-s.id)::bigint, (s.deadline_at)::timestamp with time zone, q.finished_at, q.attempts, q.lost, (case when s.begun @> q.id then 1 else 0 end)::smallint, q.priority, ('running')::text, q.kind, q.unique_key, (s.agent)::text, (s.session)::text, q.payload, q.progress, q.result, q.error
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join gleaner.sheaf as s on s.id = -k.lease and s.queue = 'jobs' and s.keys @> k.id::bigint
+            join gleaner.jobs as q on q.id = k.id::bigint
+            where r.queue = 'jobs' and r.id = p_request and q.lease = 0 and q.status = 'ready'
+            order by k.n;
             return;
         end if;
     end if;
+    select coalesce(range_agg(s.keys), '{}'), coalesce(bool_or(s.due_at <= v_now), false),
+           least(min(s.xid), pg_snapshot_xmin(pg_current_snapshot()))
+    into v_sheaves, v_lapsed, v_oldest
+    from gleaner.sheaf as s where s.queue = 'jobs' and s.xid >= v_oldest;
+    if v_lapsed then
+        -- The lease of a sheaf that ran out becomes its rows' own, and those are found below as any other's.
+        for v_sheaf in
+            select s.id from gleaner.sheaf as s where s.queue = 'jobs' and s.due_at <= v_now order by s.id for update skip locked
+        loop
+            perform gleaner.loosen_jobs(null, v_sheaf);
+        end loop;
+        v_sheaf := null;
+        select coalesce(range_agg(s.keys), '{}'), coalesce(bool_or(s.due_at <= v_now), false),
+               least(min(s.xid), pg_snapshot_xmin(pg_current_snapshot()))
+        into v_sheaves, v_lapsed, v_oldest
+        from gleaner.sheaf as s where s.queue = 'jobs' and s.xid >= v_oldest;
+    end if;
+    perform set_config('gleaner.sheaf_jobs', v_oldest::text, false);
 
     -- Rows that refused a change a moment ago are stepped over for a while.
     v_passed := array(select o.key::bigint from gleaner.offender as o where o.queue = 'jobs' and o.until > v_now);
@@ -3703,7 +3768,7 @@ begin
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
                 select from gleaner.jobs as q
-                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and (q.lease <> 0 or not v_sheaves @> q.id)
                   and q.kind = l.kind
                   and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
                   and q.due_at <= v_by
@@ -3731,7 +3796,7 @@ begin
                               and q.kind = l.kind
                               and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
                               and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed)
+                              and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                             order by q.due_at, q.id
                             limit v_left
                         ) as p
@@ -3744,21 +3809,24 @@ begin
                 end if;
                 loop
                     select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}'), coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid)
+                    into v_keys, v_odd, v_at, v_lane, v_fresh, v_tids
                     from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                        select p.id, p.odd, p.at, l.lane::integer as lane, p.fresh, p.tid,
                                p.at + l.class * interval '10 minutes' as rank
                         from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
                         cross join lateral (
                             select q.id as id, q.due_at as at,
-                                   (q.status in ('running') or q.lost > 0) as odd
+                                   (q.status in ('running') or q.lost > 0) as odd,
+                                   -- 1: never touched, 2: and fit for a sheaf. A row with a unique key is not: the key is free again while it is worked.
+                                   case when q.lease <> 0 then 0 when q.unique_key is not null then 1 when q.status = 'ready' then 2 else 1 end as fresh,
+                                   q.ctid as tid
                             from gleaner.jobs as q
                             where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
                               and q.kind = l.kind
                               and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
                               and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed)
+                              and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                             order by q.due_at, q.id
                             limit l.take
                             for no key update skip locked
@@ -3766,6 +3834,31 @@ begin
                         order by rank, p.id
                         limit v_left
                     ) as p;
+                    v_dropped := 0;
+                    if cardinality(v_keys) > 0 then
+                        -- Somebody may have bound a sheaf and committed between the look and the lock. What is locked now cannot be
+                        -- bound by others any more, so a second look is the last word.
+                        select coalesce(range_agg(s.keys), '{}'), coalesce(bool_or(s.due_at <= v_now), false),
+                               least(min(s.xid), pg_snapshot_xmin(pg_current_snapshot()))
+                        into v_bound, v_lapsed, v_oldest
+                        from gleaner.sheaf as s where s.queue = 'jobs' and s.xid >= v_oldest;
+                        if not v_sheaves @> v_bound then
+                            v_dropped := cardinality(v_keys);
+                            select coalesce(array_agg(v_keys[s] order by s), '{}'), coalesce(array_agg(v_odd[s] order by s), '{}'),
+                                   coalesce(array_agg(v_at[s] order by s), '{}'), coalesce(array_agg(v_lane[s] order by s), '{}'),
+                                   coalesce(array_agg(v_fresh[s] order by s), '{}')
+                            into v_keys, v_odd, v_at, v_lane, v_fresh
+                            from generate_subscripts(v_keys, 1) as s
+                            where v_fresh[s] = 0 or not v_bound @> v_keys[s];
+                            v_dropped := v_dropped - cardinality(v_keys);
+                            v_tids := null;
+                        end if;
+                        v_sheaves := v_bound;
+                        if v_dropped > 0 and cardinality(v_keys) = 0 and v_looks < 10 then
+                            v_looks := v_looks + 1;
+                            continue;
+                        end if;
+                    end if;
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
@@ -3840,8 +3933,70 @@ begin
                     end loop;
                 end if;
 
+                v_stalks := '{}';
+                if v_binds and not v_alone and cardinality(v_keys) >= 64 then
+                    if 2 = all (v_fresh) and cardinality(v_fine) = cardinality(v_keys) then
+                        v_stalks := v_keys;
+                    else
+                        v_tids := null;
+                        v_plain := coalesce(v_plain, gleaner.is_plain('gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status'));
+                        if v_plain then
+                            v_stalks := array(select v_keys[s] from generate_subscripts(v_keys, 1) as s where v_fresh[s] = 2 order by s);
+                        end if;
+                    end if;
+                end if;
+                if cardinality(v_stalks) >= 64 then
+                    -- Keys mostly come in one piece, and then need not be sorted into pieces.
+                    select min(i), max(i) into v_first, v_last from unnest(v_stalks) as i;
+                    if v_last - v_first < cardinality(v_stalks) then
+                        v_bound := int8multirange(int8range(v_first, v_last, '[]'));
+                    else
+                        v_bound := (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i);
+                    end if;
+                    if v_sheaf is null then
+                        insert into gleaner.sheaf (queue, keys, begun, agent, session, due_at, deadline_at)
+                        values ('jobs', v_bound, case when p_started then v_bound else '{}' end, p_agent, v_session, v_due, v_deadline)
+                        returning sheaf.id into v_sheaf;
+                    else
+                        update gleaner.sheaf as s
+                        set keys = s.keys + v_bound, begun = case when p_started then s.begun + v_bound else s.begun end
+                        where s.id = v_sheaf;
+                    end if;
+                    v_sheaves := v_sheaves + v_bound;
+                    if v_tids is not null then
+                        return query
+                        select q.id, (v_due)::timestamp with time zone, q.created_at, (-v_sheaf)::bigint, (v_deadline)::timestamp with time zone, q.finished_at, q.attempts, q.lost, (case when p_started then 1 else 0 end)::smallint, q.priority, ('running')::text, q.kind, q.unique_key, (p_agent)::text, (v_session)::text, q.payload, q.progress, q.result, q.error
+                        from unnest(v_tids) as k (tid)
+                        join gleaner.jobs as q on q.ctid = k.tid;
+                    else
+                        -- What has a past, or a unique key, is claimed row by row; all are given out in the order of the line.
+                        v_others := array(select f from unnest(v_fine) as f where not v_bound @> f);
+                update gleaner.jobs as q
+                set status = 'running',
+                    due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'),
+                    lease = greatest(q.lease + 1, v_lease),
+                    deadline_at = v_now + interval '1 hour',
+                    -- A lease that ran out on started work is a lost one; unstarted work was merely parked.
+                    lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+                    started = case when p_started then 1 else 0 end,
+                    agent = p_agent,
+                    session = v_session
+                from unnest(v_others) as taken (id)
+                where q.id = taken.id;
+                        return query
+                        select q.id, case when q.lease = 0 then (v_due)::timestamp with time zone else q.due_at end, q.created_at, case when q.lease = 0 then (-v_sheaf)::bigint else q.lease end, case when q.lease = 0 then (v_deadline)::timestamp with time zone else q.deadline_at end, q.finished_at, q.attempts, q.lost, case when q.lease = 0 then (case when p_started then 1 else 0 end)::smallint else q.started end, q.priority, case when q.lease = 0 then ('running')::text else q.status end, q.kind, q.unique_key, case when q.lease = 0 then (p_agent)::text else q.agent end, case when q.lease = 0 then (v_session)::text else q.session end, q.payload, q.progress, q.result, q.error
+                        from unnest(v_fine) as k (id)
+                        join gleaner.jobs as q on q.id = k.id;
+                    end if;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
+                    v_fine := '{}';
+                end if;
+
                 if cardinality(v_fine) > 0 then
                     v_count := -1;
+                    v_plain := coalesce(v_plain, gleaner.is_plain('gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status'));
                     if v_plain then
                         return query
                 update gleaner.jobs as q
@@ -3955,7 +4110,7 @@ begin
     if p_request is not null and v_total > 0 then
         update gleaner.request as r
         set keys = v_taken::text[],
-            leases = array(select q.lease
+            leases = array(select case when q.lease = 0 then -v_sheaf else q.lease end
                            from unnest(v_taken) with ordinality as k (id, n)
                            join gleaner.jobs as q on q.id = k.id
                            order by k.n)
@@ -5011,7 +5166,58 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_done    bigint[];
+    v_bound   bigint[] := '{}';
+    -- Mostly all are of one.
+    v_sheaves bigint[] := case when p_leases[1] = all (p_leases) then array[-p_leases[1]]
+                               else array(select distinct -l from unnest(p_leases) as l where l < 0) end;
+    v_ended   bigint[];
+    v_sheaf   gleaner.sheaf;
 begin
+    -- A sheaf's rows say whether they are still its own by a lease of zero; the sheaf's lock keeps everybody else out.
+    for v_sheaf in
+        select s.*
+        from gleaner.sheaf as s
+        where s.queue = 'jobs' and s.id = any (v_sheaves) and (v_trusted or s.session = v_session)
+        order by s.id
+        for update
+    loop
+        with changed as (
+            update gleaner.jobs as q
+            set status = 'done',
+                lease = -v_sheaf.id,
+                due_at = v_sheaf.due_at,
+                agent = v_sheaf.agent,
+                session = v_sheaf.session,
+                result = case when u.result is null then q.result
+                -- Partial results of earlier stages stay beside the final ones.
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
+                else u.result end,
+                finished_at = v_now
+            from (select u.id, u.result
+                  from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+                  where u.lease = -v_sheaf.id and v_sheaf.keys @> u.id
+                  order by u.id) as u
+            where q.id = u.id and q.lease = 0 and q.status = 'ready'
+            returning q.id as id
+        )
+        select coalesce(array_agg(changed.id), '{}') into v_ended from changed;
+        v_bound := v_bound || v_ended;
+        if cardinality(v_ended) = (select sum(upper(r) - lower(r)) from unnest(v_sheaf.keys) as r) then
+            v_sheaf.keys := '{}';
+        else
+            v_sheaf.keys := v_sheaf.keys - (select range_agg(int8range(u.id, u.id, '[]'))
+                                            from unnest(p_ids, p_leases) as u (id, lease) where u.lease = -v_sheaf.id);
+        end if;
+        if isempty(v_sheaf.keys) then
+            delete from gleaner.sheaf as s where s.id = v_sheaf.id;
+        else
+            update gleaner.sheaf as s set keys = v_sheaf.keys where s.id = v_sheaf.id;
+        end if;
+    end loop;
+    if cardinality(v_bound) = cardinality(p_ids) then
+        return query select d, 'done', ('done')::text from unnest(v_bound) as d;
+        return;
+    end if;
     with changed as (
         update gleaner.jobs as q
         set status = 'done',
@@ -5028,6 +5234,7 @@ deadline_at = null,
         returning q.id as id
     )
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    v_done := v_done || v_bound;
     return query select d, 'done', ('done')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         insert into gleaner.late_result (queue, key, lease, caller, result)
@@ -5751,7 +5958,7 @@ begin
     p_owner := gleaner.own_activities(p_owner);
     select q.* into v_row from public.activities as q where q.id = p_id;
     -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -5826,7 +6033,7 @@ declare
 begin
     select q.* into v_row from public.agent_processing_queue as q where q.id = p_id;
     -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -5883,7 +6090,7 @@ declare
 begin
     select q.* into v_row from public.scheduled_actions as q where q.id = p_id;
     -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -5939,10 +6146,23 @@ declare
     v_class  text := 'global';
     v_at     timestamptz;
     v_reason text;
+    v_sheaf  gleaner.sheaf;
 begin
     select q.* into v_row from gleaner.jobs as q where q.id = p_id;
+    if v_row.lease = 0 and v_row.status = 'ready' then
+        select s.* into v_sheaf from gleaner.sheaf as s where s.queue = 'jobs' and s.keys @> v_row.id;
+        if found then
+            v_row.status := 'running';
+            v_row.lease := -v_sheaf.id;
+            v_row.due_at := v_sheaf.due_at;
+            v_row.deadline_at := v_sheaf.deadline_at;
+            v_row.started := case when v_sheaf.begun @> v_row.id then 1 else 0 end;
+            v_row.agent := v_sheaf.agent;
+            v_row.session := v_sheaf.session;
+        end if;
+    end if;
     -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -6001,7 +6221,7 @@ declare
 begin
     select q.* into v_row from gleaner.polls as q where q.provider_id = p_id;
     -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+    if v_row.provider_id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -6057,7 +6277,7 @@ declare
 begin
     select q.* into v_row from public.execution_jobs as q where q.id = p_id;
     -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if not found or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case
@@ -6221,6 +6441,9 @@ declare
     v_attempts integer;
     v_row      gleaner.jobs;
 begin
+    if p_lease < 0 then
+        perform gleaner.loosen_jobs(array[p_id], -p_lease);
+    end if;
     select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
     if not found then
         return query select p_id, 'gone', null::text;
@@ -6998,6 +7221,48 @@ $_$;
 
 COMMENT ON FUNCTION gleaner.loose_email(p_address text) IS 'The mailbox behind an address: without tag, and without dots at Google.';
 
+CREATE FUNCTION gleaner.loosen_jobs(p_ids bigint[], p_sheaf bigint DEFAULT NULL::bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_wanted int8multirange := (select range_agg(int8range(i, i, '[]')) from unnest(p_ids) as i);
+    v_sheaf  gleaner.sheaf;
+begin
+    if cardinality(p_ids) = 0 then
+        return;
+    end if;
+    for v_sheaf in
+        select s.*
+        from gleaner.sheaf as s
+        where s.queue = 'jobs' and (p_sheaf is null or s.id = p_sheaf) and (v_wanted is null or s.keys && v_wanted)
+        order by s.id
+        for update
+    loop
+        -- Those that were cancelled, buried or finished by hand meanwhile have a lease of their own.
+        update gleaner.jobs as q
+        set status = 'running',
+            due_at = v_sheaf.due_at,
+            lease = -v_sheaf.id,
+            deadline_at = v_sheaf.deadline_at,
+            started = case when v_sheaf.begun @> k.id then 1 else 0 end,
+            agent = v_sheaf.agent,
+            session = v_sheaf.session
+        from (select i as id
+              from unnest(coalesce(v_sheaf.keys * v_wanted, v_sheaf.keys)) as r, generate_series(lower(r), upper(r) - 1) as i
+              order by i) as k
+        where q.id = k.id and q.lease = 0 and q.status = 'ready';
+        if v_sheaf.keys <@ coalesce(v_wanted, v_sheaf.keys) then
+            delete from gleaner.sheaf as s where s.id = v_sheaf.id;
+        else
+            update gleaner.sheaf as s set keys = s.keys - v_wanted where s.id = v_sheaf.id;
+        end if;
+    end loop;
+end
+$$;
+
+ALTER FUNCTION gleaner.loosen_jobs(p_ids bigint[], p_sheaf bigint) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -7219,11 +7484,14 @@ declare
     v_at     timestamptz;
     v_until  timestamptz;
     v_passed bigint[];
+    v_sheaves int8multirange;
+    v_lapses  timestamptz;
 begin
     -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
     select coalesce(array_agg(o.key::bigint), '{}'), min(o.until)
     into v_passed, v_until
     from gleaner.offender as o where o.queue = 'jobs' and o.until > clock_timestamp();
+    select coalesce(range_agg(s.keys), '{}'), min(s.due_at) into v_sheaves, v_lapses from gleaner.sheaf as s where s.queue = 'jobs';
     select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
                 with recursive kinds as (
@@ -7239,11 +7507,11 @@ begin
             cross join generate_series(0, 3) as c (class)
             cross join lateral (
                 select q.due_at as at from gleaner.jobs as q
-                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind = l.kind and q.id <> all (v_passed) and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = c.class
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind = l.kind and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id) and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = c.class
                 order by q.due_at, q.id limit 1
             ) as p
     into v_at;
-    v_at := least(v_at, v_until);
+    v_at := least(v_at, v_until, v_lapses);
     -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
     return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end
@@ -7666,6 +7934,9 @@ declare
     v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
     v_row     gleaner.jobs;
 begin
+    if p_lease < 0 then
+        perform gleaner.loosen_jobs(array[p_id], -p_lease);
+    end if;
     select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
     if not found then
         return query select p_id, 'gone', null::text, null::timestamptz;
@@ -8397,6 +8668,8 @@ declare
     v_reason text;
     v_row    gleaner.jobs;
 begin
+    perform gleaner.loosen_jobs(null, s.id)
+    from gleaner.sheaf as s where s.queue = 'jobs' and s.due_at <= v_now - p_older_than order by s.id;
     for v_row in
         select q.*
         from gleaner.jobs as q
@@ -8734,6 +9007,8 @@ declare
     v_done    bigint[] := '{}';
     v_row     gleaner.jobs;
 begin
+    perform gleaner.loosen_jobs(array_agg(u.id), -u.lease)
+    from unnest(p_ids, p_leases) as u (id, lease) where u.lease < 0 group by u.lease order by u.lease desc;
     for v_row in
         select q.*
         from gleaner.jobs as q
@@ -8977,6 +9252,7 @@ declare
     v_now timestamptz := clock_timestamp();
     v_row gleaner.jobs;
 begin
+    perform gleaner.loosen_jobs(p_ids);
     for v_row in
         select q.*
         from gleaner.jobs as q
@@ -9279,6 +9555,17 @@ $$;
 
 COMMENT ON FUNCTION gleaner.serves_auth() IS 'True where users are ours to keep, false on a platform that has its own.';
 
+CREATE FUNCTION gleaner.sheaves(p_queue text) RETURNS int8multirange
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return (select coalesce(range_agg(s.keys), '{}') from gleaner.sheaf as s where s.queue = p_queue);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.sheaves(p_queue text) IS 'Keys of the rows that sheaves hold in a queue.';
+
 CREATE FUNCTION gleaner.short_key(p_key text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -9431,6 +9718,9 @@ declare
 begin
     if p_until is null then
         raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    if p_lease < 0 then
+        perform gleaner.loosen_jobs(array[p_id], -p_lease);
     end if;
     select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
     if not found then
@@ -9666,7 +9956,27 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_done    bigint[];
+    v_of      bigint[];
+    v_begun   bigint[] := '{}';
+    v_sheaf   gleaner.sheaf;
 begin
+    for v_sheaf in
+        select s.*
+        from gleaner.sheaf as s
+        where s.queue = 'jobs' and s.id = any (array(select distinct -l from unnest(p_leases) as l where l < 0)) and (v_trusted or s.session = v_session)
+        order by s.id
+        for update
+    loop
+        v_of := array(
+            select u.id
+            from unnest(p_ids, p_leases) as u (id, lease)
+            join gleaner.jobs as q on q.id = u.id
+            where u.lease = -v_sheaf.id and v_sheaf.keys @> u.id and q.lease = 0 and q.status = 'ready');
+        update gleaner.sheaf as s set begun = s.begun + (select range_agg(int8range(i, i, '[]')) from unnest(v_of) as i)
+        where s.id = v_sheaf.id and cardinality(v_of) > 0;
+        return query select d, 'done', ('running')::text from unnest(v_of) as d;
+        v_begun := v_begun || v_of;
+    end loop;
     with changed as (
         update gleaner.jobs as q
         set started = greatest(q.started, 1)
@@ -9677,6 +9987,7 @@ begin
     )
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
+    v_done := v_done || v_begun;
     if cardinality(v_done) < cardinality(p_ids) then
 return query
     select u.id,
@@ -9948,11 +10259,13 @@ declare
     v_now   timestamptz := clock_timestamp();
     v_known bigint := 0;
     v_part  record;
+    v_sheaves int8multirange := gleaner.sheaves('jobs');
 begin
     for v_part in
         select s.state, count(*) as n, min(s.at) as oldest
         from (
             select case when q.status in ('running') then case when q.due_at < v_now then 'expired' else 'running' end
+                        when q.lease = 0 and v_sheaves @> q.id then 'running'
                         when q.status = 'failed' then 'backing off'
                         when q.due_at > v_now then 'scheduled'
                         else 'ready' end as state,
@@ -10946,6 +11259,30 @@ CREATE TABLE gleaner.request (
     leases bigint[] DEFAULT '{}'::bigint[] NOT NULL
 );
 
+CREATE TABLE gleaner.sheaf (
+    id bigint NOT NULL,
+    queue text NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    keys int8multirange NOT NULL,
+    begun int8multirange DEFAULT '{}'::int8multirange NOT NULL,
+    agent text,
+    session text NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    deadline_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+COMMENT ON TABLE gleaner.sheaf IS 'Rows that one claim took together: one lease for all of them.';
+
+ALTER TABLE gleaner.sheaf ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME gleaner.sheaf_id_seq
+    START WITH 1000
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.activity_failures (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     original_activity_id uuid,
@@ -11352,6 +11689,9 @@ ALTER TABLE gleaner.raw_request
 ALTER TABLE gleaner.request
     ADD CONSTRAINT request_pkey PRIMARY KEY (queue, id);
 
+ALTER TABLE gleaner.sheaf
+    ADD CONSTRAINT sheaf_pkey PRIMARY KEY (id);
+
 ALTER TABLE public.activities
     ADD CONSTRAINT activities_pkey PRIMARY KEY (id);
 
@@ -11455,6 +11795,8 @@ CREATE INDEX late_result_key_idx ON gleaner.late_result USING btree (queue, key)
 CREATE INDEX raw_request_received_at_idx ON gleaner.raw_request USING btree (received_at);
 
 CREATE INDEX request_at_idx ON gleaner.request USING btree (at);
+
+CREATE INDEX sheaf_queue_idx ON gleaner.sheaf USING btree (queue, xid);
 
 CREATE INDEX activities_contact_id_idx ON public.activities USING btree (contact_id, created_at);
 
@@ -12151,6 +12493,8 @@ REVOKE ALL ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_sin
 
 REVOKE ALL ON FUNCTION gleaner.loose_email(p_address text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.loosen_jobs(p_ids bigint[], p_sheaf bigint) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.merge_metadata(p_old jsonb, p_new jsonb) FROM PUBLIC;
@@ -12328,6 +12672,11 @@ GRANT ALL ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) TO serv
 REVOKE ALL ON FUNCTION gleaner.serves_auth() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.serves_auth() TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.sheaves(p_queue text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.sheaves(p_queue text) TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.sheaves(p_queue text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.sheaves(p_queue text) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.short_key(p_key text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.show_user(p_user uuid) FROM PUBLIC;
@@ -12492,6 +12841,9 @@ GRANT SELECT ON TABLE gleaner.raw_request TO authenticated;
 GRANT SELECT ON TABLE gleaner.raw_request TO service_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.request TO gleaner_engine;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.sheaf TO gleaner_engine;
+GRANT SELECT ON TABLE gleaner.sheaf TO service_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.activity_failures TO gleaner_engine;
 GRANT SELECT ON TABLE public.activity_failures TO authenticated;

@@ -230,7 +230,10 @@ async fn install(
         literal(&record.to_string()),
         literal(&script),
     );
-    let whole = format!("{alter}\n{no_bell}{}{script}\n{registry}", drop_functions(&stale));
+    // A queue that holds rows by sheaves no more: what is held becomes the rows' own lease while the function still knows how.
+    let loosen = format!("gleaner.loosen_{}(", plan.name);
+    let no_sheaves = if stale.iter().any(|f| f.starts_with(&loosen)) { format!("select {loosen}null);\n") } else { String::new() };
+    let whole = format!("{alter}\n{no_bell}{no_sheaves}{}{script}\n{registry}", drop_functions(&stale));
     with_lock_timeout(client, "install the acts", &whole).await?;
     report.added_columns = missing;
     Ok(())

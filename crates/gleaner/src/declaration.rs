@@ -81,6 +81,10 @@ pub struct Declaration {
     /// Delete finished rows after this long. Off unless declared: on an attached table the row is the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain: Option<String>,
+    /// A claim that takes at least so many rows which were never touched holds them by one record, a sheaf, instead of a
+    /// change to each. For lean queues of many small items; while one is worked its row still says that it is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sheaf: Option<u32>,
     /// Ring the bell from a trigger, inside the writers' transactions. Only where writers are few.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,

@@ -33,6 +33,8 @@ pub struct Column {
     pub has_default: bool,
     /// The labels, when the type is an enum.
     pub labels: Vec<String>,
+    /// Where it stands in the row.
+    pub position: i16,
 }
 
 /// Something that reads or follows the table and may notice the change.
@@ -78,7 +80,8 @@ impl Table {
                 "select a.attname::text,
                         case when n.nspname = 'pg_catalog' then format_type(a.atttypid, a.atttypmod) else format('%I.%I', n.nspname, t.typname) end,
                         a.attnotnull, a.atthasdef or a.attidentity <> '' or a.attgenerated <> '',
-                        array(select e.enumlabel::text from pg_enum e where e.enumtypid = a.atttypid order by e.enumsortorder)
+                        array(select e.enumlabel::text from pg_enum e where e.enumtypid = a.atttypid order by e.enumsortorder),
+                        a.attnum
                  from pg_attribute a join pg_type t on t.oid = a.atttypid join pg_namespace n on n.oid = t.typnamespace
                  where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped",
                 &[(&oid, Type::OID)],
@@ -89,7 +92,7 @@ impl Table {
             .map(|c| {
                 (
                     c.get(0),
-                    Column { data_type: c.get(1), not_null: c.get(2), has_default: c.get(3), labels: c.get(4) },
+                    Column { data_type: c.get(1), not_null: c.get(2), has_default: c.get(3), labels: c.get(4), position: c.get(5) },
                 )
             })
             .collect();

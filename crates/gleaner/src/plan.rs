@@ -19,6 +19,7 @@ mod keys;
 mod lanes;
 mod owner;
 mod retry;
+mod sheaf;
 mod status;
 
 use check::Check;
@@ -246,6 +247,9 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
         }
         .into(),
     );
+
+    let sheaf = sheaf::sheaf(check, d, &key_type, &engine);
+    context.insert("sheaf", sheaf.unwrap_or_default());
 
     let table_sql = table.sql();
     context.insert("table_literal", literal(&table_sql).into());

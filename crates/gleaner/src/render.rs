@@ -8,8 +8,8 @@ use crate::plan::Plan;
 
 /// Acts in the order they are created; later ones call earlier ones.
 const ACTS: &[&str] = &[
-    "own", "open", "rest", "put_back", "claim", "next_due", "start", "progress", "complete", "fail", "release", "snooze", "cancel",
-    "requeue", "bury", "assign", "recover", "explain", "prune", "stats", "enqueue", "fill", "adapt", "ring",
+    "own", "open", "rest", "put_back", "loosen", "claim", "next_due", "start", "progress", "complete", "fail", "release", "snooze",
+    "cancel", "requeue", "bury", "assign", "recover", "explain", "prune", "stats", "enqueue", "fill", "adapt", "ring",
 ];
 
 /// Who may call a rendered function.
@@ -139,6 +139,9 @@ pub(crate) fn functions(plan: &Plan) -> Vec<Function> {
     }
     add(&format!("stats_{name}"), false, &[], Audience::Operate);
     add(&format!("enqueue_{name}"), true, &["jsonb", "text"], Audience::Operate);
+    if has("sheaf") {
+        add(&format!("loosen_{name}"), false, &[&keys, "bigint"], Audience::Nobody);
+    }
     add(&format!("fill_{name}"), false, &[&key, "integer"], Audience::Nobody);
     add(&format!("adapt_{name}"), false, &[], Audience::Nobody);
     if plan.declaration.notify {

@@ -183,15 +183,28 @@ impl View {
     fn condition(&self, state: State) -> String {
         let (status, due) = (format!("q.{}", self.status("column")), format!("q.{}", self.column("due")));
         match state {
-            State::Ready => format!("{status} = {} and ({due} <= v_now or {due} is null)", self.status("ready")),
+            State::Ready => match self.bound() {
+                Some(bound) => format!("{status} = {} and ({due} <= v_now or {due} is null) and not ({bound})", self.status("ready")),
+                None => format!("{status} = {} and ({due} <= v_now or {due} is null)", self.status("ready")),
+            },
             State::Scheduled => format!("{status} = {} and {due} > v_now", self.status("ready")),
-            State::Running => format!("{status} in ({})", self.status("held")),
+            State::Running => match self.bound() {
+                Some(bound) => format!("({status} in ({}) or {bound})", self.status("held")),
+                None => format!("{status} in ({})", self.status("held")),
+            },
             State::Failed => format!("{status} = {} and {due} is not null", self.status("failed")),
             State::Dead => format!("{status} = {} and {due} is null", self.status("failed")),
             State::Done => format!("{status} = {}", self.status("done")),
             State::Cancelled if self.status("cancelled") == self.status("failed") => "false".into(),
             State::Cancelled => format!("{status} = {}", self.status("cancelled")),
         }
+    }
+
+    /// Whether a sheaf holds the row, which then still says that it is ready; none where the queue binds none.
+    fn bound(&self) -> Option<String> {
+        self.plan.declaration.sheaf?;
+        let key = self.sql("key", "column").unwrap_or("id");
+        Some(format!("q.{} = 0 and q.{key} <@ (select gleaner.sheaves('{}'))", self.column("lease"), self.plan.name))
     }
 
     fn order(&self, state: Option<State>) -> String {
@@ -212,6 +225,20 @@ impl View {
             "case when {status} in ({held}) then case when {due} < v_now then 'expired' else 'running' end",
             held = self.status("held")
         );
+        let mut agent = format!(
+            "case when {status} in ({}) then coalesce(q.{}, q.{}) end",
+            self.status("held"),
+            self.column("agent"),
+            self.column("session")
+        );
+        if let Some(bound) = self.bound() {
+            state += &format!(" when {status} = {} and {bound} then 'running'", self.status("ready"));
+            let key = self.sql("key", "column").unwrap_or("id");
+            agent = format!(
+                "coalesce({agent}, (select coalesce(s.agent, s.session) from gleaner.sheaf as s where {bound} and s.queue = '{}' and s.keys @> q.{key}))",
+                self.plan.name
+            );
+        }
         for (name, which) in State::ALL.into_iter().filter(|(_, s)| *s != State::Running) {
             state += &format!(" when {} then '{name}'", self.condition(which));
         }
@@ -231,7 +258,7 @@ impl View {
         format!(
             "jsonb_build_object('id', q.{key}::text, 'state', {state}, 'status', {status}::text, 'kind', {kind}, 'owner', {owner},
                 'attempts', q.{attempts}, 'lost', q.{lost}, 'due_at', {due}, 'due_in', extract(epoch from {due} - v_now), 'created_at', {created},
-                'agent', case when {status} in ({held}) then coalesce(q.{agent}, q.{session}) end,
+                'agent', {agent},
                 'payload', {payload}, 'progress', {progress}, 'result', {result}, 'error', {error})",
             key = self.sql("key", "column").unwrap_or("id"),
             kind = column("kind"),
@@ -239,9 +266,6 @@ impl View {
             attempts = self.column("attempts"),
             lost = self.column("lost"),
             created = column("created"),
-            held = self.status("held"),
-            agent = self.column("agent"),
-            session = self.column("session"),
             progress = column("progress"),
             result = column("result"),
         )

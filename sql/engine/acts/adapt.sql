@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, in_zone, waiting_since, keep_open, error_value, lease_after_other, lease_after_own -%}
+{%- from "macros.sql" import definer, in_zone, waiting_since, keep_open, error_value, lease_after_other, lease_after_own, as_held -%}
 {#- Both times of a row that waits from `since` on. -#}
 {%- macro stamp(due) %}
         new.{{ col.due }} := {{ due }};
@@ -33,6 +33,9 @@ declare
     v_session  text;
     v_mine     boolean;
     v_attempts integer;
+{%- if sheaf %}
+    v_sheaf    gleaner.sheaf;
+{%- endif %}
 begin
     if tg_op = 'INSERT' then
         new.{{ col.lease }} := 0;
@@ -81,6 +84,14 @@ begin
         end if;
         return new;
     end if;
+
+{%- if sheaf %}
+
+    if new.{{ status.column }} is distinct from old.{{ status.column }} then
+        -- A row that a sheaf holds says that it is ready, and is not.
+        {{- as_held("old") | indent(4) }}
+    end if;
+{%- endif %}
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.

@@ -9,6 +9,9 @@ as $bury$
 declare
     v_row {{ table }};
 begin
+{%- if sheaf %}
+    perform gleaner.loosen_{{ name }}(p_ids);
+{%- endif %}
     for v_row in
         select q.*
         from {{ table }} as q

@@ -13,6 +13,9 @@ declare
     v_now  timestamptz := clock_timestamp();
     v_done {{ key.type }}[];
 begin
+{%- if sheaf %}
+    perform gleaner.loosen_{{ name }}(p_ids);
+{%- endif %}
     -- Key order, and waiting for whoever is about to move the row: cancel must not miss what is moving.
     perform from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = any (p_ids) order by q.{{ key.column }} for no key update;
     with changed as (

@@ -1,4 +1,5 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_zone, waiting_since, keep_open, error_value -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_zone, waiting_since, keep_open, error_value, unheld -%}
+{%- set plain -%}{% if partitioned %}false{% else %}gleaner.is_plain({{ table_literal }}, array[{{ claimed_columns }}], {{ status_literal }}){% endif %}{%- endset -%}
 {#- One probe: lanes that have a due row, then the rows themselves, locked by the index. -#}
 {%- macro probe(class, condition, at) %}
 {%- if kind %}
@@ -29,7 +30,7 @@
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
                 select from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
+                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ unheld() }}
 {%- if kind %}
                   and {{ kind.of }} = l.kind
 {%- endif %}
@@ -65,7 +66,7 @@
                               and {{ priority.of }} = l.class
 {%- endif %}
                               and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
-                              and q.{{ key.column }} <> all (v_passed)
+                              and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                             order by {{ at }}, q.{{ key.column }}
                             limit v_left
                         ) as p
@@ -78,15 +79,20 @@
                 end if;
                 loop
                     select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
+                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}'){% if sheaf %}, coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid){% endif %}
+                    into v_keys, v_odd, v_at, v_lane{% if sheaf %}, v_fresh, v_tids{% endif %}
                     from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
+                        select p.id, p.odd, p.at, l.lane::integer as lane,{% if sheaf %} p.fresh, p.tid,{% endif %}
                                p.at + l.class * {{ priority.head_start if priority else "interval '0'" }} as rank
                         from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
                         cross join lateral (
                             select q.{{ key.column }} as id, {{ at }} as at,
                                    (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
+{%- if sheaf %},
+                                   -- 1: never touched, 2: and fit for a sheaf. A row with a unique key is not: the key is free again while it is worked.
+                                   case when q.{{ col.lease }} <> 0 then 0{% if unique %} when q.{{ unique.column }} is not null then 1{% endif %} when q.{{ status.column }} = {{ status.ready }} then 2 else 1 end as fresh,
+                                   q.ctid as tid
+{%- endif %}
                             from {{ table }} as q
                             where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
 {%- if kind %}
@@ -96,7 +102,7 @@
                               and {{ priority.of }} = l.class
 {%- endif %}
                               and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
-                              and q.{{ key.column }} <> all (v_passed)
+                              and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                             order by {{ at }}, q.{{ key.column }}
                             limit l.take
                             for no key update skip locked
@@ -104,6 +110,30 @@
                         order by rank, p.id
                         limit v_left
                     ) as p;
+{%- if sheaf %}
+                    v_dropped := 0;
+                    if cardinality(v_keys) > 0 then
+                        -- Somebody may have bound a sheaf and committed between the look and the lock. What is locked now cannot be
+                        -- bound by others any more, so a second look is the last word.
+{{- look_at_sheaves("v_bound") }}
+                        if not v_sheaves @> v_bound then
+                            v_dropped := cardinality(v_keys);
+                            select coalesce(array_agg(v_keys[s] order by s), '{}'), coalesce(array_agg(v_odd[s] order by s), '{}'),
+                                   coalesce(array_agg(v_at[s] order by s), '{}'), coalesce(array_agg(v_lane[s] order by s), '{}'),
+                                   coalesce(array_agg(v_fresh[s] order by s), '{}')
+                            into v_keys, v_odd, v_at, v_lane, v_fresh
+                            from generate_subscripts(v_keys, 1) as s
+                            where v_fresh[s] = 0 or not v_bound @> v_keys[s];
+                            v_dropped := v_dropped - cardinality(v_keys);
+                            v_tids := null;
+                        end if;
+                        v_sheaves := v_bound;
+                        if v_dropped > 0 and cardinality(v_keys) = 0 and v_looks < 10 then
+                            v_looks := v_looks + 1;
+                            continue;
+                        end if;
+                    end if;
+{%- endif %}
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
@@ -111,6 +141,25 @@
             else
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
+{%- endmacro -%}
+{#- What sheaves hold by now, and whether one ran out. The line of sheaves, too, has dead entries at its head while a forgotten
+    transaction pins them: every look begins at the oldest transaction that could have left an open sheaf, as the look before
+    it has proved. -#}
+{%- macro look_at_sheaves(into) %}
+                        select coalesce(range_agg(s.keys), '{}'), coalesce(bool_or(s.due_at <= v_now), false),
+                               least(min(s.xid), pg_snapshot_xmin(pg_current_snapshot()))
+                        into {{ into }}, v_lapsed, v_oldest
+                        from gleaner.sheaf as s where s.queue = '{{ name }}' and s.xid >= v_oldest;
+{%- endmacro -%}
+{#- A row that a sheaf holds, as it would be had it been claimed alone. With `mixed` only where a sheaf holds it. -#}
+{%- macro bound_row(lease, due, deadline, begun, agent, session, mixed=false) %}
+{%- set values = {"status": status.taken, "lease": lease, "due": due, "deadline": deadline, "started": "case when " ~ begun ~ " then 1 else 0 end",
+                  "agent": agent, "session": session} %}
+{%- for c in sheaf.columns %}{{ ", " if not loop.first }}
+{%- if not values[c.role] %}q.{{ c.column }}
+{%- elif mixed %}case when q.{{ col.lease }} = 0 then ({{ values[c.role] }})::{{ c.type }} else q.{{ c.column }} end
+{%- else %}({{ values[c.role] }})::{{ c.type }}{% endif %}
+{%- endfor %}
 {%- endmacro -%}
 {#- The change a claim makes to the rows whose keys the set `keys` names, in its order. -#}
 {%- macro take(keys, started) %}
@@ -167,6 +216,10 @@
  * Races    skip locked: no row is handed out twice and no caller waits for another.
  * Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
  * Agent    null: the caller is known by its sign-in alone and will end the work by plain updates, as the specs' programs do.
+{%- if sheaf %}
+ * Sheaf    {{ sheaf.from }} rows and more that nobody ever touched are not changed at all: one record holds them together, and
+ *          their lease is its id, negated. They are returned as if each had been claimed alone.
+{%- endif %}
  * Repeats  with the same p_request the same rows come back, for as long as their leases stand.
  */
 create or replace function gleaner.claim_{{ name }}(
@@ -233,8 +286,30 @@ declare
     v_reason     text;
     v_refusals   integer := 0;
     -- Nothing can refuse: rows are returned as they change. Otherwise each refusal is looked at.
-    v_plain      boolean := {% if partitioned %}false{% else %}gleaner.is_plain({{ table_literal }}, array[{{ claimed_columns }}], {{ status_literal }}){% endif %};
+    v_plain      boolean{% if not sheaf %} := {{ plain }}{% endif %};
     v_lost       integer;
+{%- if sheaf %}
+    v_sheaves    int8multirange;
+    v_bound      int8multirange;
+    v_stalks     {{ key.type }}[];
+    v_others     {{ key.type }}[];
+    v_fresh      integer[];
+    -- Where the locked rows lie: they cannot move. Null when the other arrays no longer speak of the same rows.
+    v_tids       tid[];
+    v_lapsed     boolean;
+    v_dropped    integer;
+    v_looks      integer := 0;
+    v_sheaf      bigint;
+    v_first      bigint;
+    v_last       bigint;
+    v_due        timestamptz := v_now + least(coalesce(p_hold, {{ hold }}), {{ deadline }});
+    v_deadline   timestamptz := v_now + {{ deadline }};
+    v_oldest     xid8 := coalesce(nullif(current_setting('gleaner.sheaf_{{ name }}', true), ''), '0')::xid8;
+    -- Its rows are given out in the shape the table had when this was rendered; a table that grew since claims row by row.
+    v_binds      boolean := p_limit >= {{ sheaf.from }} and array[{{ sheaf.names }}] = array(
+        select a.attname::text from pg_attribute as a
+        where a.attrelid = {{ table_literal }}::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum);
+{%- endif %}
 {%- if kind %}
     v_kinds      {{ kind.type }}[] := p_kinds::{{ kind.type }}[];
 {%- endif %}
@@ -292,9 +367,34 @@ begin
             where r.queue = '{{ name }}' and r.id = p_request
               and q.{{ col.lease }} = k.lease and q.{{ status.column }} in ({{ status.held }})
             order by k.n;
+{%- if sheaf %}
+            return query
+            select {{ bound_row("-s.id", "s.due_at", "s.deadline_at", "s.begun @> q." ~ key.column, "s.agent", "s.session") }}
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join gleaner.sheaf as s on s.id = -k.lease and s.queue = '{{ name }}' and s.keys @> k.id::{{ key.type }}
+            join {{ table }} as q on q.{{ key.column }} = k.id::{{ key.type }}
+            where r.queue = '{{ name }}' and r.id = p_request and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }}
+            order by k.n;
+{%- endif %}
             return;
         end if;
     end if;
+{%- if sheaf %}
+
+{{- look_at_sheaves("v_sheaves") | replace("                        ", "    ") }}
+    if v_lapsed then
+        -- The lease of a sheaf that ran out becomes its rows' own, and those are found below as any other's.
+        for v_sheaf in
+            select s.id from gleaner.sheaf as s where s.queue = '{{ name }}' and s.due_at <= v_now order by s.id for update skip locked
+        loop
+            perform gleaner.loosen_{{ name }}(null, v_sheaf);
+        end loop;
+        v_sheaf := null;
+{{- look_at_sheaves("v_sheaves") | replace("                        ", "        ") }}
+    end if;
+    perform set_config('gleaner.sheaf_{{ name }}', v_oldest::text, false);
+{%- endif %}
 
     -- Rows that refused a change a moment ago are stepped over for a while.
     v_passed := array(select o.key::{{ key.type }} from gleaner.offender as o where o.queue = '{{ name }}' and o.until > v_now);
@@ -501,8 +601,64 @@ begin
                     end loop;
                 end if;
 
+{%- if sheaf %}
+
+                v_stalks := '{}';
+                if v_binds and not v_alone and cardinality(v_keys) >= {{ sheaf.from }} then
+                    if 2 = all (v_fresh) and cardinality(v_fine) = cardinality(v_keys) then
+                        v_stalks := v_keys;
+                    else
+                        v_tids := null;
+                        v_plain := coalesce(v_plain, {{ plain }});
+                        if v_plain then
+                            v_stalks := array(select v_keys[s] from generate_subscripts(v_keys, 1) as s where v_fresh[s] = 2 order by s);
+                        end if;
+                    end if;
+                end if;
+                if cardinality(v_stalks) >= {{ sheaf.from }} then
+                    -- Keys mostly come in one piece, and then need not be sorted into pieces.
+                    select min(i), max(i) into v_first, v_last from unnest(v_stalks) as i;
+                    if v_last - v_first < cardinality(v_stalks) then
+                        v_bound := int8multirange(int8range(v_first, v_last, '[]'));
+                    else
+                        v_bound := (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i);
+                    end if;
+                    if v_sheaf is null then
+                        insert into gleaner.sheaf (queue, keys, begun, agent, session, due_at, deadline_at)
+                        values ('{{ name }}', v_bound, case when p_started then v_bound else '{}' end, p_agent, v_session, v_due, v_deadline)
+                        returning sheaf.id into v_sheaf;
+                    else
+                        update gleaner.sheaf as s
+                        set keys = s.keys + v_bound, begun = case when p_started then s.begun + v_bound else s.begun end
+                        where s.id = v_sheaf;
+                    end if;
+                    v_sheaves := v_sheaves + v_bound;
+                    if v_tids is not null then
+                        return query
+                        select {{ bound_row("-v_sheaf", "v_due", "v_deadline", "p_started", "p_agent", "v_session") }}
+                        from unnest(v_tids) as k (tid)
+                        join {{ table }} as q on q.ctid = k.tid;
+                    else
+                        -- What has a past, or a unique key, is claimed row by row; all are given out in the order of the line.
+                        v_others := array(select f from unnest(v_fine) as f where not v_bound @> f);
+{{- take("unnest(v_others)", "case when p_started then 1 else 0 end") }};
+                        return query
+                        select {{ bound_row("-v_sheaf", "v_due", "v_deadline", "p_started", "p_agent", "v_session", true) }}
+                        from unnest(v_fine) as k (id)
+                        join {{ table }} as q on q.{{ key.column }} = k.id;
+                    end if;
+                    v_taken := v_taken || v_fine;
+                    v_total := v_total + cardinality(v_fine);
+                    v_left := v_left - cardinality(v_fine);
+                    v_fine := '{}';
+                end if;
+{%- endif %}
+
                 if cardinality(v_fine) > 0 then
                     v_count := -1;
+{%- if sheaf %}
+                    v_plain := coalesce(v_plain, {{ plain }});
+{%- endif %}
                     if v_plain then
                         return query
 {{- take("unnest(v_fine)", "case when p_started or v_alone then 1 else 0 end") }}
@@ -575,7 +731,7 @@ begin
     if p_request is not null and v_total > 0 then
         update gleaner.request as r
         set keys = v_taken::text[],
-            leases = array(select q.{{ col.lease }}
+            leases = array(select {% if sheaf %}case when q.{{ col.lease }} = 0 then -v_sheaf else q.{{ col.lease }} end{% else %}q.{{ col.lease }}{% endif %}
                            from unnest(v_taken) with ordinality as k (id, n)
                            join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
                            order by k.n)

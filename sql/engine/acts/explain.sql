@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, tenant_param, tenant_is, waiting_since -%}
+{%- from "macros.sql" import definer, tenant_param, tenant_is, waiting_since, as_held -%}
 /*
  * Why this row is or is not claimable{% if owner %} by an agent of p_owner{% endif %}, and when it will be.
  * Returns  {claimable, class, reason, claimable_at, …}; null when there is no such row.
@@ -16,6 +16,9 @@ declare
     v_class  text := 'global';
     v_at     timestamptz;
     v_reason text;
+{%- if sheaf %}
+    v_sheaf  gleaner.sheaf;
+{%- endif %}
 {%- if owner %}
     v_shared boolean;
     v_after  interval;
@@ -25,8 +28,9 @@ begin
     p_owner := gleaner.own_{{ name }}(p_owner);
 {%- endif %}
     select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = p_id;
+    {{- as_held("v_row") }}
     -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if not found or v_row.{{ col.session }} is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+    if v_row.{{ key.column }} is null or v_row.{{ col.session }} is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
         return null;
     end if;
     v_state := case

@@ -22,6 +22,11 @@ declare
     v_attempts integer;
     v_row      {{ table }};
 begin
+{%- if sheaf %}
+    if p_lease < 0 then
+        perform gleaner.loosen_{{ name }}(array[p_id], -p_lease);
+    end if;
+{%- endif %}
     select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = p_id for no key update;
     if not found then
         return query select p_id, 'gone', null::text;

@@ -66,6 +66,27 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
 {%- endif -%}
 {%- endmacro -%}
 
+{#- What keeps a row out of a claim's sight although it says that it is ready: a sheaf holds it. -#}
+{%- macro unheld() -%}{% if sheaf %} and (q.{{ col.lease }} <> 0 or not v_sheaves @> q.{{ key.column }}){% endif %}{%- endmacro -%}
+
+{#- Lets a fetched row that a sheaf holds look like one that was claimed alone. -#}
+{%- macro as_held(a) -%}
+{%- if sheaf %}
+    if {{ a }}.{{ col.lease }} = 0 and {{ a }}.{{ status.column }} = {{ status.ready }} then
+        select s.* into v_sheaf from gleaner.sheaf as s where s.queue = '{{ name }}' and s.keys @> {{ a }}.{{ key.column }};
+        if found then
+            {{ a }}.{{ status.column }} := {{ status.taken }};
+            {{ a }}.{{ col.lease }} := -v_sheaf.id;
+            {{ a }}.{{ col.due }} := v_sheaf.due_at;
+            {{ a }}.{{ col.deadline }} := v_sheaf.deadline_at;
+            {{ a }}.{{ col.started }} := case when v_sheaf.begun @> {{ a }}.{{ key.column }} then 1 else 0 end;
+            {{ a }}.{{ col.agent }} := v_sheaf.agent;
+            {{ a }}.{{ col.session }} := v_sheaf.session;
+        end if;
+    end if;
+{%- endif %}
+{%- endmacro -%}
+
 {#- Answers for the rows an act could not change, per row and never by raising. -#}
 {%- macro answers_for_the_rest(ids, leases, already) -%}
     return query

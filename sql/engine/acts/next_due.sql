@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, unheld -%}
 {%- macro soonest(condition, at) -%}
 {%- if kind -%}
 select min(p.at)
@@ -16,7 +16,7 @@ select min(p.at)
             cross join generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
             cross join lateral (
                 select {{ at }} as at from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ kind.of }} = l.kind and q.{{ key.column }} <> all (v_passed)
+                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ kind.of }} = l.kind and q.{{ key.column }} <> all (v_passed){{ unheld() }}
 {%- if priority %} and {{ priority.of }} = c.class{% endif %}
                 order by {{ at }}, q.{{ key.column }} limit 1
             ) as p
@@ -25,7 +25,7 @@ select min(p.at)
             from generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
             cross join lateral (
                 select {{ at }} as at from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and q.{{ key.column }} <> all (v_passed)
+                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and q.{{ key.column }} <> all (v_passed){{ unheld() }}
 {%- if priority %} and {{ priority.of }} = c.class{% endif %}
                 order by {{ at }}, q.{{ key.column }} limit 1
             ) as p
@@ -47,11 +47,18 @@ declare
     v_at     timestamptz;
     v_until  timestamptz;
     v_passed {{ key.type }}[];
+{%- if sheaf %}
+    v_sheaves int8multirange;
+    v_lapses  timestamptz;
+{%- endif %}
 begin
     -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
     select coalesce(array_agg(o.key::{{ key.type }}), '{}'), min(o.until)
     into v_passed, v_until
     from gleaner.offender as o where o.queue = '{{ name }}' and o.until > clock_timestamp();
+{%- if sheaf %}
+    select coalesce(range_agg(s.keys), '{}'), min(s.due_at) into v_sheaves, v_lapses from gleaner.sheaf as s where s.queue = '{{ name }}';
+{%- endif %}
 {%- if owner %}
     p_owner := gleaner.own_{{ name }}(p_owner);
     select least(
@@ -63,7 +70,7 @@ begin
     {{ soonest("true", "q." ~ col.due) }}
     into v_at;
 {%- endif %}
-    v_at := least(v_at, v_until);
+    v_at := least(v_at, v_until{{ ', v_lapses' if sheaf }});
     -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
     return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end

@@ -42,6 +42,11 @@ declare
     v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
     v_row     {{ table }};
 begin
+{%- if sheaf %}
+    if p_lease < 0 then
+        perform gleaner.loosen_{{ name }}(array[p_id], -p_lease);
+    end if;
+{%- endif %}
     select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = p_id for no key update;
     if not found then
         return query select p_id, 'gone', null::text, null::timestamptz;

@@ -14,6 +14,10 @@ declare
     v_reason text;
     v_row    {{ table }};
 begin
+{%- if sheaf %}
+    perform gleaner.loosen_{{ name }}(null, s.id)
+    from gleaner.sheaf as s where s.queue = '{{ name }}' and s.due_at <= v_now - p_older_than order by s.id;
+{%- endif %}
     for v_row in
         select q.*
         from {{ table }} as q

@@ -15,6 +15,10 @@ declare
     v_done    {{ key.type }}[] := '{}';
     v_row     {{ table }};
 begin
+{%- if sheaf %}
+    perform gleaner.loosen_{{ name }}(array_agg(u.id), -u.lease)
+    from unnest(p_ids, p_leases) as u (id, lease) where u.lease < 0 group by u.lease order by u.lease desc;
+{%- endif %}
     for v_row in
         select q.*
         from {{ table }} as q

@@ -13,6 +13,9 @@ declare
     v_now timestamptz := clock_timestamp();
     v_row {{ table }};
 begin
+{%- if sheaf %}
+    perform gleaner.loosen_{{ name }}(p_ids);
+{%- endif %}
     for v_row in
         select q.*
         from {{ table }} as q

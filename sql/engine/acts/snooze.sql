@@ -14,6 +14,11 @@ begin
     if p_until is null then
         raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
     end if;
+{%- if sheaf %}
+    if p_lease < 0 then
+        perform gleaner.loosen_{{ name }}(array[p_id], -p_lease);
+    end if;
+{%- endif %}
     select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = p_id for no key update;
     if not found then
         return query select p_id, 'gone', null::text;

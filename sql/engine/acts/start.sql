@@ -15,7 +15,31 @@ declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
     v_done    {{ key.type }}[];
+{%- if sheaf %}
+    v_of      {{ key.type }}[];
+    v_begun   {{ key.type }}[] := '{}';
+    v_sheaf   gleaner.sheaf;
+{%- endif %}
 begin
+{%- if sheaf %}
+    for v_sheaf in
+        select s.*
+        from gleaner.sheaf as s
+        where s.queue = '{{ name }}' and s.id = any (array(select distinct -l from unnest(p_leases) as l where l < 0)) and {{ same_caller("s") }}
+        order by s.id
+        for update
+    loop
+        v_of := array(
+            select u.id
+            from unnest(p_ids, p_leases) as u (id, lease)
+            join {{ table }} as q on q.{{ key.column }} = u.id
+            where u.lease = -v_sheaf.id and v_sheaf.keys @> u.id and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }});
+        update gleaner.sheaf as s set begun = s.begun + (select range_agg(int8range(i, i, '[]')) from unnest(v_of) as i)
+        where s.id = v_sheaf.id and cardinality(v_of) > 0;
+        return query select d, 'done', ({{ status.running }})::text from unnest(v_of) as d;
+        v_begun := v_begun || v_of;
+    end loop;
+{%- endif %}
     with changed as (
         update {{ table }} as q
         set {{ col.started }} = greatest(q.{{ col.started }}, 1)
@@ -29,6 +53,9 @@ begin
     )
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
     return query select d, 'done', ({{ status.running }})::text from unnest(v_done) as d;
+{%- if sheaf %}
+    v_done := v_done || v_begun;
+{%- endif %}
     if cardinality(v_done) < cardinality(p_ids) then
 {{ answers_for_the_rest("p_ids", "p_leases", "false") }}
     end if;

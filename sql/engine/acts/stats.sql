@@ -12,11 +12,17 @@ declare
     v_now   timestamptz := clock_timestamp();
     v_known bigint := 0;
     v_part  record;
+{%- if sheaf %}
+    v_sheaves int8multirange := gleaner.sheaves('{{ name }}');
+{%- endif %}
 begin
     for v_part in
         select s.state, count(*) as n, min(s.at) as oldest
         from (
             select case when q.{{ status.column }} in ({{ status.held }}) then case when q.{{ col.due }} < v_now then 'expired' else 'running' end
+{%- if sheaf %}
+                        when q.{{ col.lease }} = 0 and v_sheaves @> q.{{ key.column }} then 'running'
+{%- endif %}
                         when q.{{ status.column }} = {{ status.failed }} then 'backing off'
                         when q.{{ col.due }} > v_now then 'scheduled'
                         else 'ready' end as state,

@@ -48,7 +48,9 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
     let queue = literal(name);
     script += &format!("delete from gleaner.queue where name = {queue};\n");
     // Notes about rows of this table; the audit stays, as audits do.
-    script += &format!("delete from gleaner.request where queue = {queue};\ndelete from gleaner.offender where queue = {queue};\n");
+    script += &format!(
+        "delete from gleaner.request where queue = {queue};\ndelete from gleaner.offender where queue = {queue};\ndelete from gleaner.sheaf where queue = {queue};\n"
+    );
     with_lock_timeout(client, "detach", &script).await?;
     Ok(done)
 }
@@ -75,7 +77,14 @@ async fn refuse_running(client: &impl GenericClient, name: &str, table: &Table, 
         return Ok(());
     }
     let held: Vec<String> = status.claimed.iter().chain([&status.running]).map(|word| literal(word)).collect();
-    let sql = format!("select count(*) from {} where {}::text in ({})", table.sql(), quote(&status.column), held.join(", "));
+    let sql = format!(
+        "select (select count(*) from {} where {}::text in ({}))
+              + (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(gleaner.sheaves({})) as r)",
+        table.sql(),
+        quote(&status.column),
+        held.join(", "),
+        literal(name)
+    );
     let running: i64 = client.query_typed(&sql, &[]).await.map_err(Error::doing("count running rows"))?[0].get(0);
     if running > 0 {
         return Err(Error::Unsupported {

@@ -205,17 +205,17 @@ impl Acts {
             next_due.truncate(next_due.trim_end_matches(", ").len());
         }
         let column = |c: &Option<String>| c.as_ref().map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
-        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c) - 'gleaner_place'".to_owned(), |(p, json)| as_json(p, *json));
+        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c)".to_owned(), |(p, json)| as_json(p, *json));
         let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, json)| as_json(c, *json));
-        // One statement for both: what was claimed, in order, or how long until there is something to claim.
+        // One statement for both: what was claimed, in order, or how long until there is something to claim. Rows are kept
+        // until that is known, so only what is asked for is kept of them.
         let sql = format!(
             "with claimed as materialized (
-                 select c.*, a.gleaner_place
-                 from unnest($1, $2, $3) with ordinality as a (agent, most, request, gleaner_place)
+                 select c.{key}::text, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial},
+                        date_part('epoch', c.{due} - clock_timestamp()), date_part('epoch', c.{deadline} - clock_timestamp()), null::float8, a.place
+                 from unnest($1, $2, $3) with ordinality as a (agent, most, request, place)
                  cross join lateral gleaner.claim_{name}({tenant}{arguments}) as c)
-             select c.{key}::text, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial},
-                    date_part('epoch', c.{due} - clock_timestamp()), date_part('epoch', c.{deadline} - clock_timestamp()), null::float8, c.gleaner_place
-             from claimed as c
+             select * from claimed
              union all
              select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8, null
              where not exists (select from claimed)",
@@ -268,6 +268,9 @@ impl Acts {
     pub async fn waiting(&self, client: &impl GenericClient, claim: &Claim) -> Result<Waiting> {
         let mut params: Vec<Param<'_>> = Vec::new();
         let mut wanted = format!("q.{} <= clock_timestamp()", self.columns.due);
+        if self.declaration.sheaf.is_some() {
+            wanted += &format!(" and not ({})", self.in_sheaf());
+        }
         if let Some((column, data_type)) = &self.owner {
             params.push((&claim.owner, Type::TEXT));
             wanted += &format!(
@@ -293,13 +296,18 @@ impl Acts {
         Ok(Waiting { count: row.get::<_, i64>(0).unsigned_abs(), capped: row.get(1) })
     }
 
+    /// Whether a sheaf holds the row `q`, as SQL.
+    fn in_sheaf(&self) -> String {
+        format!("q.{} = 0 and q.{} <@ (select gleaner.sheaves('{}'))", self.columns.lease, self.key, self.name)
+    }
+
     /// Which of these are certainly no longer held: cancelled, finished or taken by somebody else. One plain look, no lock and no
     /// sign of life; rows that cannot be seen are not judged.
     pub async fn ended(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
         let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
         let sql = format!(
             "select q.{0}::text, u.lease from unnest($1::text[]::{1}[], $2) as u (id, lease) join {2} as q on q.{0} = u.id
-             where (q.{3} is distinct from u.lease or q.{4} not in ({5})){6}",
+             where (q.{3} is distinct from u.lease or q.{4} not in ({5})){6}{7}",
             self.key,
             self.key_type,
             self.table,
@@ -309,7 +317,8 @@ impl Acts {
             self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| format!(
                 " and q.{} = $3::text::{data_type}",
                 quote(self.declaration.tenant.as_deref().unwrap_or_default())
-            ))
+            )),
+            if self.declaration.sheaf.is_some() { format!(" and not (u.lease < 0 and {})", self.in_sheaf()) } else { String::new() },
         );
         let rows = self.query(client, "look after running work", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?;
         Ok(rows.iter().map(|r| (r.get(0), r.get(1))).collect())
@@ -368,17 +377,21 @@ impl Acts {
         let keys: Vec<&str> = done.iter().map(|d| d.0).collect();
         let leases: Vec<i64> = done.iter().map(|d| d.1).collect();
         let results: Vec<Option<&Value>> = done.iter().map(|d| d.2.as_ref()).collect();
+        // Of a thousand answers nearly all are the same: each is told once, with its keys.
         let sql = format!(
-            "select id::text, outcome, status from gleaner.complete_{}({}p_ids => $1::text[]::{}[], p_leases => $2, p_results => $3)",
+            "select array_agg(id::text), outcome, status
+             from gleaner.complete_{}({}p_ids => $1::text[]::{}[], p_leases => $2, p_results => $3) group by outcome, status",
             self.name,
             self.tenant(4),
             self.key_type
         );
-        answers(
-            &self
-                .query(client, "complete", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY), (&results, Type::JSONB_ARRAY)])
-                .await?,
-        )
+        let params: [Param<'_>; 3] = [(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY), (&results, Type::JSONB_ARRAY)];
+        let mut all = Vec::with_capacity(done.len());
+        for row in &self.query(client, "complete", &sql, &params).await? {
+            let (outcome, status) = (Outcome::parse(row.get(1)), row.get::<_, Option<String>>(2));
+            all.extend(row.get::<_, Vec<String>>(0).into_iter().map(|key| Answer { key, outcome, status: status.clone() }));
+        }
+        Ok(all)
     }
 
     /// Says that the work failed.

@@ -27,18 +27,32 @@ const AGENTS: [&str; 3] = ["ann", "bob", "cleo"];
 
 #[test]
 fn jobs_do_what_the_model_does() {
-    check(&JOBS, Rules { owned: false, hold: 5 * MINUTE, head_start: 10 * MINUTE, retry_within: None, dead_letters: false });
+    check(&JOBS, Rules { owned: false, hold: 5 * MINUTE, head_start: 10 * MINUTE, retry_within: None, dead_letters: false }, None);
+}
+
+/// The same queue, the same model: whether a claim writes its lease on the rows or holds them by one record is nobody's business.
+#[test]
+fn jobs_held_by_sheaves_do_what_the_model_does() {
+    let rules = Rules { owned: false, hold: 5 * MINUTE, head_start: 10 * MINUTE, retry_within: None, dead_letters: false };
+    check(&JOBS, rules, Some(2));
 }
 
 #[test]
 fn activities_do_what_the_model_does() {
-    check(&ACTIVITIES, Rules { owned: true, hold: 5 * MINUTE, head_start: 0, retry_within: Some(24 * 60 * MINUTE), dead_letters: true });
+    check(
+        &ACTIVITIES,
+        Rules { owned: true, hold: 5 * MINUTE, head_start: 0, retry_within: Some(24 * 60 * MINUTE), dead_letters: true },
+        None,
+    );
 }
 
-fn check(names: &'static Names, rules: Rules) {
+fn check(names: &'static Names, rules: Rules, sheaf: Option<u32>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
     let (table, owners) = runtime.block_on(async {
         let w = world().await.expect("a database");
+        if let Some(from) = sheaf {
+            w.bind_jobs_from(from).await.expect("jobs are attached with smaller sheaves");
+        }
         let acts = Acts::of(&w.client, if names.owned() { "activities" } else { "jobs" }).await.expect("the queue is attached");
         let mut owners = BTreeMap::new();
         if names.owned() {
@@ -54,7 +68,7 @@ fn check(names: &'static Names, rules: Rules) {
     let mut runner = TestRunner::new(config);
     let lists = prop::collection::vec(any_act(names.owned()), 1..=STEPS);
     let outcome = runner.run(&lists, |acts| {
-        let mut player = Player::new(&table, Model::new(rules.clone(), owners.clone()));
+        let mut player = Player::new(&table, Model::new(rules.clone(), owners.clone()), sheaf.is_some());
         runtime.block_on(player.play(&acts)).map_err(|e| TestCaseError::fail(format!("{e:#}")))
     });
     if let Err(failure) = outcome {
@@ -73,12 +87,14 @@ struct Player<'a> {
     tickets: Vec<(String, i64)>,
     request: Option<(Uuid, Vec<(String, i64)>)>,
     owners: Vec<Option<i64>>,
+    /// Whether claims may hold rows by sheaves, whose leases are below zero.
+    sheaves: bool,
 }
 
 impl<'a> Player<'a> {
-    fn new(table: &'a Table, model: Model) -> Self {
+    fn new(table: &'a Table, model: Model, sheaves: bool) -> Self {
         let owners = std::iter::once(None).chain(model.owners.keys().copied().map(Some)).collect();
-        Self { table, model, clock: 0, steps: 0, tickets: Vec::new(), request: None, owners }
+        Self { table, model, clock: 0, steps: 0, tickets: Vec::new(), request: None, owners, sheaves }
     }
 
     async fn play(&mut self, acts: &[Act]) -> Result<()> {
@@ -281,6 +297,7 @@ impl<'a> Player<'a> {
                 let sql = format!(
                     "begin; set local role gleaner_engine;
                      update {} set created_at = created_at - i, due_at = due_at - i, deadline_at = deadline_at - i{own} from (select interval '{minutes} minutes' as i) as passed;
+                     update gleaner.sheaf set due_at = due_at - i, deadline_at = deadline_at - i from (select interval '{minutes} minutes' as i) as passed;
                      commit",
                     names.table
                 );
@@ -401,6 +418,9 @@ impl<'a> Player<'a> {
         self.model.buried(&buried, now);
         self.model.claimed(&keys, agent, started, now);
         for (key, lease) in &given {
+            if self.sheaves && *lease < 0 {
+                self.model.row(key).lease = Span::exactly(*lease);
+            }
             ensure!(rows[key].lease.low == *lease, "{key} was given with lease {lease}, the table has {}", rows[key].lease.low);
         }
         self.tickets.extend(given.iter().cloned());
@@ -479,6 +499,7 @@ fn row(key: &str, new: &New<'_>, created: Span, due: Span) -> Row {
         agent: None,
         plain: false,
         letters: 0,
+        bound: false,
     }
 }
 

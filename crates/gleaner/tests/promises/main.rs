@@ -16,6 +16,7 @@ mod policy;
 mod progress;
 mod racing;
 mod rights;
+mod sheaves;
 mod specs;
 mod transactions;
 mod unique;

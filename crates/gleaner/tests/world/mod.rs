@@ -68,6 +68,14 @@ impl World {
         Ok(gleaner::attach::attach(&mut client, &declaration, toml, gleaner::attach::Options { add_words: false }, &|_| {}).await?)
     }
 
+    /// The built-in queue, with sheaves of `from` rows and more.
+    pub async fn bind_jobs_from(&self, from: u32) -> Result<()> {
+        let source = self.text("select source from gleaner.queue where name = 'jobs'").await?.context("jobs are attached")?;
+        let others: Vec<&str> = source.lines().filter(|line| !line.starts_with("sheaf")).collect();
+        let smaller = format!("sheaf = {from}\n{}", others.join("\n"));
+        self.attach("jobs", &smaller).await.map(drop)
+    }
+
     /// A salesperson; returns the id. `threshold` in minutes.
     pub async fn person(&self, name: &str, threshold: i32, shared: bool) -> Result<i64> {
         let row = self
@@ -107,7 +115,12 @@ impl World {
         // The lease keeps its value: holders still know it.
         let set = format!("created_at = created_at - $i, due_at = due_at - $i, deadline_at = deadline_at - $i{own}")
             .replace("$i", &format!("interval '{interval}'"));
-        self.run(&format!("begin; set local role gleaner_engine; update {table} set {set}; commit")).await
+        let sheaves = if queue == "jobs" {
+            format!("update gleaner.sheaf set due_at = due_at - interval '{interval}', deadline_at = deadline_at - interval '{interval}';")
+        } else {
+            String::new()
+        };
+        self.run(&format!("begin; set local role gleaner_engine; update {table} set {set}; {sheaves} commit")).await
     }
 
     /// As PostgREST would connect for a signed-in user: role and claims.

@@ -61,6 +61,8 @@ pub struct Row {
     pub plain: bool,
     /// Dead letters it has left.
     pub letters: i64,
+    /// A sheaf holds it, and the row itself still says ready. How it is held, not what: taken over unchecked.
+    pub bound: bool,
 }
 
 impl Row {
@@ -515,7 +517,8 @@ impl Model {
     pub fn plain(&mut self, key: &str, word: Word, now: Span, backoff: &dyn Fn(&str, i32) -> i64) {
         let row = self.rows[key].clone();
         let (mine, expired) = (row.plain, row.due_at() <= now.high);
-        if row.status == word {
+        // To write ready over a row that says ready says nothing.
+        if row.status == word || row.bound && word == Word::Ready {
             return;
         }
         if row.held() {

@@ -16,6 +16,8 @@ use super::rules::{MINUTE, Row, Span};
 #[derive(Debug)]
 pub struct Names {
     pub table: &'static str,
+    /// Its rows as their holders see them, and whether a sheaf holds them: such a row is written only when its work ends.
+    pub seen: &'static str,
     pub status: &'static str,
     pub owner: &'static str,
     pub kind: &'static str,
@@ -29,6 +31,13 @@ pub struct Names {
 
 pub const JOBS: Names = Names {
     table: "gleaner.jobs",
+    seen: "(select t.id, t.kind, t.priority, t.unique_key, t.created_at, t.attempts, t.lost,
+                   case when s.id is null then t.status else 'running' end as status, coalesce(s.due_at, t.due_at) as due_at,
+                   coalesce(-s.id, t.lease) as lease, coalesce(s.deadline_at, t.deadline_at) as deadline_at,
+                   case when s.id is null then t.started when s.begun @> t.id then 1::smallint else 0::smallint end as started,
+                   coalesce(s.agent, t.agent) as agent, coalesce(s.session, t.session) as session, s.id is not null as bound
+            from gleaner.jobs as t
+            left join gleaner.sheaf as s on s.queue = 'jobs' and t.lease = 0 and t.status = 'ready' and s.keys @> t.id)",
     status: "status",
     owner: "null::bigint",
     kind: "kind",
@@ -48,6 +57,7 @@ pub const JOBS: Names = Names {
 
 pub const ACTIVITIES: Names = Names {
     table: "public.activities",
+    seen: "(select t.*, false as bound from public.activities as t)",
     status: "processing_status",
     owner: "sales_id",
     kind: "type",
@@ -102,8 +112,8 @@ impl Table {
         let micros = |column: &str| format!("(extract(epoch from {column}) * 1000000)::bigint");
         let sql = format!(
             "select {clock}, q.id::text, q.{kind}, ({class})::bigint, {unique}, {owner}, q.{status}, {due}, {open}, {created}, q.lease, {deadline},
-                    q.attempts, q.lost, q.started, q.agent, q.session is not null and q.agent is null, ({letters})::bigint
-             from (select clock_timestamp() as clock) as c left join {table} as q on true",
+                    q.attempts, q.lost, q.started, q.agent, q.session is not null and q.agent is null, ({letters})::bigint, q.bound
+             from (select clock_timestamp() as clock) as c left join {seen} as q on true",
             clock = micros("c.clock"),
             kind = n.kind,
             class = n.class,
@@ -115,7 +125,7 @@ impl Table {
             created = micros("q.created_at"),
             deadline = micros("q.deadline_at"),
             letters = n.letters,
-            table = n.table
+            seen = n.seen
         );
         let mut rows = BTreeMap::new();
         let mut clock = 0;
@@ -141,6 +151,7 @@ impl Table {
                 agent: r.get(15),
                 plain: r.get(16),
                 letters: r.get(17),
+                bound: r.get(18),
             };
             rows.insert(key, row);
         }
@@ -151,7 +162,9 @@ impl Table {
     pub async fn reset(&self, owners: &BTreeMap<i64, (i64, bool)>) -> Result<()> {
         let table = self.names.table;
         self.client
-            .batch_execute(&format!("truncate {table} cascade; truncate gleaner.request, gleaner.offender, gleaner.late_result"))
+            .batch_execute(&format!(
+                "truncate {table} cascade; truncate gleaner.request, gleaner.offender, gleaner.late_result, gleaner.sheaf"
+            ))
             .await?;
         for (owner, (threshold, shared)) in owners {
             self.policy(*owner, *threshold, *shared).await?;

@@ -58,6 +58,7 @@ pub const RELATIONS: &str = "
     gleaner.audit                 ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.late_result           ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.offender              ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.sheaf                 ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.change                ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.request               ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.api_key               ---- ---- ---- ---- ---- ---- ---- ----  true
@@ -77,7 +78,7 @@ pub const FUNCTIONS: &str = "
     public.{claim_next_pending_activity,claim_stale_activity}             authenticated service_role
     public.{unlock_stale_locks,reset_stale_locks,get_pending_actions}     authenticated service_role
     public.{normalize_email,normalize_phone}                              authenticated service_role
-    gleaner.{is_administrator,is_member,worker_session}                   authenticated service_role
+    gleaner.{is_administrator,is_member,sheaves,worker_session}           authenticated service_role
     gleaner.{link_activity,unlink_activity,audit_link,with_address}       authenticated service_role
     gleaner.{claim,start,progress,complete,fail,release,snooze}_activities authenticated service_role
     gleaner.{explain,next_due}_activities                                 authenticated service_role

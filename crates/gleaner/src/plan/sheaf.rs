@@ -1,0 +1,45 @@
+//! Whether claims may hold many rows by one record.
+
+use serde_json::{Value, json};
+
+use super::check::Check;
+use super::columns::Engine;
+use crate::declaration::{Declaration, PerKind};
+use crate::introspect::{literal, quote};
+
+/// From how many rows on, and the columns of a row in their order: {from, names, columns: [{column, type, role}]}.
+pub(super) fn sheaf(check: &mut Check<'_>, d: &Declaration, key_type: &str, engine: &Engine) -> Option<Value> {
+    let from = d.sheaf?;
+    let table = check.table;
+    if from < 2 {
+        check.mistake(format!("sheaf = {from}"), "write from how many rows on a claim holds them together, such as 64");
+    }
+    if key_type != "bigint" {
+        check.mistake(format!("sheaf needs a key of type bigint, and this one is {key_type}"), "leave `sheaf` out");
+    }
+    // What a claim would write on the row for others to see must be nothing but the lease.
+    let stands_in_the_way = [
+        ("owner", d.owner.is_some()),
+        ("tenant", d.tenant.is_some()),
+        ("holder", d.holder.is_some()),
+        ("status.claimed", d.status.claimed.is_some()),
+        ("hold per kind", matches!(d.hold, Some(PerKind::ByKind(_)))),
+        ("deadline per kind", matches!(d.deadline, Some(PerKind::ByKind(_)))),
+        ("a partitioned table", table.kind == 'p'),
+    ];
+    for (what, _) in stands_in_the_way.iter().filter(|(_, declared)| *declared) {
+        check.mistake(format!("sheaf does not go with {what}: one record holds all rows of a claim alike"), "leave one of the two out");
+    }
+    let role_of = |name: &str| {
+        let role = engine.names.iter().find(|(_, column)| column.as_str() == Some(name)).map(|(role, _)| role.as_str());
+        if name == d.status.column { Some("status") } else { role }
+    };
+    let mut found: Vec<_> = table.columns.iter().collect();
+    found.sort_by_key(|(_, column)| column.position);
+    let missing = engine.columns.iter().filter(|c| !table.columns.contains_key(&c.name)).map(|c| (c.name.as_str(), c.definition));
+    let all: Vec<(&str, &str)> = found.iter().map(|(name, column)| (name.as_str(), column.data_type.as_str())).chain(missing).collect();
+    let names: Vec<String> = all.iter().map(|(name, _)| literal(name)).collect();
+    let columns: Vec<Value> =
+        all.iter().map(|(name, data_type)| json!({"column": quote(name), "type": data_type, "role": role_of(name)})).collect();
+    Some(json!({"from": from, "names": names.join(", "), "columns": columns}))
+}

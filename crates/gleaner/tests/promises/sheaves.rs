@@ -1,0 +1,314 @@
+//! Rows that one claim holds together, by one record: every promise of a lease holds for them as it does for rows alone.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use futures_util::future::try_join_all;
+use gleaner::queue::Item;
+use gleaner::{Acts, Claim, Failure, Outcome, Queue};
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::hands::claim_anew;
+use crate::world::{World, jobs, keys, outcomes, world};
+
+/// A database whose jobs are bound from two on, with `n` of them.
+async fn field(n: usize) -> Result<(World, Queue)> {
+    let world = world().await?;
+    world.bind_jobs_from(2).await?;
+    let queue = world.queue("jobs").await?;
+    queue.enqueue(&jobs("default", n)).await?;
+    Ok((world, queue))
+}
+
+/// The same, and `agent` holds all of them by one sheaf.
+async fn bound(n: usize, agent: &str) -> Result<(World, Queue, Vec<Item>)> {
+    let (world, queue) = field(n).await?;
+    let items = queue.claim(&Claim::by(agent).limit(i32::try_from(n)?).started()).await?.items;
+    ensure!(items.len() == n && items.iter().all(|i| i.lease == items[0].lease && i.lease < 0), "not one sheaf: {items:?}");
+    Ok((world, queue, items))
+}
+
+fn results(items: &[Item]) -> Vec<(&str, i64, Option<Value>)> {
+    items.iter().map(|i| (i.key.as_str(), i.lease, Some(json!({"by": i.key})))).collect()
+}
+
+fn held(items: &[Item]) -> Vec<(&str, i64)> {
+    items.iter().map(|i| (i.key.as_str(), i.lease)).collect()
+}
+
+async fn versions(world: &World) -> Result<Option<String>> {
+    world.text("select string_agg(ctid::text || status, ' ' order by id) from gleaner.jobs").await
+}
+
+#[tokio::test]
+async fn a_claim_of_many_writes_none_of_its_rows_and_their_completion_each_once() -> Result<()> {
+    let (world, queue) = field(10).await?;
+    let before = versions(&world).await?;
+    let items = queue.claim(&Claim::by("a").limit(10)).await?.items;
+    assert_eq!(versions(&world).await?, before, "the claim wrote rows");
+    assert_eq!(world.count("select count(*) from gleaner.sheaf").await?, 1);
+    assert!(items.iter().all(|i| i.lease_for > Duration::from_secs(290) && i.deadline_in > Duration::from_secs(3500)), "{items:?}");
+
+    // In two parts: what is left of a sheaf is still held.
+    let (first, rest) = items.split_at(4);
+    assert_eq!(outcomes(&queue.complete(&results(first)).await?), [Outcome::Done; 4]);
+    assert!(world.claim(&queue, "b", None, 10).await?.is_empty(), "the rest is held");
+    assert_eq!(outcomes(&queue.complete(&results(rest)).await?), [Outcome::Done; 6]);
+    assert_eq!(world.count("select count(*) from gleaner.sheaf").await?, 0, "an empty sheaf is gone");
+    assert_eq!(world.count("select count(*) from gleaner.jobs where status = 'done' and finished_at is not null and result ->> 'by' = id::text and agent = 'a'").await?, 10);
+    assert_eq!(outcomes(&queue.complete(&results(&items)).await?), [Outcome::Already; 10], "and a repeated completion is recognised");
+    Ok(())
+}
+
+#[tokio::test]
+async fn racing_claims_of_many_and_of_one_never_share_a_row() -> Result<()> {
+    let (world, _) = field(0).await?;
+    let pool = gleaner::pool(world.url(), 25)?;
+    let queue = Queue::open(&pool, "jobs").await?;
+    for round in 0..4 {
+        queue.enqueue(&jobs("call", 300)).await?;
+        queue.enqueue(&jobs("mail", 300)).await?;
+        // Sheaves, single rows and plain claims at once, over and over, each completing half of what it has.
+        let racers = (0..40).map(|n| {
+            let (queue, world) = (&queue, &world);
+            async move {
+                let mut got = Vec::new();
+                let mut taken = 0;
+                for turn in 0..4i32 {
+                    if n % 10 == 9 {
+                        let client = world.connect().await?;
+                        let sql = "with one as (select id from gleaner.jobs where status = 'ready' order by due_at, id offset $1 limit 1)
+                                   update gleaner.jobs as q set status = 'running' from one where q.id = one.id
+                                   returning q.id::text, q.agent is null and q.lease > 0";
+                        for row in client.query(sql, &[&i64::from(turn * 7)]).await? {
+                            if row.get::<_, bool>(1) {
+                                got.push(row.get(0));
+                            }
+                        }
+                        continue;
+                    }
+                    let items = queue.claim(&Claim::by(format!("agent {n}")).limit(if n % 3 == 0 { 1 } else { 12 })).await?.items;
+                    got.extend(keys(&items));
+                    let half = &items[..items.len() / 2];
+                    if !half.is_empty() {
+                        let answers = queue.complete(&results(half)).await?;
+                        ensure!(answers.iter().all(|a| a.outcome == Outcome::Done), "{answers:?}");
+                        taken += half.len();
+                    }
+                }
+                anyhow::Ok((got, taken))
+            }
+        });
+        let all = try_join_all(racers).await?;
+        let handed_out: Vec<&String> = all.iter().flat_map(|(got, _)| got).collect();
+        let different: BTreeSet<_> = handed_out.iter().collect();
+        assert_eq!(different.len(), handed_out.len(), "round {round}: a row was handed out twice");
+        assert!(handed_out.len() > 300, "only {} rows in the race: it was none", handed_out.len());
+        let done: usize = all.iter().map(|(_, taken)| taken).sum();
+        assert_eq!(world.count("select count(*) from gleaner.jobs where status = 'done'").await?, i64::try_from(done)?);
+        world.run("truncate gleaner.jobs, gleaner.sheaf").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crashed_holders_sheaf_comes_back_by_itself_and_its_late_results_are_refused() -> Result<()> {
+    let (world, queue, items) = bound(5, "crashed").await?;
+    assert!(world.claim(&queue, "other", None, 5).await?.is_empty(), "it is held");
+    world.age("jobs", "6 minutes").await?;
+    // Whatever lost a lease travels alone.
+    let mut again = Vec::new();
+    for _ in 0..5 {
+        again.extend(claim_anew(&world, &queue, "other", None, 5).await?);
+    }
+    assert_eq!(keys(&again), keys(&items));
+    assert_eq!(world.count("select count(*) from gleaner.jobs where lost = 1 and status = 'running'").await?, 5, "each is counted as lost");
+    let first = &items[0];
+    assert_eq!(outcomes(&queue.complete(&results(&items)).await?), [Outcome::Lost; 5]);
+    assert_eq!(queue.fail(&first.key, first.lease, &Failure::new("late")).await?.outcome, Outcome::Lost);
+    assert_eq!(queue.progress(&first.key, first.lease, Some("late"), None, None).await?.0.outcome, Outcome::Lost);
+    assert_eq!(outcomes(&queue.release(&held(&items)).await?), [Outcome::Lost; 5]);
+    assert_eq!(world.count("select count(*) from gleaner.late_result").await?, 5, "late results are evidence");
+    assert_eq!(outcomes(&queue.complete(&results(&again)).await?), [Outcome::Done; 5]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_never_begun_of_a_crashed_sheaf_is_not_counted_as_lost() -> Result<()> {
+    let (world, queue) = field(4).await?;
+    let items = queue.claim(&Claim::by("crashed").limit(4)).await?.items;
+    assert_eq!(outcomes(&queue.start(&held(&items[..1])).await?), [Outcome::Done]);
+    world.age("jobs", "6 minutes").await?;
+    claim_anew(&world, &queue, "other", None, 4).await?;
+    claim_anew(&world, &queue, "other", None, 4).await?;
+    assert_eq!(world.text("select string_agg(lost::text, '' order by id) from gleaner.jobs").await?.as_deref(), Some("1000"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_sheaf_that_ran_out_and_that_nobody_took_still_completes() -> Result<()> {
+    let (world, queue, items) = bound(4, "asleep").await?;
+    world.age("jobs", "1 day").await?;
+    assert_eq!(outcomes(&queue.complete(&results(&items[..2])).await?), [Outcome::Done; 2]);
+    queue.recover().await?;
+    assert_eq!(outcomes(&queue.complete(&results(&items[2..])).await?), [Outcome::Lost; 2], "recovered rows wait again");
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_of_a_sheaf_fails_one_snoozes_one_goes_back_and_the_rest_completes() -> Result<()> {
+    let (world, queue, items) = bound(6, "a").await?;
+    let [failed, snoozed, released, slow, ..] = &items[..] else { anyhow::bail!("six") };
+    assert_eq!(queue.fail(&failed.key, failed.lease, &Failure::new("broke")).await?.status.as_deref(), Some("failed"));
+    assert_eq!(queue.snooze(&snoozed.key, snoozed.lease, Duration::from_secs(600)).await?.outcome, Outcome::Done);
+    assert_eq!(outcomes(&queue.release(&[(&released.key, released.lease)]).await?), [Outcome::Done]);
+    assert_eq!(queue.progress(&slow.key, slow.lease, Some("halfway"), Some(50.0), None).await?.0.outcome, Outcome::Done);
+    assert_eq!(queue.fail(&failed.key, failed.lease, &Failure::new("broke")).await?.outcome, Outcome::Already, "repeated");
+    assert_eq!(outcomes(&queue.complete(&results(&items[3..])).await?), [Outcome::Done; 3]);
+    let statuses = world.text("select string_agg(status || attempts, ' ' order by id) from gleaner.jobs").await?;
+    assert_eq!(statuses.as_deref(), Some("failed1 ready0 ready0 done0 done0 done0"));
+    assert_eq!(keys(&world.claim(&queue, "b", None, 6).await?), [released.key.clone()], "what was given back is free, the others wait");
+    Ok(())
+}
+
+#[tokio::test]
+async fn progress_keeps_one_of_a_sheaf_from_being_stolen_with_the_others() -> Result<()> {
+    let (world, queue, items) = bound(3, "slow").await?;
+    world.age("jobs", "4 minutes").await?;
+    queue.progress(&items[0].key, items[0].lease, None, None, None).await?;
+    world.age("jobs", "2 minutes").await?;
+    let mut taken = claim_anew(&world, &queue, "thief", None, 5).await?;
+    taken.extend(claim_anew(&world, &queue, "thief", None, 5).await?);
+    taken.extend(claim_anew(&world, &queue, "thief", None, 5).await?);
+    assert_eq!(keys(&taken), keys(&items[1..]));
+    assert_eq!(outcomes(&queue.complete(&results(&items[..1])).await?), [Outcome::Done]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn cancel_bury_and_requeue_take_rows_out_of_a_sheaf() -> Result<()> {
+    let (world, queue, items) = bound(4, "a").await?;
+    let key = |n: usize| items[n].key.as_str();
+    assert_eq!(outcomes(&queue.cancel(&[key(0)], None).await?), [Outcome::Done]);
+    assert_eq!(outcomes(&queue.bury(&[key(1)], None).await?), [Outcome::Done]);
+    assert_eq!(outcomes(&queue.requeue(&[key(2)]).await?), [Outcome::Done]);
+    // Back in the line, and nobody's late result may end it.
+    assert_eq!(outcomes(&queue.requeue(&[key(0)]).await?), [Outcome::Done]);
+    let ended: BTreeSet<String> = queue.ended(&held(&items)).await?.into_iter().map(|(key, _)| key).collect();
+    assert_eq!(ended, items[..3].iter().map(|i| i.key.clone()).collect(), "the holder learns which it lost, and only those");
+    assert_eq!(outcomes(&queue.complete(&results(&items)).await?).iter().filter(|o| **o == Outcome::Done).count(), 1);
+    let mut free = keys(&world.claim(&queue, "b", None, 5).await?);
+    free.sort();
+    assert_eq!(free, [items[0].key.clone(), items[2].key.clone()]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn plain_writers_neither_take_nor_end_what_a_sheaf_holds() -> Result<()> {
+    let (world, queue, items) = bound(3, "a").await?;
+    for (n, word) in ["running", "done", "failed"].into_iter().enumerate() {
+        world.run(&format!("update gleaner.jobs set status = '{word}' where id = {}", items[n].key)).await?;
+    }
+    assert_eq!(world.count("select count(*) from gleaner.jobs where status in ('done', 'failed')").await?, 0);
+    assert_eq!(outcomes(&queue.complete(&results(&items)).await?), [Outcome::Done; 3]);
+    // Other columns are anybody's, as they are of a row that is held alone.
+    let (world, queue, items) = bound(2, "a").await?;
+    world.run("update gleaner.jobs set payload = '{\"edited\": true}', unique_key = 'k' || id").await?;
+    assert!(world.claim(&queue, "b", None, 5).await?.is_empty());
+    assert_eq!(outcomes(&queue.complete(&results(&items)).await?), [Outcome::Done; 2]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_row_with_a_unique_key_is_never_in_a_sheaf_and_its_successor_may_wait() -> Result<()> {
+    let (world, queue) = field(3).await?;
+    queue.enqueue(&[json!({"unique_key": "report", "due_at": "2020-01-01T00:00:00Z"})]).await?;
+    let items = queue.claim(&Claim::by("a").limit(10)).await?.items;
+    assert_eq!(items.iter().map(|i| i.lease > 0).collect::<Vec<_>>(), [true, false, false, false], "in the order of the line");
+    assert_eq!(queue.enqueue(&[json!({"unique_key": "report"})]).await?[0].outcome, "enqueued");
+    assert_eq!(outcomes(&queue.complete(&results(&items)).await?), [Outcome::Done; 4]);
+    assert_eq!(world.count("select count(*) from gleaner.jobs where status = 'ready'").await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_repeated_request_returns_the_rows_of_its_sheaf() -> Result<()> {
+    let (_world, queue) = field(6).await?;
+    let mut claim = Claim::by("a").limit(4);
+    claim.request = Some(Uuid::new_v4());
+    let given = queue.claim(&claim).await?.items;
+    queue.complete(&results(&given[..1])).await?;
+    queue.cancel(&[&given[1].key], None).await?;
+    let again = queue.claim(&claim).await?.items;
+    assert_eq!(held(&again), held(&given[2..]));
+    Ok(())
+}
+
+/// The look at open sheaves begins where the last one ended: at the oldest transaction that could still bring one.
+#[tokio::test]
+async fn a_sheaf_bound_by_a_transaction_older_than_many_others_is_not_overlooked() -> Result<()> {
+    let (world, queue) = field(40).await?;
+    let mut slow: Client = world.connect().await?;
+    let transaction = slow.transaction().await?;
+    transaction.execute("select pg_current_xact_id()", &[]).await?;
+    let acts = Acts::of(&world.client, "jobs").await?;
+    for _ in 0..5 {
+        let items = acts.claim(&world.client, &Claim::by("quick").limit(3)).await?.items;
+        acts.complete(&world.client, &results(&items)).await?;
+    }
+    let late = acts.claim(&transaction, &Claim::by("slow").limit(5)).await?.items;
+    transaction.commit().await?;
+    world.run("select set_config('gleaner.floor_jobs', '', false)").await?;
+    let rest = acts.claim(&world.client, &Claim::by("quick").limit(100)).await?.items;
+    assert_eq!(rest.len(), 20);
+    assert!(keys(&late).iter().all(|key| !keys(&rest).contains(key)), "handed out twice");
+    assert!(world.claim(&queue, "other", None, 100).await?.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_table_that_grew_a_column_is_claimed_row_by_row_until_it_is_attached_anew() -> Result<()> {
+    let (world, queue) = field(4).await?;
+    world.run("alter table gleaner.jobs add column note text").await?;
+    let items = queue.claim(&Claim::by("a").limit(2)).await?.items;
+    assert!(items.len() == 2 && items.iter().all(|i| i.lease > 0), "{items:?}");
+    world.bind_jobs_from(2).await?;
+    let items = queue.claim(&Claim::by("a").limit(2)).await?.items;
+    assert!(items.len() == 2 && items.iter().all(|i| i.lease < 0), "{items:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_queue_that_binds_no_more_leaves_its_holders_their_leases() -> Result<()> {
+    let (world, queue, items) = bound(3, "a").await?;
+    let source = world.text("select source from gleaner.queue where name = 'jobs'").await?.context("attached")?;
+    world.attach("jobs", &source.lines().filter(|line| !line.starts_with("sheaf")).collect::<Vec<_>>().join("\n")).await?;
+    assert_eq!(world.count("select count(*) from gleaner.sheaf").await?, 0);
+    assert!(world.claim(&queue, "b", None, 5).await?.is_empty(), "still held");
+    assert_eq!(outcomes(&queue.complete(&results(&items)).await?), [Outcome::Done; 3]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn explain_stats_and_the_next_due_time_know_what_a_sheaf_holds() -> Result<()> {
+    let (world, queue, items) = bound(3, "a").await?;
+    let why = queue.explain(&items[0].key, None).await?.context("the row is there")?;
+    assert_eq!((&why["state"], &why["claimable"], &why["agent"]), (&json!("running"), &json!(false), &json!("a")), "{why}");
+    let counted =
+        world.text("select string_agg(state || ' ' || count, ', ' order by state) from gleaner.stats_jobs() where count > 0").await?;
+    assert_eq!(counted.as_deref(), Some("running 3"));
+    assert_eq!(queue.waiting(&Claim::by("b")).await?.count, 0);
+    let next = queue.claim(&Claim::by("b").limit(5)).await?.next_due_in.context("the sheaf will run out")?;
+    assert!(next > Duration::from_secs(290) && next <= Duration::from_secs(300), "{next:?}");
+    let view = gleaner::view::View::of(&world.client, "jobs").await?;
+    let running = gleaner::view::Filter { state: Some(gleaner::view::State::Running), limit: 10, ..Default::default() };
+    let shown = view.list(&world.client, &running).await?;
+    assert_eq!(shown.len(), 3);
+    assert_eq!((&shown[0]["state"], &shown[0]["agent"]), (&json!("running"), &json!("a")));
+    let ready = gleaner::view::Filter { state: Some(gleaner::view::State::Ready), limit: 10, ..Default::default() };
+    assert!(view.list(&world.client, &ready).await?.is_empty());
+    Ok(())
+}
