@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::meter::Meter;
+use super::meter::{Meter, Trouble};
 use super::place::{Opened, Opening};
 use super::shared::Shared;
 use super::work::Work;
@@ -59,7 +59,7 @@ async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<
     if here.is_empty() {
         let trouble = format!("{} has none of the queues {} yet; `gleaner migrate` makes them", place.describe(), missing.join(", "));
         tracing::warn!("{trouble}");
-        shared.change(|now| (now.errors_in_a_row, now.trouble) = (1, Some(trouble)));
+        shared.change(|now| (now.errors_in_a_row, now.trouble) = (1, Some(Trouble::saying(trouble, false))));
     }
     let mut total = Tally::default();
     if shared.config.until == Until::Once {
@@ -133,7 +133,7 @@ async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Place>, meter: Arc<Meter
             wait = FIRST_WAIT;
         }
         tracing::error!(queue = meter.queue, %error, wait_ms = wait.as_millis(), "cannot work this queue; trying again");
-        meter.trouble(error.to_string());
+        meter.trouble(&error);
         tokio::select! {
             () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_WAIT),
             _ = stop.wait_for(|stop| *stop) => return Ok(Tally::default()),

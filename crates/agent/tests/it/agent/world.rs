@@ -41,6 +41,14 @@ impl World {
         Ok(Self { client: gleaner::connect(&database.url).await?, url: database.url, home })
     }
 
+    /// The same database for another role.
+    pub fn url_of(&self, role: &str) -> Result<String> {
+        let config: tokio_postgres::Config = self.url.parse()?;
+        let Some(tokio_postgres::config::Host::Unix(folder)) = config.get_hosts().first() else { bail!("no socket in {}", self.url) };
+        let (port, database) = (config.get_ports().first().copied().unwrap_or(5432), config.get_dbname().unwrap_or("postgres"));
+        Ok(format!("postgresql://{role}@/{database}?host={}&port={port}", folder.display()))
+    }
+
     pub async fn text(&self, query: &str) -> Result<String> {
         let row = self.client.query_one(query, &[]).await.with_context(|| query.to_owned())?;
         Ok(row.get::<_, Option<String>>(0).unwrap_or_default())
