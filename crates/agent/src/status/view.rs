@@ -2,11 +2,13 @@
 
 use gleaner::worker::{Mishap, Stats};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::health::{self, Health};
 use crate::agent::meter::{Seen, Trouble};
 use crate::agent::shared::Shared;
 use crate::config::PlaceAt;
+use crate::host::Host;
 
 /// One error may be bad luck; the second in a row says that nobody answers.
 const OFFLINE: u32 = 2;
@@ -53,6 +55,8 @@ pub struct View {
     /// The newest first.
     pub errors: Vec<Mishap>,
     pub capabilities: Vec<String>,
+    /// The apps it hosts: name and state, what is wrong with one and since when, its last error.
+    pub apps: Vec<Value>,
     pub polling: Polling,
 }
 
@@ -137,6 +141,7 @@ impl View {
                 .collect(),
             errors: stats.errors.into_iter().rev().collect(),
             capabilities: shared.work.capabilities(),
+            apps: shared.apps.get().map(Host::conditions).unwrap_or_default(),
         }
     }
 }
