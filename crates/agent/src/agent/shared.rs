@@ -22,6 +22,8 @@ pub struct Shared {
     /// The apps it hosts, if it does.
     pub apps: OnceLock<Host>,
     stopping: AtomicBool,
+    /// Whether it was told what rings and what does not.
+    said: AtomicBool,
     now: Mutex<Now>,
 }
 
@@ -51,6 +53,7 @@ impl Shared {
             began: Instant::now(),
             apps: OnceLock::new(),
             stopping: AtomicBool::new(false),
+            said: AtomicBool::new(false),
             now: Mutex::new(now),
             config,
         }
@@ -84,6 +87,11 @@ impl Shared {
     pub fn trouble(&self) -> Option<Trouble> {
         let now = self.now();
         now.trouble.or_else(|| now.meters.iter().find_map(|meter| meter.read().trouble))
+    }
+
+    /// Whether nobody has told yet what rings and what does not.
+    pub fn is_first_to_say(&self) -> bool {
+        !self.said.swap(true, Ordering::Relaxed)
     }
 
     pub fn is_stopping(&self) -> bool {

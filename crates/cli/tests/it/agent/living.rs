@@ -116,6 +116,24 @@ fn workers_and_agents_that_are_not_let_in_end_at_the_start_and_say_what_to_check
     }
 }
 
+/// A poll that finds a row after a minute looks like a fault to whoever does not know.
+#[test]
+fn an_agent_says_once_that_plain_inserts_ring_no_bell_and_how_to_ring() {
+    let gleaner = Gleaner::migrated();
+    let said = |args: &[&str]| {
+        let mut agent = gleaner.start(&[&["agent", "run", "--status", "127.0.0.1:0"][..], args].concat());
+        agent.out_until("Ctrl-C");
+        eventually("it to be well", || gleaner.run(&["agent", "status", "-q"]).code == 0);
+        agent.signal(Signal::SIGTERM);
+        let err = agent.end().err;
+        (err.matches("ring no bell").count(), err.matches("pg_notify('gleaner', '").count())
+    };
+    assert_eq!(said(&[]), (1, 1), "four queues, and one word about them");
+    assert_eq!(said(&["--wake", "poll-only"]), (0, 0), "whoever only polls waits for no bell");
+    gleaner.sql("update gleaner.queue set declaration = jsonb_set(declaration, '{notify}', 'true')");
+    assert_eq!(said(&[]), (0, 0), "everything rings");
+}
+
 #[test]
 fn up_runs_an_agent_unless_it_is_told_not_to() {
     let gleaner = Gleaner::at_home();
