@@ -82,8 +82,18 @@ impl World {
     }
 
     pub async fn agent_at(&self, url: &str, flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
+        self.agent_with(url, &["activities", "jobs", "nowhere"], flags).await
+    }
+
+    /// One that works these queues.
+    pub async fn agent_for(&self, queues: &[&str], flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
+        self.agent_with(&self.url, queues, flags).await
+    }
+
+    async fn agent_with(&self, url: &str, queues: &[&str], flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
         let (arrived, arrivals) = mpsc::unbounded_channel();
-        let agent = Agent::with(self.config(url, flags)?, Arc::new(ByHand { arrived }), Router::new()).await?;
+        let work = ByHand { arrived, queues: queues.iter().map(|queue| (*queue).to_owned()).collect() };
+        let agent = Agent::with(self.config(url, flags)?, Arc::new(work), Router::new()).await?;
         Ok((agent, Arrivals(arrivals)))
     }
 
@@ -105,12 +115,13 @@ impl Drop for World {
 #[derive(Debug)]
 struct ByHand {
     arrived: mpsc::UnboundedSender<Arrival>,
+    queues: Vec<String>,
 }
 
 #[async_trait]
 impl Work for ByHand {
     fn queues(&self) -> Vec<String> {
-        ["activities", "jobs", "nowhere"].map(str::to_owned).into()
+        self.queues.clone()
     }
 
     fn kinds(&self, queue: &str) -> Option<Vec<String>> {
