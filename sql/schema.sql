@@ -6756,13 +6756,15 @@ begin
         with wanted as (
             select (t.item ->> 'request')::integer as request, p_channels[(t.item ->> 'request')::integer] as channel,
                    gleaner.short_key(t.item ->> 'token') as token, (t.item ->> 'seconds')::double precision as seconds,
-                   jsonb_strip_nulls(jsonb_build_object('by', coalesce(
-                       p_ids[array_position(p_requests, (t.item ->> 'request')::integer)],
-                       p_raw_ids[(t.item ->> 'request')::integer]))) as mark
+                   -- Who says what was said with the token before repeats it; otherwise only the very request may be tried again.
+                   case when t.item ->> 'said' is not null then jsonb_build_object('said', t.item ->> 'said')
+                        else jsonb_strip_nulls(jsonb_build_object('by', coalesce(
+                            p_ids[array_position(p_requests, (t.item ->> 'request')::integer)],
+                            p_raw_ids[(t.item ->> 'request')::integer]))) end as mark
             from jsonb_array_elements(p_once) as t (item)
             where (t.item ->> 'request')::integer <> all (v_closed)
         ),
-        -- Of two requests in one group that carry the same token, the first is the one.
+        -- Of two requests in one group that carry the same token, the first is the one, and whoever says the same.
         first as (
             select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds, w.mark
             from wanted as w
@@ -6784,7 +6786,7 @@ begin
             select
             from first as f
             join taken as t on t.provider_id = f.channel and t.key = 'once:' || f.token
-            where f.request = w.request and f.channel = w.channel and f.token = w.token);
+            where f.channel = w.channel and f.token = w.token and (f.request = w.request or f.mark = w.mark and f.mark ? 'said'));
     end if;
     v_shut := v_closed || v_replayed;
 

@@ -21,6 +21,7 @@ use gleaner::worker::{Control, Tally};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+pub use self::meter::Trouble;
 use self::shared::Shared;
 pub use self::work::Work;
 use crate::config::Config;
@@ -112,6 +113,8 @@ impl Agent {
         let apps = Arc::new(host::Agents::like(&config));
         let host = Host::open(&config.home, apps.clone(), host::Model::of(pipelines.models()))?;
         let mut agent = Self::start_with(config, host::routes(&host)).await?;
+        // Nobody else sets it.
+        let _ = agent.shared.apps.set(host.clone());
         agent.apps = Some(Apps(apps));
         // Their places may be away; the page tells how each is doing.
         tokio::spawn(async move { host.resume().await });
@@ -140,13 +143,18 @@ impl Agent {
             None => (None, None),
         };
         let (stop, stopping) = watch::channel(false);
-        let workers = tokio::spawn(supervise::run(shared.clone(), place, stopping));
+        let workers = tokio::spawn(supervised(shared.clone(), place, stopping));
         Ok(Self { shared, stop, workers: Some(workers), note, page, apps: None })
     }
 
     /// Pause, concurrency and figures.
     pub fn control(&self) -> &Control {
         &self.shared.control
+    }
+
+    /// What is wrong with its place, or why it has ended by itself; none while all is well.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.shared.trouble()
     }
 
     /// What it is called in this home.
@@ -206,6 +214,16 @@ impl Agent {
         drop(self.apps.take());
         released
     }
+}
+
+/// Whoever looks later finds why it ended, whether or not somebody waited for that.
+async fn supervised(shared: Arc<Shared>, place: place::Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
+    let ended = supervise::run(shared.clone(), place, stop).await;
+    if let Err(error) = &ended {
+        let trouble = Trouble { ended: true, ..Trouble::saying(error.to_string(), true) };
+        shared.change(|now| now.trouble = Some(trouble));
+    }
+    ended
 }
 
 impl Drop for Agent {

@@ -16,6 +16,7 @@ use gleaner::worker::{Poll, Wake};
 use uuid::Uuid;
 
 pub use self::layers::{Effective, Error, Origin, Sources};
+use crate::wire::sessions::{self, Kept};
 use crate::wire::{Settings, session};
 
 /// Everything an agent needs to know. Start from [`Config::load`].
@@ -153,21 +154,24 @@ fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
     if let Some(url) = layers.maybe("database_url", read::text).filter(|_| server.is_none() || !server_first) {
         return PlaceAt::Direct(url);
     }
-    let path = layers.maybe("session", read::text).map_or_else(|| session::path(home), |path| layers.beside("session", Path::new(&path)));
-    let kept = session::load(&path).unwrap_or_else(|error| {
+    let found = match layers.maybe("session", read::text).map(|path| layers.beside("session", Path::new(&path))) {
+        Some(path) => session::load(&path).map(|session| session.map(|session| Kept { path, session })),
+        None => sessions::find(home, server.as_deref()),
+    };
+    let kept = found.unwrap_or_else(|error| {
         layers.mistake("session", error);
         None
     });
-    let Some(url) = server.or_else(|| kept.as_ref().map(|kept| kept.url.clone())) else { return PlaceAt::Home(home.to_owned()) };
+    let Some(url) = server.or_else(|| kept.as_ref().map(|kept| kept.session.url.clone())) else { return PlaceAt::Home(home.to_owned()) };
     // A session belongs to its server; it says nothing of the key of another.
-    let kept = kept.filter(|kept| kept.url == url);
+    let kept = kept.filter(|kept| kept.session.url == url);
     let service_key = layers.maybe("service_key", read::text);
-    let anon_key = layers.maybe("anon_key", read::text).or_else(|| kept.as_ref().map(|kept| kept.anon_key.clone()));
+    let anon_key = layers.maybe("anon_key", read::text).or_else(|| kept.as_ref().map(|kept| kept.session.anon_key.clone()));
     if service_key.is_none() && (anon_key.is_none() || kept.is_none()) {
         let why = "there is no key and no session for it: set SUPABASE_ANON_KEY and run `gleaner agent login`, or set SUPABASE_SERVICE_ROLE_KEY or GLEANER_KEY";
         layers.mistake("url", why);
     }
-    PlaceAt::Wire(Settings { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|_| path) })
+    PlaceAt::Wire(Settings { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|kept| kept.path) })
 }
 
 /// A server that was named with a key, whether or not it is the place.

@@ -41,7 +41,7 @@ pub use agents::Agents;
 pub use ai::{Kind, Limits, Model};
 pub use app::{App, Entry};
 pub use asked::Place;
-pub use serving::{Serve, State, Trouble};
+pub use serving::{Condition, Problem, Serve, State, Trouble};
 
 use ai::Usage;
 use store::Store;

@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //!
-//! - [`settings`]: what one has to know to get there; [`session`]: who signed in, kept in a file; `credentials`: which token a
+//! - [`settings`]: what one has to know to get there; [`session`]: who signed in, kept in a file; [`sessions`]: those of a home, one for
+//!   each project; `credentials`: which token a
 //!   call carries, and when it is renewed.
 //! - `http`: one call, its patience and its errors; [`classify`]: which of those are worth another try.
 //! - `queue`: the acts, by `native` routes where the server is ours and by `rpc` elsewhere, for which `shape` knows the columns of
@@ -19,6 +20,7 @@ mod native;
 mod queue;
 mod rpc;
 pub mod session;
+pub mod sessions;
 pub mod settings;
 mod shape;
 mod socket;

@@ -52,6 +52,7 @@ fn hint(error: &Error) -> Option<&'static str> {
             Some("This database was migrated by an older version: run `gleaner migrate`.")
         }
         gleaner::Error::Connect(_) => Some("Check DATABASE_URL; or unset it and run `gleaner up` for a private PostgreSQL."),
+        gleaner::Error::Refused { .. } => Some("Or unset DATABASE_URL and run `gleaner up` for a private PostgreSQL."),
         _ => None,
     }
 }

@@ -18,6 +18,10 @@ pub const CHANNEL: &str = "gleaner";
 
 const AT_MOST_EVERY: Duration = Duration::from_millis(25);
 
+/// Between tries to listen; longer while we are not let in, which only a person changes.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const WHILE_REFUSED: Duration = Duration::from_secs(30);
+
 /// Rings for queues. Cheap to clone; stops with its last clone.
 #[derive(Debug, Clone)]
 pub struct Bell {
@@ -36,7 +40,7 @@ impl Bell {
                 }
                 let queues: Vec<String> = queues.into_iter().collect();
                 let rung = async {
-                    let client = pool.get().await.map_err(|e| Error::Connect(e.to_string()))?;
+                    let client = connect::checkout(&pool).await?;
                     client
                         .query_typed("select pg_notify('gleaner', q) from unnest($1) q", &[(&queues, Type::TEXT_ARRAY)])
                         .await
@@ -117,15 +121,19 @@ impl Ears {
         let task = tokio::spawn(async move {
             let mut wait = Duration::from_millis(200);
             loop {
-                if let Err(error) = listen(&url, &rung, &up).await {
-                    tracing::debug!(%error, "cannot listen; polling meanwhile");
-                }
+                let listened = listen(&url, &rung, &up).await;
                 // It worked until just now: the next try is not one of a row of failures.
                 if up.send_replace(false) {
                     wait = Duration::from_millis(200);
                 }
+                if let Err(error) = listened {
+                    tracing::debug!(%error, "cannot listen; polling meanwhile");
+                    if matches!(error, Error::Refused { .. }) {
+                        wait = WHILE_REFUSED;
+                    }
+                }
                 tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(Duration::from_secs(10));
+                wait = (wait * 2).min(LONGEST_WAIT);
             }
         });
         Self { rings, connected, task }
@@ -175,7 +183,7 @@ async fn listen(url: &str, rings: &watch::Sender<Rings>, up: &watch::Sender<bool
     // The driver hands notifications to whoever polls the connection, so this task drives it.
     macro_rules! run {
         ($tls:expr) => {{
-            let (client, mut connection) = config.connect($tls).await.map_err(|e| Error::Connect(e.to_string()))?;
+            let (client, mut connection) = config.connect($tls).await.map_err(|e| Error::unconnected(&e))?;
             let mut listening = std::pin::pin!(client.batch_execute("listen gleaner"));
             let mut ready = false;
             loop {

@@ -22,10 +22,15 @@ pub fn pool(url: &str, size: usize) -> Result<Pool> {
     Pool::builder(manager).max_size(size).build().map_err(|e| Error::Connect(e.to_string()))
 }
 
+/// A connection of the pool. Unlike the pool's own error, ours tells whether another try may get one.
+pub async fn checkout(pool: &Pool) -> Result<deadpool_postgres::Object> {
+    Ok(pool.get().await?)
+}
+
 /// A connection of its own, driven by a task in the background.
 pub async fn connect(url: &str) -> Result<Client> {
     let config = parse(url)?;
-    let refused = |e| Error::Connect(crate::error::describe(&e));
+    let refused = |e| Error::unconnected(&e);
     if is_local(&config) {
         let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
         tokio::spawn(drive(connection));
@@ -62,8 +67,7 @@ pub(crate) fn is_local(config: &Config) -> bool {
 pub(crate) fn parse(url: &str) -> Result<Config> {
     // libpq's verify-ca and verify-full are not known to the driver; the certificate check is ours, see `tls`.
     let url = url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
-    let mut config: Config =
-        url.parse().map_err(|e| Error::Connect(format!("{e}; a URL looks like postgresql://user:password@host:5432/database")))?;
+    let mut config: Config = url.parse().map_err(|e| Error::Refused { message: crate::error::describe(&e), code: None })?;
     if config.get_application_name().is_none() {
         config.application_name("gleaner");
     }

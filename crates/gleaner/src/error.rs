@@ -27,9 +27,13 @@ pub enum Error {
     #[error("{act}: {}", describe(source))]
     Database { act: String, source: tokio_postgres::Error },
 
-    /// No connection to PostgreSQL.
+    /// No connection to PostgreSQL, for the moment.
     #[error("connect to PostgreSQL: {0}")]
     Connect(String),
+
+    /// PostgreSQL answers and does not let us in, or the address is none: it stays so until somebody changes something.
+    #[error("connect to PostgreSQL: {message}\n  {}", advice(code.as_ref()))]
+    Refused { message: String, code: Option<SqlState> },
 
     /// A server between us and the database refused, or could not be reached.
     #[error("{act}: {message}")]
@@ -67,6 +71,7 @@ impl Error {
     pub fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Database { source, .. } => source.code(),
+            Self::Refused { code, .. } => code.as_ref(),
             _ => None,
         }
     }
@@ -79,6 +84,52 @@ impl Error {
             Self::Remote { transient, .. } => *transient,
             _ => false,
         }
+    }
+
+    /// Whether the call never got there: nothing was decided about it, and it counts whenever it arrives.
+    pub fn is_unreached(&self) -> bool {
+        matches!(self, Self::Connect(_) | Self::Refused { .. })
+    }
+
+    /// A connection that was not had, sorted by whether another try may get it.
+    pub(crate) fn unconnected(error: &tokio_postgres::Error) -> Self {
+        let message = describe(error);
+        if is_refused(error) { Self::Refused { message, code: error.code().cloned() } } else { Self::Connect(message) }
+    }
+}
+
+impl From<deadpool_postgres::PoolError> for Error {
+    fn from(error: deadpool_postgres::PoolError) -> Self {
+        match error {
+            deadpool_postgres::PoolError::Backend(error) => Self::unconnected(&error),
+            other => Self::Connect(other.to_string()),
+        }
+    }
+}
+
+/// Whether who connects must change something first. Whatever is not known to be so may pass: poolers have words of their own.
+fn is_refused(error: &tokio_postgres::Error) -> bool {
+    if let Some(code) = error.code() {
+        // Who we are (28), which database (3D), which rights and roles (42), what we asked of the session (22, 0A).
+        return matches!(&code.code()[..2], "28" | "3D" | "42" | "22" | "0A");
+    }
+    // Without a code it came from the way there, or from our own side: no password given, no TLS to be had, a certificate nobody vouches for.
+    let Some(source) = std::error::Error::source(error) else { return false };
+    match source.downcast_ref::<std::io::Error>() {
+        Some(io) => io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()),
+        None => !error.is_closed(),
+    }
+}
+
+fn advice(code: Option<&SqlState>) -> &'static str {
+    match code.map(SqlState::code) {
+        Some("28P01") => "Check the password in DATABASE_URL.",
+        Some("3D000") => "Check the name of the database in DATABASE_URL: it is what follows the last slash.",
+        Some(code) if code.starts_with("28") => {
+            "Check the role and the password in DATABASE_URL, that the role may log in, and what pg_hba.conf says of where we come from."
+        }
+        Some("42501") => "Check the role in DATABASE_URL: it needs the right to connect to this database.",
+        _ => "Check DATABASE_URL; it looks like postgresql://user:password@host:5432/database?sslmode=require.",
     }
 }
 

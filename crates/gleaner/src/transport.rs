@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::bell::Listener;
-use crate::connect::Pool;
-use crate::error::Result;
+use crate::connect::{Pool, checkout};
+use crate::error::{Error, Result};
 use crate::queue::{Acts, Answer, Claim, Claimed, Failure, Queue, Waiting};
 
 /// The acts of one queue, however they get there. Every act of a holder can be repeated: the lease makes it safe.
@@ -115,11 +115,13 @@ impl Place for Direct {
     }
 
     async fn queues(&self) -> Result<Vec<String>> {
-        let client = self.pool.get().await.map_err(|e| crate::Error::Connect(e.to_string()))?;
+        let client = checkout(&self.pool).await?;
         Ok(crate::registry::list(&**client).await?.into_iter().map(|entry| entry.name).collect())
     }
 
     async fn open(&self, queue: &str) -> Result<Arc<dyn Transport>> {
+        // Whoever is not let in is told so here.
+        drop(checkout(&self.pool).await?);
         Ok(Arc::new(DirectQueue { queue: Queue::open(&self.pool, queue).await?, url: Some(self.url.clone()) }))
     }
 }
@@ -144,7 +146,14 @@ impl Transport for DirectQueue {
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Claimed> {
-        self.queue.claim(claim).await
+        match self.queue.claim(claim).await {
+            // The queue does not tell a closed door from a broken line; one more knock does.
+            Err(Error::Connect(message)) => match checkout(self.queue.pool()).await {
+                Err(error) => Err(error),
+                Ok(_) => Err(Error::Connect(message)),
+            },
+            claimed => claimed,
+        }
     }
 
     async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {

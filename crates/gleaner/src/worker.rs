@@ -34,7 +34,8 @@
 //!
 //! Errors that may pass (no connection, a restart, a lost race, 429, 5xx) are waited out, 2 to 10 s each, for as long as it takes;
 //! finished results are kept meanwhile. Other errors end a worker that never had an answer. One that had goes on for
-//! four refusals more, as rarely as it polls, and then ends with the error: never silently.
+//! four refusals more, as rarely as it polls, and then ends with the error: never silently. Not being let in at all (a wrong
+//! password, no such database or role) ends it at the start too; later it is tried again as rarely, without an end, and told each time.
 
 mod builder;
 mod completer;

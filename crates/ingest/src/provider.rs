@@ -70,6 +70,8 @@ pub struct Setting {
 pub struct Verified {
     /// A signed one-time token that must not have been used before, and for how long to remember it.
     pub once: Option<(String, std::time::Duration)>,
+    /// What the request said, as a hash, where the signature does not cover it: with the same token, only the same may come again.
+    pub said: Option<String>,
     /// Something the operator should know although the request was let in.
     pub warning: Option<String>,
 }

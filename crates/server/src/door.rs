@@ -102,7 +102,8 @@ impl Visit<'_> {
             Ok(inbound) => self.store(&channel, provider, verified, inbound, &body.bytes).await,
             Err(refusal) => {
                 // Authentic and not understood: kept all the same, so that it can be replayed once we understand it.
-                self.commit(&channel, provider, Arrival { once: verified.once, ..Arrival::default() }, &body.bytes).await?;
+                self.commit(&channel, provider, Arrival { once: verified.once, said: verified.said, ..Arrival::default() }, &body.bytes)
+                    .await?;
                 Err(refusal.into())
             }
         }
@@ -143,9 +144,9 @@ impl Visit<'_> {
                 if let Some(warning) = &warning {
                     self.warn(warning);
                 }
-                Arrival { remember, once: verified.once, ..Arrival::default() }
+                Arrival { remember, once: verified.once, said: verified.said, ..Arrival::default() }
             }
-            Inbound::Events { events, remember } => Arrival { events, remember, once: verified.once, raw: None },
+            Inbound::Events { events, remember } => Arrival { events, remember, once: verified.once, said: verified.said, raw: None },
         };
         let stored = self.commit(channel, provider, arrival, body).await?;
         // Nobody wants to know the sender of a sample.

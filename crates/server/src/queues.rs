@@ -2,7 +2,7 @@
 //!
 //! - [`claim`]: claims that wait; [`gate`]: which need not ask the database; [`combine`]: which can ask together; [`key`]: which
 //!   are alike.
-//! - [`acts`]: everything else; [`failure`]: what went wrong, as an answer; [`worked`]: who works, for people to see.
+//! - [`waiting`]: how much there is; [`acts`]: everything else; [`failure`]: what went wrong, as an answer; [`worked`]: who works, for people to see.
 
 mod acts;
 mod claim;
@@ -10,6 +10,7 @@ mod combine;
 mod failure;
 mod gate;
 mod key;
+mod waiting;
 mod worked;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ use crate::access::Access;
 use crate::nodes::Nodes;
 use combine::Combiner;
 use gate::Gate;
+use waiting::Counts;
 
 /// How long what a queue looks like is remembered: `gleaner attach` may have changed it.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
@@ -45,6 +47,7 @@ struct Shared {
     gate: Gate,
     combiner: Combiner,
     nodes: Nodes,
+    counts: Counts,
     known: Mutex<HashMap<String, (Instant, Arc<Acts>)>>,
 }
 
@@ -62,6 +65,7 @@ impl Queues {
             gate: Gate::default(),
             combiner: Combiner::new(pool.clone()),
             nodes: Nodes::default(),
+            counts: Counts::default(),
             known: Mutex::default(),
             pool,
             access,
@@ -140,6 +144,7 @@ pub fn routes(queues: Queues) -> Router {
         .route("/v1/queues", get(acts::list))
         .route("/v1/queues/{queue}/enqueue", post(acts::enqueue))
         .route("/v1/queues/{queue}/claim", post(claim::claim))
+        .route("/v1/queues/{queue}/waiting", post(waiting::waiting))
         .route("/v1/queues/{queue}/start", post(acts::start))
         .route("/v1/queues/{queue}/ended", post(acts::ended))
         .route("/v1/queues/{queue}/progress", post(acts::progress))

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use gleaner::queue::{Answer, Claim, Claimed, Waiting};
 use gleaner::transport::{Push, Transport};
-use gleaner::{Acts, Failure, Outcome, Result};
+use gleaner::{Acts, Error, Failure, Outcome, Result};
+use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -30,7 +31,7 @@ pub struct Seen {
     pub last_poll: Option<Instant>,
     pub errors_in_a_row: u32,
     /// What went wrong last, until something goes right again.
-    pub trouble: Option<String>,
+    pub trouble: Option<Trouble>,
     pub claimed: u64,
     pub completed: u64,
     pub failed: u64,
@@ -41,7 +42,41 @@ pub struct Seen {
     transport: Option<(Arc<dyn Transport>, Claim)>,
 }
 
+/// What goes wrong, from the first error to the next success.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trouble {
+    /// The newest error.
+    pub message: String,
+    /// Seconds since the Unix epoch, of the first in a row.
+    pub since: u64,
+    /// It stays so until somebody changes something.
+    pub lasting: bool,
+    /// Nobody tries any more.
+    pub ended: bool,
+}
+
+impl Trouble {
+    pub fn new(error: &Error) -> Self {
+        Self::saying(error.to_string(), !error.is_transient())
+    }
+
+    pub fn saying(message: String, lasting: bool) -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        Self { message, since, lasting, ended: false }
+    }
+
+    /// After `earlier` without a success in between.
+    pub fn after(self, earlier: Option<&Self>) -> Self {
+        Self { since: earlier.map_or(self.since, |earlier| earlier.since), ..self }
+    }
+}
+
 impl Seen {
+    fn went_wrong(&mut self, error: &Error) {
+        self.errors_in_a_row = self.errors_in_a_row.saturating_add(1);
+        self.trouble = Some(Trouble::new(error).after(self.trouble.as_ref()));
+    }
+
     pub fn waiting(&self) -> Option<Waiting> {
         self.waiting.and_then(|(waiting, _)| waiting)
     }
@@ -62,10 +97,8 @@ impl Meter {
     }
 
     /// Something went wrong outside of an act, such as opening the queue.
-    pub fn trouble(&self, what: String) {
-        let mut seen = self.seen();
-        seen.errors_in_a_row = seen.errors_in_a_row.saturating_add(1);
-        seen.trouble = Some(what);
+    pub fn trouble(&self, error: &Error) {
+        self.seen().went_wrong(error);
     }
 
     /// `transport`, counted. `claim` is what the worker will ask, for those who want to know how much waits.
@@ -129,10 +162,7 @@ impl Meter {
                 seen.claimed += claimed.items.len() as u64;
                 seen.held.extend(claimed.items.iter().map(|item| (item.key.clone(), item.lease)));
             }
-            Err(error) => {
-                seen.errors_in_a_row = seen.errors_in_a_row.saturating_add(1);
-                seen.trouble = Some(error.to_string());
-            }
+            Err(error) => seen.went_wrong(error),
         }
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::Result;
 use super::fetch::{Both, Through};
 use super::home::Link;
+use super::meter::Trouble;
 use super::shared::Shared;
 use crate::config::{Config, PlaceAt};
 use crate::pipeline::{Fetch, fetch};
@@ -75,7 +76,7 @@ impl Opening {
             tracing::warn!(%error, wait_ms = wait.as_millis(), "the place is away; trying again");
             shared.change(|now| {
                 now.errors_in_a_row = now.errors_in_a_row.saturating_add(1);
-                now.trouble = Some(error.to_string());
+                now.trouble = Some(Trouble::new(&error).after(now.trouble.as_ref()));
             });
             tokio::select! {
                 () = tokio::time::sleep(wait) => wait = (wait * 2).min(shared.config.poll.max),

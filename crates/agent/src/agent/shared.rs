@@ -1,14 +1,15 @@
 //! What the parts of an agent know of each other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gleaner::worker::Control;
 use tokio::time::Instant;
 
-use super::meter::Meter;
+use super::meter::{Meter, Trouble};
 use super::work::Work;
 use crate::config::Config;
+use crate::host::Host;
 
 #[derive(Debug)]
 pub struct Shared {
@@ -18,7 +19,11 @@ pub struct Shared {
     /// The queues it means to work.
     pub queues: Vec<String>,
     pub began: Instant,
+    /// The apps it hosts, if it does.
+    pub apps: OnceLock<Host>,
     stopping: AtomicBool,
+    /// Whether it was told what rings and what does not.
+    said: AtomicBool,
     now: Mutex<Now>,
 }
 
@@ -32,7 +37,7 @@ pub struct Now {
     pub open: bool,
     /// Tries to open it that failed, one after the other.
     pub errors_in_a_row: u32,
-    pub trouble: Option<String>,
+    pub trouble: Option<Trouble>,
     /// Whose work comes first.
     pub owner: Option<String>,
     pub meters: Vec<Arc<Meter>>,
@@ -46,7 +51,9 @@ impl Shared {
             work,
             queues,
             began: Instant::now(),
+            apps: OnceLock::new(),
             stopping: AtomicBool::new(false),
+            said: AtomicBool::new(false),
             now: Mutex::new(now),
             config,
         }
@@ -74,6 +81,17 @@ impl Shared {
 
     pub fn meters(&self) -> Vec<Arc<Meter>> {
         self.lock().meters.clone()
+    }
+
+    /// What is wrong with the place as a whole, else with one of its queues.
+    pub fn trouble(&self) -> Option<Trouble> {
+        let now = self.now();
+        now.trouble.or_else(|| now.meters.iter().find_map(|meter| meter.read().trouble))
+    }
+
+    /// Whether nobody has told yet what rings and what does not.
+    pub fn is_first_to_say(&self) -> bool {
+        !self.said.swap(true, Ordering::Relaxed)
     }
 
     pub fn is_stopping(&self) -> bool {

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use gleaner::queue::Claim;
 use gleaner::transport::{Place, Transport};
-use gleaner::worker::{Job, Tally, Worker};
+use gleaner::worker::{Job, Tally, Wake, Worker};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::meter::Meter;
+use super::meter::{Meter, Trouble};
 use super::place::{Opened, Opening};
 use super::shared::Shared;
 use super::work::Work;
@@ -59,7 +59,7 @@ async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<
     if here.is_empty() {
         let trouble = format!("{} has none of the queues {} yet; `gleaner migrate` makes them", place.describe(), missing.join(", "));
         tracing::warn!("{trouble}");
-        shared.change(|now| (now.errors_in_a_row, now.trouble) = (1, Some(trouble)));
+        shared.change(|now| (now.errors_in_a_row, now.trouble) = (1, Some(Trouble::saying(trouble, false))));
     }
     let mut total = Tally::default();
     if shared.config.until == Until::Once {
@@ -120,7 +120,10 @@ async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Place>, meter: Arc<Meter
     loop {
         let polls = meter.read().polls;
         let ended = match place.open(&meter.queue).await {
-            Ok(transport) => work_once(&shared, transport, &meter, stop.clone()).await,
+            Ok(transport) => {
+                say_what_rings(&shared, &*transport);
+                work_once(&shared, transport, &meter, stop.clone()).await
+            }
             Err(error) => Err(error),
         };
         let error = match ended {
@@ -133,11 +136,24 @@ async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Place>, meter: Arc<Meter
             wait = FIRST_WAIT;
         }
         tracing::error!(queue = meter.queue, %error, wait_ms = wait.as_millis(), "cannot work this queue; trying again");
-        meter.trouble(error.to_string());
+        meter.trouble(&error);
         tokio::select! {
             () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_WAIT),
             _ = stop.wait_for(|stop| *stop) => return Ok(Tally::default()),
         }
+    }
+}
+
+/// A plain insert into such a queue is heard by nobody: without a word that would look like slowness. Once is enough.
+fn say_what_rings(shared: &Shared, transport: &dyn Transport) {
+    let (config, queue) = (&shared.config, transport.queue());
+    let silent = transport.acts().is_some_and(|acts| !acts.declaration().notify);
+    if silent && config.wake == Wake::Hybrid && config.until == Until::Stopped && shared.is_first_to_say() {
+        let longest = config.poll.pushed_max;
+        tracing::warn!(
+            "plain inserts ring no bell and wait for the poll, up to {longest:?}: in {queue}, and wherever the declaration does not say \
+             `notify = true`. Whoever inserts can ring after the commit: select pg_notify('gleaner', '{queue}')"
+        );
     }
 }
 

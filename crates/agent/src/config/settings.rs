@@ -54,7 +54,7 @@ pub const ALL: &[Setting] = &[
     .otherwise("the session of `gleaner agent login`")
     .secret(),
     setting("session", &["GLEANER_AGENT_SESSION"], "The file with the session of `gleaner agent login`")
-        .otherwise("agent/session.json in the home"),
+        .otherwise("that of the server, in agent/sessions of the home"),
     setting("owner", &["GLEANER_AGENT_OWNER"], "Whose work comes first").otherwise("who signed in, else nobody"),
     setting("queues", &["GLEANER_AGENT_QUEUES"], "Only these of the pipelines' queues").otherwise("all of the pipelines'"),
     setting("kinds", &["GLEANER_AGENT_KINDS"], "Only these kinds").otherwise("all it can process"),

@@ -102,8 +102,9 @@ fn whoever_signed_in_needs_no_further_settings() {
         expires_at: 0,
         user_id: "u".into(),
         email: "ada@example.com".into(),
+        signed_in_at: 0,
     };
-    let path = session::path(&folder.0);
+    let path = sessions::path(&folder.0, "http://there");
     session::save(&path, &kept).expect("a session");
     let wire = |session| PlaceAt::Wire(Settings { url: "http://there".into(), anon_key: "public".into(), service_key: None, session });
     assert_eq!(Config::load(folder.sources(&[], &[])).expect("a place").place, wire(Some(path)));

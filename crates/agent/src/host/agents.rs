@@ -1,19 +1,18 @@
 //! Apps served by agents of their own: the same pipelines and settings as this process's, at the place that each app named.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 use gleaner::transport::Place as _;
-use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::asked::Place;
-use super::{App, Kind, Model, Serve, Trouble, token};
+use super::{App, Condition, Kind, Model, Problem, Serve, Trouble, locked};
 use crate::agent::Agent;
 use crate::config::{Config, PlaceAt, Until};
 use crate::pipeline::{ModelKind, Models};
-use crate::wire::{Settings, Wire, session};
+use crate::wire::{Settings, Wire, sessions};
 
 /// The tables that ship with the engine: the queue of each, the filter that all its waiting work passes, and the column of kinds.
 const TABLES: [(&str, &str, &str, Option<&str>); 4] = [
@@ -36,13 +35,6 @@ impl Agents {
         Self { config: config.clone(), running: Mutex::default() }
     }
 
-    /// The session for the place: that of this home where it is for the same server, else one of the place's own.
-    fn session(&self, url: &str) -> Option<PathBuf> {
-        let own = self.config.home.join("agent").join("sessions").join(format!("{}.json", &token::hash(url)[..16]));
-        let fits = |path: &PathBuf| session::load(path).ok().flatten().is_some_and(|session| session.url.trim_end_matches('/') == url);
-        [session::path(&self.config.home), own].into_iter().find(fits)
-    }
-
     fn config_for(&self, place: &Place, settings: Settings) -> Result<Config, Trouble> {
         let (queues, kinds) = wanted(place)?;
         let mut config = self.config.clone();
@@ -60,10 +52,10 @@ impl Serve for Agents {
     async fn serve(&self, app: App) -> Result<(), Trouble> {
         self.stop(&app.name).await;
         let url = &app.place.url;
-        let session = self.session(url).ok_or_else(|| {
+        let session = sessions::find(&self.config.home, Some(url))?.ok_or_else(|| {
             format!("nobody is signed in at {url} here: run `gleaner agent login --url {url} --anon-key …` and try again")
         })?;
-        let settings = Settings { url: url.clone(), anon_key: app.place.anon_key.clone(), service_key: None, session: Some(session) };
+        let settings = Settings { url: url.clone(), anon_key: app.place.anon_key.clone(), service_key: None, session: Some(session.path) };
         let config = self.config_for(&app.place, settings.clone())?;
         // Asked once here, so that the page tells at once what the agent would only log.
         let wire = Wire::connect(settings)?;
@@ -73,12 +65,13 @@ impl Serve for Agents {
             return Err(format!("{url} has no queue {missing}; `gleaner migrate` makes those of the engine").into());
         }
         let agent = Agent::start(config).await?;
-        self.running.lock().await.insert(app.name, agent);
+        locked(&self.running).insert(app.name, agent);
         Ok(())
     }
 
     async fn stop(&self, name: &str) {
-        if let Some(agent) = self.running.lock().await.remove(name) {
+        let running = locked(&self.running).remove(name);
+        if let Some(agent) = running {
             // What runs may finish, which takes its time; nothing new is taken from here on.
             agent.begin_to_stop();
             tokio::spawn(agent.stop());
@@ -86,8 +79,19 @@ impl Serve for Agents {
     }
 
     async fn end(&self) {
-        let all = std::mem::take(&mut *self.running.lock().await);
+        let all = std::mem::take(&mut *locked(&self.running));
         futures_util::future::join_all(all.into_values().map(Agent::stop)).await;
+    }
+
+    fn condition(&self, name: &str) -> Condition {
+        let running = locked(&self.running);
+        let Some(agent) = running.get(name) else { return Condition::default() };
+        let trouble = agent.trouble();
+        Condition {
+            ended: trouble.as_ref().is_some_and(|trouble| trouble.ended),
+            trouble: trouble.map(|trouble| Problem { problem: trouble.message, since: trouble.since }),
+            last_error: agent.control().stats().errors.pop(),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 // Everything that comes from an app goes onto the page as text, never as markup.
 const at = id => document.getElementById(id);
 const token = document.querySelector('meta[name="gleaner-token"]').content;
-const words = { new: "Not served", starting: "Starting", serving: "Serving", stopped: "Stopped", failed: "Cannot be served" };
+const words = { new: "Not served", starting: "Starting", serving: "Serving", offline: "Its place does not answer", stopped: "Stopped", failed: "Cannot be served" };
 // Larger than any message that could be valid; the agent looks closer.
 const LARGEST_MESSAGE = 32 * 1024;
 const AWAY = "The agent does not answer. Is it running?";
@@ -23,6 +23,10 @@ const make = (tag, properties, ...children) => {
   return node;
 };
 const many = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+const ago = at => {
+  const s = Math.max(0, Date.now() / 1000 - at);
+  return s < 90 ? "just now" : s < 5400 ? `${Math.round(s / 60)} min ago` : s < 172800 ? `${Math.round(s / 3600)} h ago` : `${Math.round(s / 86400)} days ago`;
+};
 const tell = text => { at("notice").textContent = text; };
 
 async function call(path, body) {
@@ -96,11 +100,14 @@ function render() {
   at("app-state").textContent = words[app.state];
   at("app-place").textContent = app.agreed ? `· ${app.agreed.tables.join(", ")} at ${app.agreed.url}` : `· ${app.origin}`;
   at("app-problem").hidden = !app.problem;
-  at("app-problem").textContent = app.problem ?? "";
+  at("app-problem").textContent = app.problem ? `${app.problem} (${ago(app.since)})` : "";
+  const last = app.problem ? null : app.last_error;
+  at("app-error").hidden = !last;
+  at("app-error").textContent = last ? `Last error, ${ago(last.at)}: ${last.message}` : "";
   at("review").hidden = !requests.has(app.name);
   at("start").textContent = app.state === "failed" ? "Try again" : "Start";
   at("start").hidden = !["stopped", "failed"].includes(app.state);
-  at("stop").hidden = !["starting", "serving", "failed"].includes(app.state);
+  at("stop").hidden = !["starting", "serving", "offline", "failed"].includes(app.state);
   at("revoke").hidden = !app.agreed;
   const used = app.usage;
   at("app-usage").hidden = !used;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::serving::Asked;
+use super::store::Kept;
 use super::{Error, Host, guard, locked, page};
 
 /// Larger than any message that could be valid.
@@ -140,7 +141,7 @@ impl Host {
             .map(|kept| {
                 let name = &kept.entry.name;
                 let mut shown = json!({"name": name, "url": kept.entry.url, "origin": kept.entry.origin(), "usage": usage.get(name)});
-                merge(&mut shown, json!(self.state(name)));
+                merge(&mut shown, self.told(name));
                 if let Some(consent) = kept.consent {
                     shown["agreed"] = consent.place.shown();
                     shown["agreed_at"] = json!(consent.given_at);
@@ -150,6 +151,22 @@ impl Host {
             .collect();
         let models: Vec<Value> = self.shared.models.iter().map(|model| json!({"name": model.name, "kind": model.kind})).collect();
         json!({"apps": apps, "models": models})
+    }
+
+    /// How each app is doing, for the agent's own status.
+    pub(crate) fn conditions(&self) -> Vec<Value> {
+        let shown = |kept: Kept| {
+            let mut shown = json!({"name": kept.entry.name});
+            merge(&mut shown, self.told(&kept.entry.name));
+            shown
+        };
+        self.shared.store.all().into_iter().map(shown).collect()
+    }
+
+    fn told(&self, name: &str) -> Value {
+        let mut told = json!(self.state(name));
+        told["last_error"] = json!(self.shared.serve.condition(name).last_error);
+        told
     }
 
     /// What the page tells an app that a person agreed to.

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use gleaner::worker::Mishap;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,18 +27,51 @@ pub trait Serve: Send + Sync + 'static {
     async fn stop(&self, name: &str);
     /// Ends the work for all of them in good order; what the person agreed to holds for the next start.
     async fn end(&self) {}
+    /// How the app is doing that is served, as far as anybody can tell.
+    fn condition(&self, name: &str) -> Condition {
+        let _ = name;
+        Condition::default()
+    }
 }
 
 /// How an app is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", content = "problem", rename_all = "lowercase")]
+#[serde(tag = "state", rename_all = "lowercase")]
 pub enum State {
     /// Nobody has said yes.
     New,
     Starting,
     Serving,
+    /// It is served, but its place does not answer or refuses; that is tried again.
+    Offline(Problem),
     Stopped,
-    Failed(String),
+    /// It is not served, and will not be before somebody does something.
+    Failed(Problem),
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    pub problem: String,
+    /// Seconds since the Unix epoch.
+    pub since: u64,
+}
+
+/// What work in progress tells of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Condition {
+    /// Its place is in trouble.
+    pub trouble: Option<Problem>,
+    /// The work has ended by itself, for the reason in `trouble`.
+    pub ended: bool,
+    /// What went wrong last, with an item or a look. It may be long over.
+    pub last_error: Option<Mishap>,
+}
+
+impl Problem {
+    pub(super) fn now(problem: String) -> Self {
+        Self { problem, since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()) }
+    }
 }
 
 /// What came of a message of an app.
@@ -63,10 +97,15 @@ impl Host {
 
     pub fn state(&self, name: &str) -> State {
         let known = locked(&self.shared.states).get(name).cloned();
-        known.unwrap_or_else(|| match self.shared.store.get(name).ok().and_then(|kept| kept.consent) {
+        let known = known.unwrap_or_else(|| match self.shared.store.get(name).ok().and_then(|kept| kept.consent) {
             None => State::New,
             Some(_) => State::Stopped,
-        })
+        });
+        match (known, self.shared.serve.condition(name)) {
+            (State::Serving, Condition { trouble: Some(problem), ended: true, .. }) => State::Failed(problem),
+            (State::Serving, Condition { trouble: Some(problem), .. }) => State::Offline(problem),
+            (known, _) => known,
+        }
     }
 
     /// An app of the page says where its work is.
@@ -172,10 +211,10 @@ impl Host {
         let served = tokio::time::timeout(START_WITHIN, self.shared.serve.serve(app)).await;
         let state = match served {
             Ok(Ok(())) => State::Serving,
-            Ok(Err(trouble)) => State::Failed(trouble.to_string()),
-            Err(_) => State::Failed(format!("{} did not answer within {} s", place.url, START_WITHIN.as_secs())),
+            Ok(Err(trouble)) => State::Failed(Problem::now(trouble.to_string())),
+            Err(_) => State::Failed(Problem::now(format!("{} did not answer within {} s", place.url, START_WITHIN.as_secs()))),
         };
-        if let State::Failed(problem) = &state {
+        if let State::Failed(Problem { problem, .. }) = &state {
             tracing::warn!(app = name, problem, "an app cannot be served");
         }
         match self.wanted(name) {

@@ -29,14 +29,19 @@ pub fn judge(shared: &Shared, queues: &[(String, Seen)], stats: &Stats) -> Healt
     let mut reasons = Vec::new();
     if !now.open {
         reasons.push(match now.trouble {
-            Some(trouble) => format!("has not reached its place yet: {trouble}"),
+            Some(trouble) => format!("has not reached its place yet: {}", trouble.message),
             None => "is starting".to_owned(),
         });
     }
     for (queue, seen) in queues {
-        if seen.errors_in_a_row >= TOO_MANY {
-            let trouble = seen.trouble.as_deref().unwrap_or("unknown");
-            reasons.push(format!("{queue}: {} errors in a row: {trouble}", seen.errors_in_a_row));
+        match &seen.trouble {
+            // No use in counting: it stays so until somebody changes something.
+            Some(trouble) if trouble.lasting => reasons.push(format!("{queue}: {}", trouble.message)),
+            trouble if seen.errors_in_a_row >= TOO_MANY => {
+                let trouble = trouble.as_ref().map_or("unknown", |trouble| &trouble.message);
+                reasons.push(format!("{queue}: {} errors in a row: {trouble}", seen.errors_in_a_row));
+            }
+            _ => {}
         }
         let since = seen.last_poll.map_or_else(|| shared.began.elapsed(), |poll| poll.elapsed());
         if polls && since > longest_wait(&shared.config) {

@@ -2,11 +2,13 @@
 
 use gleaner::worker::{Mishap, Stats};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::health::{self, Health};
-use crate::agent::meter::Seen;
+use crate::agent::meter::{Seen, Trouble};
 use crate::agent::shared::Shared;
 use crate::config::PlaceAt;
+use crate::host::Host;
 
 /// One error may be bad luck; the second in a row says that nobody answers.
 const OFFLINE: u32 = 2;
@@ -37,6 +39,8 @@ pub struct View {
     pub place: Option<String>,
     /// Why the place does not answer.
     pub trouble: Option<String>,
+    /// Since when, in seconds since the Unix epoch.
+    pub trouble_since: Option<u64>,
     pub owner: Option<String>,
     pub paused: bool,
     pub concurrency: usize,
@@ -51,6 +55,8 @@ pub struct View {
     /// The newest first.
     pub errors: Vec<Mishap>,
     pub capabilities: Vec<String>,
+    /// The apps it hosts: name and state, what is wrong with one and since when, its last error.
+    pub apps: Vec<Value>,
     pub polling: Polling,
 }
 
@@ -97,16 +103,18 @@ impl View {
         let seen: Vec<(String, Seen)> = now.meters.iter().map(|meter| (meter.queue.clone(), meter.read())).collect();
         let health = health::judge(shared, &seen, &stats);
         let errors_in_a_row = seen.iter().map(|(_, seen)| seen.errors_in_a_row).max().unwrap_or(now.errors_in_a_row);
+        let trouble = shared.trouble();
         let sum = |count: fn(&Seen) -> u64| seen.iter().map(|(_, seen)| count(seen)).sum();
         Self {
-            state: state(shared, &stats, now.open, errors_in_a_row),
+            state: state(shared, &stats, now.open, errors_in_a_row, trouble.as_ref()),
             health,
             worker: shared.config.worker.clone(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: shared.began.elapsed().as_secs_f64(),
             transport: if matches!(shared.config.place, PlaceAt::Wire(_)) { "wire" } else { "direct" },
-            trouble: now.trouble.or_else(|| seen.iter().find_map(|(_, seen)| seen.trouble.clone())),
+            trouble_since: trouble.as_ref().map(|trouble| trouble.since),
+            trouble: trouble.map(|trouble| trouble.message),
             name: now.name,
             place: now.place,
             owner: now.owner,
@@ -133,16 +141,17 @@ impl View {
                 .collect(),
             errors: stats.errors.into_iter().rev().collect(),
             capabilities: shared.work.capabilities(),
+            apps: shared.apps.get().map(Host::conditions).unwrap_or_default(),
         }
     }
 }
 
-fn state(shared: &Shared, stats: &Stats, open: bool, errors_in_a_row: u32) -> State {
+fn state(shared: &Shared, stats: &Stats, open: bool, errors_in_a_row: u32, trouble: Option<&Trouble>) -> State {
     match () {
         () if shared.is_stopping() => State::Stopping,
         () if stats.paused => State::Paused,
         () if !open && errors_in_a_row == 0 => State::Starting,
-        () if !open || errors_in_a_row >= OFFLINE => State::Offline,
+        () if !open || errors_in_a_row >= OFFLINE || trouble.is_some_and(|trouble| trouble.lasting) => State::Offline,
         () if !stats.running.is_empty() => State::Processing,
         () => State::Idle,
     }
@@ -172,7 +181,7 @@ impl Queue {
             polls: seen.polls,
             last_poll_seconds_ago: seen.last_poll.map(|poll| poll.elapsed().as_secs_f64()),
             consecutive_errors: seen.errors_in_a_row,
-            trouble: seen.trouble.clone(),
+            trouble: seen.trouble.as_ref().map(|trouble| trouble.message.clone()),
         }
     }
 }

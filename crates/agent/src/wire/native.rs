@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ::http::Method;
-use gleaner::queue::{Answer, Claim, Claimed, Failure, Item};
+use gleaner::queue::{Answer, Claim, Claimed, Failure, Item, Waiting};
 use gleaner::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -125,6 +125,21 @@ impl Routes<'_> {
             deadline_in: seconds(row.deadline_seconds),
         });
         Ok(Claimed { items: items.collect(), next_due_in: given.next_due_seconds.map(seconds) })
+    }
+
+    /// None where the server has not counted lately, or is too old to be asked.
+    pub async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
+        #[derive(Deserialize)]
+        struct Counted {
+            count: Option<u64>,
+            capped: bool,
+        }
+        let body = json!({"owner": claim.owner, "kinds": claim.kinds});
+        let counted: Counted = match self.post("waiting", &body, true).await {
+            Err(Error::Remote { status: Some(404 | 405), .. }) => return Ok(None),
+            answer => self.read("waiting", answer?)?,
+        };
+        Ok(counted.count.map(|count| Waiting { count, capped: counted.capped }))
     }
 
     /// `start` and `release`.

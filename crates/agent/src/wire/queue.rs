@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gleaner::queue::{Answer, Claim, Claimed, Failure};
+use gleaner::queue::{Answer, Claim, Claimed, Failure, Waiting};
 use gleaner::transport::{Push, Transport};
 use gleaner::{Error, Result};
 use serde_json::Value;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::http::Http;
@@ -37,7 +38,12 @@ pub struct WireQueue {
     acts: Acts,
     /// A claim whose answer never came. Its rows may be ours: the next claim of the same agent asks for them first.
     unanswered: Mutex<Option<(Claim, Uuid)>>,
+    /// Until when the last look, which found nothing, says that nothing waits.
+    empty_until: Mutex<Option<Instant>>,
 }
+
+/// How long nothing waits after a look that found nothing, unless something was said to fall due earlier: the next look comes sooner.
+const EMPTY_FOR: Duration = Duration::from_secs(75);
 
 /// Calls an act the way this queue goes.
 macro_rules! act {
@@ -51,7 +57,7 @@ macro_rules! act {
 
 impl WireQueue {
     pub(super) fn new(http: Arc<Http>, socket: Socket, name: &str, acts: Acts) -> Self {
-        Self { http, socket, name: name.to_owned(), acts, unanswered: Mutex::default() }
+        Self { http, socket, name: name.to_owned(), acts, unanswered: Mutex::default(), empty_until: Mutex::default() }
     }
 
     /// Asks until there is an answer, or it takes too long; then the request is remembered.
@@ -60,7 +66,10 @@ impl WireQueue {
         loop {
             let error = match act!(self, claim(claim, request, first)) {
                 Err(error) if is_unanswered(&error) => error,
-                answered => return answered,
+                answered => {
+                    self.note(answered.as_ref().ok());
+                    return answered;
+                }
             };
             let Some(pause) = pauses.next() else {
                 *self.unanswered.lock().expect("no panic holds it") = Some((claim.clone(), request));
@@ -69,6 +78,13 @@ impl WireQueue {
             tokio::time::sleep(pause).await;
             first = false;
         }
+    }
+
+    /// A look that found nothing is as good as a count, and costs nobody another.
+    fn note(&self, claimed: Option<&Claimed>) {
+        let empty_for = claimed.filter(|claimed| claimed.items.is_empty()).map(|claimed| claimed.next_due_in.unwrap_or(EMPTY_FOR));
+        let until = empty_for.filter(|wait| !wait.is_zero()).map(|wait| Instant::now() + wait.min(EMPTY_FOR));
+        *self.empty_until.lock().expect("no panic holds it") = until;
     }
 
     /// What an earlier claim took without our hearing of it. What is more than wanted now goes back.
@@ -174,6 +190,16 @@ impl Transport for WireQueue {
                 Ok(Vec::new())
             }
             other => other,
+        }
+    }
+
+    async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
+        if self.empty_until.lock().expect("no panic holds it").is_some_and(|until| until > Instant::now()) {
+            return Ok(Some(Waiting::default()));
+        }
+        match &self.acts {
+            Acts::Native(_) => Routes { http: &self.http, queue: &self.name }.waiting(claim).await,
+            Acts::Rpc(_) => Ok(None),
         }
     }
 

@@ -33,6 +33,9 @@ pub struct Session {
     pub expires_at: i64,
     pub user_id: String,
     pub email: String,
+    /// Seconds since 1970, by our own clock; renewing does not change it.
+    #[serde(default)]
+    pub signed_in_at: i64,
 }
 
 /// Tokens are not for logs.
@@ -42,8 +45,8 @@ impl fmt::Debug for Session {
     }
 }
 
-/// Where the session of this home is kept.
-pub fn path(home: &Path) -> PathBuf {
+/// Where earlier versions kept the only session of a home; see [`super::sessions`].
+pub(super) fn former_path(home: &Path) -> PathBuf {
     home.join("agent").join("session.json")
 }
 
@@ -78,7 +81,8 @@ pub async fn logout(path: &Path) -> Result<bool> {
 /// Another pair of tokens for the same sign-in.
 pub(super) async fn refresh(client: &reqwest::Client, session: &Session) -> Result<Session> {
     let body = json!({"refresh_token": session.refresh_token});
-    token(client, &session.url, &session.anon_key, "refresh_token", &body, "renew the session").await
+    let renewed = token(client, &session.url, &session.anon_key, "refresh_token", &body, "renew the session").await?;
+    Ok(Session { signed_in_at: session.signed_in_at, ..renewed })
 }
 
 async fn token(client: &reqwest::Client, url: &str, anon_key: &str, grant: &str, body: &Value, act: &str) -> Result<Session> {
@@ -108,6 +112,7 @@ async fn token(client: &reqwest::Client, url: &str, anon_key: &str, grant: &str,
             expires_at: answer["expires_at"].as_i64().unwrap_or_else(|| now() + lasts),
             user_id: text("/user/id")?,
             email: text("/user/email").unwrap_or_default(),
+            signed_in_at: now(),
         })
     };
     read()
@@ -137,7 +142,7 @@ pub fn load(path: &Path) -> Result<Option<Session>> {
 
 /// Keeps the session there: all of it or the one before, and for its owner alone from the first byte.
 pub fn save(path: &Path, session: &Session) -> Result<()> {
-    let folder = folder(path)?;
+    let folder = make_folder(path)?;
     let new = folder.join(format!(".session.{}", uuid::Uuid::new_v4().simple()));
     let text = serde_json::to_string_pretty(session).map_err(|error| Error::Other(format!("write the session: {error}")))?;
     let write = || {
@@ -160,7 +165,7 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 /// The folder of the session, made for its owner alone.
-fn folder(path: &Path) -> Result<&Path> {
+pub(super) fn make_folder(path: &Path) -> Result<&Path> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| failed("make", folder, &error))?;
     Ok(folder)
@@ -173,7 +178,8 @@ pub(super) struct Lock {
 }
 
 pub(super) async fn lock(path: &Path) -> Result<Lock> {
-    let file = folder(path)?.join("session.lock");
+    make_folder(path)?;
+    let file = path.with_extension("lock");
     let mut opened = OpenOptions::new()
         .create(true)
         .truncate(false)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gleaner::{Error, Result};
 
-use super::session;
+use super::sessions;
 
 /// Where the server is, and by what right we come: a key of our own, else the session of whoever signed in.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -40,20 +40,18 @@ impl Settings {
     pub fn from_variables(home: &std::path::Path, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>> {
         // A variable set to nothing is how shells unset one.
         let first = |names: &[&str]| names.iter().find_map(|name| variable(name).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty()));
-        let path = session::path(home);
-        let kept = session::load(&path)?;
+        let named = first(&["SUPABASE_URL"]);
+        let kept = sessions::find(home, named.as_deref())?;
         let service_key = first(&["GLEANER_KEY", "SUPABASE_SERVICE_ROLE_KEY", "SUPABASE_SERVICE_KEY"]);
-        let Some(url) = first(&["SUPABASE_URL"]).or_else(|| kept.as_ref().map(|kept| kept.url.clone())) else { return Ok(None) };
-        let url = url.trim_end_matches('/').to_owned();
-        // A session belongs to its server; it says nothing of the key of another.
-        let kept = kept.filter(|kept| kept.url == url);
-        let anon_key = first(&["SUPABASE_ANON_KEY"]).or_else(|| kept.as_ref().map(|kept| kept.anon_key.clone()));
+        let Some(url) = named.or_else(|| kept.as_ref().map(|kept| kept.session.url.clone())) else { return Ok(None) };
+        let url = sessions::plain(&url).to_owned();
+        let anon_key = first(&["SUPABASE_ANON_KEY"]).or_else(|| kept.as_ref().map(|kept| kept.session.anon_key.clone()));
         if anon_key.is_none() && service_key.is_none() {
             return Err(Error::Other(format!(
                 "there is no key for {url}: set SUPABASE_ANON_KEY and run `gleaner agent login`, or set SUPABASE_SERVICE_ROLE_KEY or GLEANER_KEY"
             )));
         }
-        Ok(Some(Self { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|_| path) }))
+        Ok(Some(Self { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|kept| kept.path) }))
     }
 }
 

@@ -156,3 +156,34 @@ async fn agents_of_one_home_have_names_of_their_own() -> Result<()> {
     assert_eq!(third.name(), "agent");
     Ok(())
 }
+
+/// What only a person can mend ends an agent that begins, and is told at once by one that runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_not_let_in_says_so_and_does_not_only_wait() -> Result<()> {
+    let world = World::new().await?;
+    world.client.batch_execute("create role turned_away superuser login").await?;
+    let url = world.url_of("turned_away")?;
+    let (agent, mut arrivals) = world.agent_at(&url, &[("poll.max", "2s")]).await?;
+    world.job("greet").await?;
+    arrivals.next().await?.finish(json!({}));
+    let shut = "alter role turned_away nologin; select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turned_away'";
+    world.client.batch_execute(shut).await?;
+    eventually("the page to say why", async || {
+        let (_, view) = world::get(&agent, "status.json").await?;
+        let says = |what: &serde_json::Value| what.as_str().is_some_and(|why| why.contains("not permitted to log in"));
+        let since = view["trouble_since"].as_u64().unwrap_or(0);
+        Ok(view["state"] == "offline" && says(&view["trouble"]) && says(&view["health"]["reasons"][0]) && since > 1_700_000_000)
+    })
+    .await?;
+    let (_, view) = world::get(&agent, "status.json").await?;
+    assert!(view["polling"]["consecutive_errors"].as_u64() < Some(5), "it was not told at once: {view}");
+    let refused = world.agent_at(&url, &[("name", "second")]).await?.0.wait().await.map(|_| ()).map_err(|error| error.to_string());
+    assert!(refused.as_ref().is_err_and(|why| why.contains("Check the role")), "{refused:?}");
+    world.client.batch_execute("alter role turned_away login").await?;
+    world.job("greet").await?;
+    arrivals.next().await?.finish(json!({}));
+    let (status, _) = world::get(&agent, "health").await?;
+    assert_eq!(status, 200);
+    agent.stop().await?;
+    Ok(())
+}

@@ -9,6 +9,7 @@ use futures_util::future::try_join_all;
 use gleaner::transport::Place as _;
 use gleaner::{Claim, Error, Outcome};
 use gleaner_agent::wire::session::{self, Session};
+use gleaner_agent::wire::sessions;
 use gleaner_agent::wire::{Owner, Settings, Way, Wire};
 use gleaner_server::access::Access;
 use gleaner_server::auth::{Password, people};
@@ -94,7 +95,7 @@ async fn signed_in() -> Result<Signed> {
     let served = stage.served.as_ref().context("served")?;
     let front = Front::before(&served.url()).await?;
     let laptop = Home::new()?;
-    let path = session::path(&laptop.0);
+    let path = sessions::path(&laptop.0, &front.url);
     let session = session::login(&format!("{}/", front.url), &served.anon, " Ada@Example.com", PASSWORD).await?;
     session::save(&path, &session)?;
     let (sales_id, user_id) = (added.sales_id.context("a member")?, added.id.to_string());
@@ -120,7 +121,7 @@ async fn only_its_owner_can_read_the_session() -> Result<()> {
     signed.keep(|_| {})?;
     let names: Vec<_> =
         std::fs::read_dir(signed.path.parent().context("a folder")?)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
-    assert_eq!((names, mode(&signed.path)?), (vec!["session.json".into()], 0o600));
+    assert_eq!((names, mode(&signed.path)?), (vec![signed.path.file_name().context("a name")?.to_owned()], 0o600));
     Ok(())
 }
 
@@ -291,7 +292,7 @@ async fn a_channel_outlives_the_token_it_was_opened_with() -> Result<()> {
 #[tokio::test]
 async fn settings_come_from_the_variables_of_the_specifications_and_from_the_session() -> Result<()> {
     let signed = signed_in().await?;
-    let home = signed.path.parent().and_then(Path::parent).context("home")?;
+    let home = signed.path.ancestors().nth(3).context("home")?;
     let read = |pairs: &[(&str, &str)]| {
         Settings::from_variables(home, |name| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
     };

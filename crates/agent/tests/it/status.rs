@@ -1,12 +1,15 @@
 //! The page, the figures, and who may give orders.
 
 mod browser;
+mod orders;
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt as _;
 
 use anyhow::{Context as _, Result};
 use gleaner::Failure;
+use gleaner::transport::{Direct, Place as _};
+use gleaner_agent::agent::Agent;
 use gleaner_agent::status::client::Remote;
 use serde_json::{Value, json};
 
@@ -82,39 +85,11 @@ async fn a_database_that_goes_away_makes_it_unhealthy_until_it_is_back() -> Resu
             && health["metrics"]["consecutive_errors"].as_u64() >= Some(5))
     })
     .await?;
+    assert_eq!(samples(&agent).await?["gleaner_agent_healthy"], 0.0);
     line.open().await?;
     eventually("200", async || Ok(get(&agent, "health").await?.0 == 200)).await?;
     world.job("greet").await?;
     arrivals.next().await?.finish(json!({}));
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn orders_need_the_token_or_our_own_page() -> Result<()> {
-    let world = World::new().await?;
-    let (agent, _arrivals) = world.agent(&[]).await?;
-    let url = agent.url().context("a page")?.to_owned();
-    let at = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-    let post = async |headers: &[(&str, &str)]| -> Result<u16> {
-        let request = headers.iter().fold(client().post(format!("{url}pause")), |request, (name, value)| request.header(*name, *value));
-        Ok(request.send().await?.status().as_u16())
-    };
-    let own = format!("http://{at}");
-    for refused in [
-        &[][..],
-        &[("origin", "https://evil.example")],
-        &[("origin", "null")],
-        // Another program of this machine is elsewhere.
-        &[("origin", "http://127.0.0.1:1")],
-        &[("origin", own.as_str()), ("sec-fetch-site", "cross-site")],
-        &[("authorization", "Bearer wrong")],
-        &[("authorization", "Bearer ")],
-    ] {
-        assert_eq!(post(refused).await?, 403, "{refused:?}");
-        assert!(!agent.control().is_paused(), "{refused:?}");
-    }
-    assert_eq!(post(&[("origin", own.as_str()), ("sec-fetch-site", "same-origin")]).await?, 200);
-    assert!(agent.control().is_paused());
     Ok(())
 }
 
@@ -152,28 +127,86 @@ async fn the_note_with_the_token_is_only_for_its_owner_and_goes_with_the_agent()
     Ok(())
 }
 
+/// Two done, one failed, one given back, one lost, one in work and two that wait: every figure is another number.
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_well_formed_and_add_up() -> Result<()> {
     let world = World::new().await?;
-    world.job("greet").await?;
-    let (agent, mut arrivals) = world.agent(&[]).await?;
+    let (agent, mut arrivals) = world.agent(&[("concurrency", "1"), ("grace", "100ms")]).await?;
+    for _ in 0..7 {
+        world.job("greet").await?;
+    }
     arrivals.next().await?.finish(json!({}));
-    eventually("the completion to be counted", async || Ok(get(&agent, "status.json").await?.1["completed"] == 1)).await?;
-    let text = client().get(format!("{}metrics", agent.url().context("a page")?)).send().await?.text().await?;
-    let samples = parse(&text)?;
-    let value = |name: &str| samples.get(name).copied().with_context(|| format!("{name} in {text}"));
-    assert_eq!(value("gleaner_agent_items_completed_total{queue=\"jobs\"}")?, 1.0);
+    arrivals.next().await?.finish(json!({}));
+    arrivals.next().await?.fail(Failure::new("no").for_good());
+    let lost = arrivals.next().await?;
+    let key = lost.name.split(' ').nth(1).context("a key")?.to_owned();
+    Direct::new(&world.url, 1)?.open("jobs").await?.cancel(&[&key], None).await?;
+    lost.finish(json!({}));
+    let _in_work = arrivals.next().await?;
+    let jobs = |name: &str| format!("gleaner_agent_{name}{{queue=\"jobs\"}}");
+    eventually("what was lost and what waits to be counted", async || {
+        let samples = samples(&agent).await?;
+        Ok(samples[&jobs("items_lost_total")] == 1.0 && samples.get(&jobs("pending_items")) == Some(&2.0))
+    })
+    .await?;
+    let now = samples(&agent).await?;
+    let value = |name: &str| now.get(name).copied().with_context(|| format!("{name} in {now:?}"));
+    for (name, expected) in [("completed", 2.0), ("failed", 1.0), ("lost", 1.0), ("claimed", 5.0), ("released", 0.0)] {
+        assert_eq!(value(&jobs(&format!("items_{name}_total")))?, expected, "{name}");
+    }
     assert_eq!(value("gleaner_agent_items_completed_total{queue=\"activities\"}")?, 0.0);
-    assert_eq!(value("gleaner_agent_healthy")?, 1.0);
-    assert!(value("gleaner_agent_polls_per_minute")? > 0.0 && value("gleaner_agent_jobs_found_per_poll")? > 0.0);
-    let polls = value("gleaner_agent_poll_duration_seconds_count{queue=\"jobs\"}")?;
-    assert!(polls > 0.0 && value("gleaner_agent_poll_duration_seconds_bucket{queue=\"jobs\",le=\"+Inf\"}")? >= polls);
+    for (name, expected) in [("healthy", 1.0), ("paused", 0.0), ("concurrency", 1.0), ("running", 1.0), ("consecutive_errors", 0.0)] {
+        assert_eq!(value(&format!("gleaner_agent_{name}"))?, expected, "{name}");
+    }
+    assert_eq!(value("gleaner_agent_push_connected")?, 1.0);
+    assert!(value("gleaner_agent_polls_per_minute")? > 0.0 && value("gleaner_agent_uptime_seconds")? > 0.0);
+    let found = value("gleaner_agent_jobs_found_per_poll")?;
+    assert!(found > 0.0 && found <= 1.0 && value("gleaner_agent_claim_success_rate")? > 0.0, "{found}");
+    assert!(value("gleaner_agent_claim_latency_seconds")? > 0.0);
+    let polls = value(&jobs("poll_duration_seconds_count"))?;
+    assert!(polls >= 5.0);
+    assert_eq!(value(&jobs("polls_total"))?, polls);
+    assert_eq!(value("gleaner_agent_poll_duration_seconds_bucket{queue=\"jobs\",le=\"+Inf\"}")?, polls);
+    let within = value("gleaner_agent_poll_duration_seconds_bucket{queue=\"jobs\",le=\"5\"}")?;
+    assert!(within > 0.0 && within <= polls, "{within} of {polls}");
+    let length = value(&jobs("poll_duration_seconds_sum"))?;
+    assert!(length > 0.0 && length < 60.0, "{length}");
+    // It works no follow-ups: it executed none, and how many wait it does not know.
     assert_eq!(value("followup_actions_executed_total")?, 0.0);
-    assert!(
-        text.contains("# TYPE followup_poll_cycle_duration_seconds histogram")
-            && text.contains("# TYPE followup_pending_actions_count gauge")
-    );
+    assert!(!now.contains_key("followup_pending_actions_count"), "{now:?}");
+
+    agent.control().pause();
+    assert_eq!(samples(&agent).await?["gleaner_agent_paused"], 1.0);
+    let url = agent.url().context("a page")?;
+    let answer = client().get(format!("{url}metrics")).send().await?;
+    let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
+    assert!(kind.starts_with("text/plain; version=0.0.4"), "{kind}");
     Ok(())
+}
+
+/// The follow-up daemon's dashboards read the same page by its own names.
+#[tokio::test(flavor = "multi_thread")]
+async fn follow_ups_are_counted_by_the_names_of_the_follow_up_daemon() -> Result<()> {
+    let world = World::new().await?;
+    let (agent, mut arrivals) = world.agent_for(&["followups"], &[("concurrency", "1")]).await?;
+    let schedule = "select create_scheduled_action('p-1', 'email', now() - interval '1 minute') from generate_series(1, 4)";
+    world.client.batch_execute(schedule).await?;
+    arrivals.next().await?.finish(json!({}));
+    let _in_work = arrivals.next().await?;
+    eventually("follow-ups to be counted", async || {
+        let now = samples(&agent).await?;
+        Ok(now["followup_actions_executed_total"] == 1.0 && now.get("followup_pending_actions_count") == Some(&2.0))
+    })
+    .await?;
+    let now = samples(&agent).await?;
+    let polls = now["followup_poll_cycle_duration_seconds_count"];
+    assert!(polls >= 2.0 && now["followup_poll_cycle_duration_seconds_sum"] > 0.0, "{now:?}");
+    assert_eq!(now["followup_poll_cycle_duration_seconds_bucket{le=\"+Inf\"}"], polls);
+    Ok(())
+}
+
+async fn samples(agent: &Agent) -> Result<HashMap<String, f64>> {
+    parse(&client().get(format!("{}metrics", agent.url().context("a page")?)).send().await?.text().await?)
 }
 
 /// The text format, strictly: every sample belongs to a family with help and type, buckets only grow.

@@ -77,6 +77,8 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     output::end_orderly();
     let url = desk.place.url().await?;
     let pool = gleaner::pool(&url, usize::from(args.concurrency).min(20) + 2)?;
+    // Whoever is not let in is told so here.
+    drop(gleaner::connect::checkout(&pool).await?);
     let mut queue = Queue::open(&pool, &args.named.queue).await?;
     args.named.check_tenant(queue.acts().declaration().tenant.is_some())?;
     if let Some(tenant) = &args.named.tenant {

@@ -3,6 +3,7 @@
 mod living;
 mod scenarios;
 mod talking;
+mod watching;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

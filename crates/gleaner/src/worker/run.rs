@@ -201,7 +201,8 @@ impl Looker {
 
     /// What to do about an error. One that may pass is waited out, for as long as it takes. Another ends a worker that never had an
     /// answer, because then something is set up wrongly; one that had is more patient, for queues are migrated and rights
-    /// corrected under running agents, but it ends too, with the error, when the fifth answer in a row is a refusal.
+    /// corrected under running agents, but it ends too, with the error, when the fifth answer in a row is a refusal. One that is no
+    /// longer let in at all goes on for as long as it takes: a password is changed here and there, and not at the same moment.
     fn endure(&mut self, error: Error, took: Duration) -> Result<Wait> {
         let queue = self.shift.queue();
         self.shift.control.missed(queue, took, &error);
@@ -210,13 +211,19 @@ impl Looker {
             tracing::warn!(queue, %error, wait_ms = wait.as_millis(), "claim failed; trying again");
             wait
         } else {
-            self.refused += 1;
+            let locked_out = error.is_unreached();
+            self.refused += u32::from(!locked_out);
             let hopeless = matches!(error, Error::UnknownQueue { .. } | Error::Unsupported { .. });
             if hopeless || !self.answered || self.refused >= REFUSALS {
                 return Err(error);
             }
             let wait = self.pace.after_refusal();
-            tracing::error!(queue, %error, wait_ms = wait.as_millis(), "claim refused; trying again {} more times", REFUSALS - self.refused);
+            if locked_out {
+                tracing::error!(queue, %error, wait_ms = wait.as_millis(), "not let in any more; trying again until somebody mends it");
+            } else {
+                let left = REFUSALS - self.refused;
+                tracing::error!(queue, %error, wait_ms = wait.as_millis(), "claim refused; trying again {left} more times");
+            }
             wait
         };
         Ok(Wait { so_long: Some(wait), answered: false })

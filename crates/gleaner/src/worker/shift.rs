@@ -149,7 +149,7 @@ impl Shift {
         let (mut wait, mut last) = (Duration::from_millis(100), 0);
         loop {
             match act().await {
-                Err(error) if error.is_transient() && last < LAST_TRIES => {
+                Err(error) if (error.is_transient() || error.is_unreached()) && last < LAST_TRIES => {
                     tracing::warn!(%error, wait_ms = wait.as_millis(), "trying again");
                     if *hurry.borrow() {
                         last += 1;

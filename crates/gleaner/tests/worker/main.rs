@@ -5,6 +5,7 @@
 mod world;
 
 mod building;
+mod connecting;
 mod control;
 mod crashing;
 mod errors;

@@ -80,7 +80,7 @@ impl Provider for Postmark {
     fn verify(&self, channel: &Channel, request: &Request<'_>) -> Result<Verified, Refusal> {
         guard::verify_credentials(channel, request)?;
         let warning = guard::verify_address(channel, request)?;
-        Ok(Verified { once: None, warning })
+        Ok(Verified { warning, ..Verified::default() })
     }
 
     fn normalise(&self, _channel: &Channel, request: &Request<'_>) -> Result<Inbound, Refusal> {

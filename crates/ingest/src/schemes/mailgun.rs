@@ -1,9 +1,11 @@
-//! `mailgun`: time, token and signature inside the body. Only time and token are signed, so a token must not be believed twice.
+//! `mailgun`: time, token and signature inside the body. Only time and token are signed, so a token must not be believed twice,
+//! except for the very same message: Mailgun sends again what we may not have answered in time.
 
 use std::time::Duration;
 
 use http::HeaderMap;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::proof;
 use crate::form::Form;
@@ -26,8 +28,8 @@ pub struct Signed {
     pub signature: String,
 }
 
-/// The three fields; JSON has them under `signature`, forms at the top. Each is there once.
-fn fields(request: &Request<'_>) -> Option<Signed> {
+/// The three fields, and all that is said, as a hash. JSON has the three under `signature`, forms at the top; each is there once.
+fn fields(request: &Request<'_>) -> Option<(Signed, String)> {
     if request.content_type().as_deref() == Some("application/json") {
         let body = json::read(request.body).ok()?;
         let signature = body.get("signature")?;
@@ -36,10 +38,12 @@ fn fields(request: &Request<'_>) -> Option<Signed> {
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         };
-        return Some(Signed { timestamp: text("timestamp")?, token: text("token")?, signature: text("signature")? });
+        let signed = Signed { timestamp: text("timestamp")?, token: text("token")?, signature: text("signature")? };
+        return Some((signed, hex::encode(Sha256::digest(body.to_string()))));
     }
     let form = Form::read(request).ok()?;
-    Some(Signed { timestamp: form.only("timestamp")?, token: form.only("token")?, signature: form.only("signature")? })
+    let signed = Signed { timestamp: form.only("timestamp")?, token: form.only("token")?, signature: form.only("signature")? };
+    Some((signed, form.digest()))
 }
 
 impl Scheme for Mailgun {
@@ -58,7 +62,7 @@ impl Scheme for Mailgun {
     fn verify(&self, keys: &Keys<'_>, request: &Request<'_>) -> Result<Verified, Refusal> {
         proof::configured(keys)?;
         // A body without readable fields is a body without a signature.
-        let Signed { timestamp, token, signature } = fields(request).ok_or(Why::Unsigned)?;
+        let (Signed { timestamp, token, signature }, said) = fields(request).ok_or(Why::Unsigned)?;
         let signature = proof::lower_hex(&signature).ok_or(Why::Mismatch)?;
         // Time and token are signed without anything between them: what ends the one must not be able to begin the other.
         let is_token = !token.is_empty() && token.len() <= 128 && token.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -66,7 +70,7 @@ impl Scheme for Mailgun {
             return Err(Why::Mismatch.into());
         }
         proof::in_time(&timestamp, request)?;
-        Ok(Verified { once: Some((token, REMEMBER)), warning: None })
+        Ok(Verified { once: Some((token, REMEMBER)), said: Some(said), warning: None })
     }
 
     /// The signature is inside the body already: see [`signed_body`].

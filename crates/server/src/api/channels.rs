@@ -110,6 +110,7 @@ pub async fn set(
             is_active: body.is_active,
             auto_create_contacts: body.auto_create_contacts,
             settings: flatten(provider, &body.settings),
+            keep_for: None,
         };
         channels.set(&channel, changes).await.map(|opened| channels.summary(&opened))
     };

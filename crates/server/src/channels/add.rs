@@ -9,6 +9,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::row::{Opened, take_auto_create};
+use super::save::KEPT_FOR;
 use super::{Channels, Error, MASK, Result, key, masks};
 use crate::access::begin;
 
@@ -68,8 +69,10 @@ impl Channels {
         client
             .query_typed(
                 "insert into public.ingestion_providers
-                     (id, name, provider_code, sales_id, auto_create_contacts, config, sealed_config, ingestion_key, key_hash, sealed_key, sealed)
-                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, true)",
+                     (id, name, provider_code, sales_id, auto_create_contacts, config, sealed_config, ingestion_key, key_hash, sealed_key, sealed,
+                      secrets_expire)
+                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, true,
+                         (select coalesce(jsonb_object_agg(n, now() + make_interval(secs => $12)), '{}') from unnest($11::text[]) as n))",
                 &[
                     (&channel.id, Type::UUID),
                     (&channel.name, Type::TEXT),
@@ -81,6 +84,8 @@ impl Channels {
                     (&closed.ingestion_key, Type::TEXT),
                     (&closed.key_hash, Type::BYTEA),
                     (&closed.sealed_key, Type::TEXT),
+                    (&self.endless(opened), Type::TEXT_ARRAY),
+                    (&KEPT_FOR.as_secs_f64(), Type::FLOAT8),
                 ],
             )
             .await

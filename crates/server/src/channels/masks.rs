@@ -39,6 +39,15 @@ pub fn is_secret(provider: Option<&dyn Provider>, path: &str) -> bool {
     nature(provider, path) == Nature::Secret
 }
 
+/// The dotted names of all settings that are there.
+pub fn names(settings: &Settings) -> Vec<String> {
+    let below = |(name, value): (&String, &Value)| match value {
+        Value::Object(members) => names(members).into_iter().map(|below| format!("{name}.{below}")).collect(),
+        _ => vec![name.clone()],
+    };
+    settings.iter().flat_map(below).collect()
+}
+
 /// The settings with masks for secrets, and the secrets alone in the same shape.
 pub fn split(provider: Option<&dyn Provider>, settings: &Settings) -> (Settings, Settings) {
     split_at(provider, settings, "")

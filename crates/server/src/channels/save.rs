@@ -1,5 +1,7 @@
 //! Closing a channel and writing it: only sealed secrets reach the database.
 
+use std::time::Duration;
+
 use gleaner::Error as Database;
 use gleaner_ingest::Channel;
 use serde_json::{Map, Value};
@@ -23,11 +25,23 @@ pub struct Closed {
 pub struct Ends {
     /// Name of a setting and seconds from now.
     pub secret: Option<(String, f64)>,
+    /// How long previous secrets are good that somebody wrote by hand; a day unless told.
+    pub previous_secrets: Option<Duration>,
     /// Hash of the previous key and seconds from now; zero ends it at once.
     pub previous_key: Option<([u8; 32], f64)>,
 }
 
+/// A previous secret is there for as long as a sender takes to change. One without an end would be a second password for ever.
+pub(super) const KEPT_FOR: Duration = Duration::from_secs(86_400);
+
 impl Channels {
+    /// Previous secrets without an end.
+    pub(super) fn endless(&self, opened: &Opened) -> Vec<String> {
+        let (_, secrets) = masks::split(self.provider(&opened.channel.provider_code), opened.channel.settings.as_map());
+        let names = masks::names(&secrets).into_iter();
+        names.filter(|name| name.ends_with("_previous") && !opened.expires.contains_key(name)).collect()
+    }
+
     pub(super) fn close(&self, opened: &Opened) -> Closed {
         let Channel { id, provider_code, settings, .. } = &opened.channel;
         let id = id.to_string();
@@ -53,6 +67,7 @@ impl Channels {
         // What is no longer there has no end either.
         expires.retain(|name, _| masks::get(channel.settings.as_map(), name).is_some());
         let expires = Value::from(expires);
+        let (endless, kept_for) = (self.endless(opened), ends.previous_secrets.unwrap_or(KEPT_FOR).as_secs_f64());
         let (ending, ending_in) = ends.secret.clone().unzip();
         let (previous, previous_in) = ends.previous_key.unzip();
         let previous = previous.map(|hash| hash.to_vec());
@@ -61,7 +76,8 @@ impl Channels {
                 "update public.ingestion_providers
                  set name = $3, is_active = $4, sales_id = $5, auto_create_contacts = $6, config = $7, sealed_config = $8,
                      ingestion_key = coalesce($9, ingestion_key), key_hash = $10, sealed_key = $11,
-                     secrets_expire = $12 || case when $13::text is null then '{}'
+                     secrets_expire = (select coalesce(jsonb_object_agg(n, now() + make_interval(secs => $18)), '{}') from unnest($17::text[]) as n)
+                                      || $12 || case when $13::text is null then '{}'
                                                   else jsonb_build_object($13, now() + make_interval(secs => $14)) end,
                      previous_key_hash = case when $15::bytea is null then previous_key_hash when $16 > 0 then $15 end,
                      previous_key_expires = case when $15 is null then previous_key_expires
@@ -86,6 +102,8 @@ impl Channels {
                     (&ending_in, Type::FLOAT8),
                     (&previous, Type::BYTEA),
                     (&previous_in, Type::FLOAT8),
+                    (&endless, Type::TEXT_ARRAY),
+                    (&kept_for, Type::FLOAT8),
                 ],
             )
             .await

@@ -1,5 +1,7 @@
 //! Changing a channel.
 
+use std::time::Duration;
+
 use gleaner::Error as Database;
 use serde_json::Value;
 
@@ -19,6 +21,8 @@ pub struct Changes {
     pub auto_create_contacts: Option<bool>,
     /// Settings by their dotted names. Null takes one away; the mask of a secret keeps it.
     pub settings: Vec<(String, Value)>,
+    /// How long a previous secret among them is good; a day unless told.
+    pub keep_for: Option<Duration>,
 }
 
 impl std::fmt::Debug for Changes {
@@ -61,7 +65,11 @@ impl Channels {
             if !changes.settings.is_empty() {
                 mistakes.extend(self.check(channel));
             }
-            if mistakes.is_empty() { Ok(Ends::default()) } else { Err(Error::Mistakes(mistakes)) }
+            if mistakes.is_empty() {
+                Ok(Ends { previous_secrets: changes.keep_for, ..Ends::default() })
+            } else {
+                Err(Error::Mistakes(mistakes))
+            }
         })
         .await
     }

@@ -14,6 +14,7 @@ pub struct Arrival {
     pub events: Vec<Event>,
     pub remember: Vec<Memory>,
     pub once: Option<(String, std::time::Duration)>,
+    pub said: Option<String>,
     pub raw: Option<Kept>,
 }
 
@@ -45,7 +46,8 @@ pub async fn prepare(files: &Files, channel: &Channel, arrival: Arrival) -> file
         written.attachments.push((id, paths));
     }
     written.raw = arrival.raw.as_ref().and_then(|kept| kept.file.clone());
-    let submission = Submission { channel: channel.id, raw: arrival.raw, once: arrival.once, remember: arrival.remember, events: rows };
+    let (once, said, remember) = (arrival.once, arrival.said, arrival.remember);
+    let submission = Submission { channel: channel.id, raw: arrival.raw, once, said, remember, events: rows };
     Ok(Prepared { submission, written })
 }
 

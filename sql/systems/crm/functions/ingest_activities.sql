@@ -3,7 +3,7 @@
  *
  * Takes    how long it may wait for a lock, and one array per column, because unpacking JSON costs more than storing it. Per request its channel and, where it is
  *          kept, the request itself (p_raw_ids null: not kept). Per event the number of its request, and its row. Seldom:
- *          p_once [{request, token, seconds}], p_remember [{request, key, value, seconds}]. A remembered value may have
+ *          p_once [{request, token, said, seconds}], p_remember [{request, key, value, seconds}]. A remembered value may have
  *          from, to, direction, sender and sender_name: an event that recalls its key gets what it lacks of them, and the
  *          direction.
  * Returns  what is not as one would expect: per event that was there before `repeated` and the id of the first; per request,
@@ -70,13 +70,15 @@ begin
         with wanted as (
             select (t.item ->> 'request')::integer as request, p_channels[(t.item ->> 'request')::integer] as channel,
                    gleaner.short_key(t.item ->> 'token') as token, (t.item ->> 'seconds')::double precision as seconds,
-                   jsonb_strip_nulls(jsonb_build_object('by', coalesce(
-                       p_ids[array_position(p_requests, (t.item ->> 'request')::integer)],
-                       p_raw_ids[(t.item ->> 'request')::integer]))) as mark
+                   -- Who says what was said with the token before repeats it; otherwise only the very request may be tried again.
+                   case when t.item ->> 'said' is not null then jsonb_build_object('said', t.item ->> 'said')
+                        else jsonb_strip_nulls(jsonb_build_object('by', coalesce(
+                            p_ids[array_position(p_requests, (t.item ->> 'request')::integer)],
+                            p_raw_ids[(t.item ->> 'request')::integer]))) end as mark
             from jsonb_array_elements(p_once) as t (item)
             where (t.item ->> 'request')::integer <> all (v_closed)
         ),
-        -- Of two requests in one group that carry the same token, the first is the one.
+        -- Of two requests in one group that carry the same token, the first is the one, and whoever says the same.
         first as (
             select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds, w.mark
             from wanted as w
@@ -98,7 +100,7 @@ begin
             select
             from first as f
             join taken as t on t.provider_id = f.channel and t.key = 'once:' || f.token
-            where f.request = w.request and f.channel = w.channel and f.token = w.token);
+            where f.channel = w.channel and f.token = w.token and (f.request = w.request or f.mark = w.mark and f.mark ? 'said'));
     end if;
     v_shut := v_closed || v_replayed;
 

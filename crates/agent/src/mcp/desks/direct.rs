@@ -22,7 +22,7 @@ impl DirectDesk {
     }
 
     async fn client(&self) -> Result<deadpool_postgres::Object> {
-        self.direct.pool().get().await.map_err(|error| Error::Connect(error.to_string()))
+        gleaner::connect::checkout(self.direct.pool()).await
     }
 }
 

@@ -41,6 +41,14 @@ impl World {
         Ok(Self { client: gleaner::connect(&database.url).await?, url: database.url, home })
     }
 
+    /// The same database for another role.
+    pub fn url_of(&self, role: &str) -> Result<String> {
+        let config: tokio_postgres::Config = self.url.parse()?;
+        let Some(tokio_postgres::config::Host::Unix(folder)) = config.get_hosts().first() else { bail!("no socket in {}", self.url) };
+        let (port, database) = (config.get_ports().first().copied().unwrap_or(5432), config.get_dbname().unwrap_or("postgres"));
+        Ok(format!("postgresql://{role}@/{database}?host={}&port={port}", folder.display()))
+    }
+
     pub async fn text(&self, query: &str) -> Result<String> {
         let row = self.client.query_one(query, &[]).await.with_context(|| query.to_owned())?;
         Ok(row.get::<_, Option<String>>(0).unwrap_or_default())
@@ -74,8 +82,18 @@ impl World {
     }
 
     pub async fn agent_at(&self, url: &str, flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
+        self.agent_with(url, &["activities", "jobs", "nowhere"], flags).await
+    }
+
+    /// One that works these queues.
+    pub async fn agent_for(&self, queues: &[&str], flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
+        self.agent_with(&self.url, queues, flags).await
+    }
+
+    async fn agent_with(&self, url: &str, queues: &[&str], flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
         let (arrived, arrivals) = mpsc::unbounded_channel();
-        let agent = Agent::with(self.config(url, flags)?, Arc::new(ByHand { arrived }), Router::new()).await?;
+        let work = ByHand { arrived, queues: queues.iter().map(|queue| (*queue).to_owned()).collect() };
+        let agent = Agent::with(self.config(url, flags)?, Arc::new(work), Router::new()).await?;
         Ok((agent, Arrivals(arrivals)))
     }
 
@@ -97,12 +115,13 @@ impl Drop for World {
 #[derive(Debug)]
 struct ByHand {
     arrived: mpsc::UnboundedSender<Arrival>,
+    queues: Vec<String>,
 }
 
 #[async_trait]
 impl Work for ByHand {
     fn queues(&self) -> Vec<String> {
-        ["activities", "jobs", "nowhere"].map(str::to_owned).into()
+        self.queues.clone()
     }
 
     fn kinds(&self, queue: &str) -> Option<Vec<String>> {

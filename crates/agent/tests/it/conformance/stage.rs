@@ -70,6 +70,11 @@ impl Served {
         self.server.lock().await.as_ref().map(|server| server.state().queues.tally())
     }
 
+    /// How often what waits was counted.
+    pub async fn counted(&self) -> Option<u64> {
+        self.server.lock().await.as_ref().map(|server| server.state().queues.counted())
+    }
+
     pub async fn start(database: &str) -> Result<Self> {
         let home = Home::new()?;
         let server = serve(&home, database, SocketAddr::from(([127, 0, 0, 1], 0))).await?;

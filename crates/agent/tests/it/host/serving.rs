@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use gleaner_agent::config::{Config, Sources};
 use gleaner_agent::host::{self, Agents, Host, Serve as _, State};
 use gleaner_agent::wire::session::{self, Session};
+use gleaner_agent::wire::sessions;
 use gleaner_server::access::Access;
 use serde_json::{Value, json};
 
@@ -73,12 +74,30 @@ async fn after_the_yes_the_apps_activities_are_processed_and_after_revoking_no_m
         expires_at: i64::try_from(now + 3600)?,
         user_id: user,
         email: "ann@example.com".into(),
+        signed_in_at: 0,
     };
-    session::save(&session::path(&home.0), &signed_in)?;
+    session::save(&sessions::path(&home.0, &signed_in.url), &signed_in)?;
     assert_eq!(status(&waiting).await?, "raw", "nothing is served yet");
     ask("start", json!({"name": "crm"})).await?;
     assert_eq!(host.state("crm"), State::Serving);
     until(async || Ok(status(&waiting).await? == "completed")).await?;
+    let shown = async || {
+        anyhow::Ok(answered(http.get(format!("{base}/host/api/apps")).header("x-gleaner-token", token)).await?.1["apps"][0].clone())
+    };
+    assert!(shown().await?["problem"].is_null(), "{}", shown().await?);
+
+    // Its place goes away under it: the page says so, and since when, until it is back.
+    let before = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    served.stop().await;
+    until(async || Ok(shown().await?["state"] == "offline")).await?;
+    let offline = shown().await?;
+    assert!(offline["problem"].as_str().is_some_and(|why| why.contains("claim")), "{offline}");
+    assert!(offline["since"].as_u64() >= Some(before), "{offline}");
+    assert_eq!(offline["last_error"]["category"], "Transient", "{offline}");
+    served.start_again().await?;
+    until(async || Ok(shown().await?["state"] == "serving")).await?;
+    let back = shown().await?;
+    assert!(back["problem"].is_null() && back["last_error"]["message"].is_string(), "{back}");
 
     ask("revoke", json!({"name": "crm"})).await?;
     agents.end().await;

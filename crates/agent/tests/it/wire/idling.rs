@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use gleaner::Claim;
+use gleaner::queue::Waiting;
 use gleaner::worker::{Job, Poll, Worker};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -27,5 +29,25 @@ async fn looks_that_find_nothing_are_answered_without_the_database() -> Result<(
     assert!(statements < 15 && spared > 25, "{statements} statements, {spared} spared");
     stop.send_replace(true);
     running.await??;
+    Ok(())
+}
+
+/// The page of an agent asks how much waits as long as somebody looks. What a look has just found empty need not be counted.
+#[tokio::test]
+async fn an_agent_knows_what_waits_and_asks_the_server_only_when_something_does() -> Result<()> {
+    let stage = stage(Over::Native).await?;
+    let served = stage.served.as_ref().context("served")?;
+    let jobs = stage.open("jobs").await?;
+    let claim = Claim::by("laptop");
+    stage.world.client.batch_execute("insert into gleaner.jobs (kind) select 'any' from generate_series(1, 7)").await?;
+    assert_eq!(jobs.waiting(&claim).await?, Some(Waiting { count: 7, capped: false }));
+    let taken = jobs.claim(&Claim { limit: 10, ..claim.clone() }).await?;
+    assert_eq!(taken.items.len(), 7);
+    assert!(jobs.claim(&claim).await?.items.is_empty());
+    let before = served.counted().await.context("it serves")?;
+    for _ in 0..50 {
+        assert_eq!(jobs.waiting(&claim).await?, Some(Waiting::default()));
+    }
+    assert_eq!(served.counted().await, Some(before), "counted although nothing can be there");
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use gleaner_agent::wire::{Settings, Wire, session};
+use gleaner_agent::wire::{Settings, Wire, session, sessions};
 use gleaner_server::access::{Access, Role};
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -16,8 +16,9 @@ use crate::serving::Serving;
 
 /// Sign in, so that an agent works on your behalf.
 ///
-/// Keeps the session in a file of the home that only you can read, and agents renew it there. The password is asked for and kept
-/// nowhere. Without --url: the server of `gleaner up` on this machine, else where you signed in last.
+/// Keeps the session in a file of the home that only you can read, one for each server you sign in to, and agents renew it there.
+/// The password is asked for and kept nowhere. Without --url: the server of `gleaner up` on this machine, else where you
+/// signed in last. `gleaner agent status` lists who is signed in where.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,8 +42,8 @@ pub struct Args {
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let home = desk.place.home()?;
-    let path = session::path(home.path());
-    let (url, anon_key) = server(&args, home.path(), &path)?;
+    let (url, anon_key) = server(&args, home.path())?;
+    let path = sessions::path(home.path(), &url);
     let email = match &args.email {
         Some(email) => email.clone(),
         None => ask_for_email(&url)?,
@@ -65,11 +66,11 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
 }
 
 /// Which server, and its public key.
-fn server(args: &Args, home: &Path, path: &Path) -> Result<(String, String)> {
+fn server(args: &Args, home: &Path) -> Result<(String, String)> {
     let given = |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
-    let (url, key) = (given(&args.url).map(|url| url.trim_end_matches('/').to_owned()), given(&args.anon_key));
+    let (url, key) = (given(&args.url).map(|url| sessions::plain(&url).to_owned()), given(&args.anon_key));
     let ours = Serving::find(home).map(|serving| serving.url());
-    let before = session::load(path).ok().flatten();
+    let before = sessions::find(home, url.as_deref())?.map(|kept| kept.session);
     let Some(url) = url.or_else(|| ours.clone()).or_else(|| before.as_ref().map(|before| before.url.clone())) else {
         bail!("there is no server to sign in to\n  Name it: gleaner agent login --url https://… --anon-key …");
     };

@@ -1,34 +1,53 @@
 //! `gleaner agent status`.
 
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use gleaner_agent::status::client::{Error, Remote};
+use gleaner_agent::wire::session::Session;
+use gleaner_agent::wire::sessions::{self, Kept};
 use serde_json::{Value, json};
 
 use super::{Named, show};
 use crate::Desk;
+use crate::output::DIM;
+use crate::table::{Cell, Table};
+use crate::words::span;
 
 /// Tell what the agents of this machine do.
 ///
-/// The exit code is 1 when none runs, or one is not well: fit for the health check of a container.
+/// And who is signed in where. The exit code is 1 when none runs, or one is not well: fit for the health check of a container.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gleaner agent status
   gleaner agent status laptop
   gleaner agent status --json | jq '.[].state'
+  gleaner agent status --sessions                   only who is signed in where
   gleaner agent status -q || echo 'not well'")]
 pub struct Args {
     #[command(flatten)]
     named: Named,
+    /// Only the sessions of this home; the exit code is 1 when there is none
+    #[arg(long, conflicts_with = "name")]
+    sessions: bool,
 }
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let home = desk.place.home()?;
+    let signed_in = sessions::all(home.path())?;
+    if args.sessions {
+        desk.out.json(&signed_in.iter().map(shown).collect::<Vec<_>>());
+        desk.out.line(if signed_in.is_empty() { "nobody is signed in".into() } else { listed(&signed_in) });
+        return Ok(if signed_in.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+    }
     let mut all = Remote::all(home.path()).await;
     if all.is_empty() {
         desk.out.json(&json!([]));
+        if !signed_in.is_empty() {
+            desk.out.line(listed(&signed_in));
+        }
         bail!(Error::Nobody { home: home.path().display().to_string() });
     }
     if let Some(name) = &args.named.name {
@@ -40,9 +59,32 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     }
     let well = all.iter().all(|(_, view)| view["health"]["healthy"] == true);
     desk.out.json(&all.iter().map(|(remote, view)| with_url(remote, view)).collect::<Vec<_>>());
-    let shown: Vec<String> = all.iter().map(|(remote, view)| show::lines(view, remote.url())).collect();
-    desk.out.line(shown.join("\n\n"));
+    let mut parts: Vec<String> = all.iter().map(|(remote, view)| show::lines(view, remote.url())).collect();
+    if !signed_in.is_empty() && args.named.name.is_none() {
+        parts.push(listed(&signed_in));
+    }
+    desk.out.line(parts.join("\n\n"));
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is no secret of a session.
+fn shown(kept: &Kept) -> Value {
+    let Session { url, email, user_id, expires_at, signed_in_at, .. } = &kept.session;
+    json!({"url": url, "email": email, "user_id": user_id, "signed_in_at": signed_in_at, "token_expires_at": expires_at, "session": kept.path})
+}
+
+fn listed(all: &[Kept]) -> String {
+    let mut table = Table::new(&["signed in to", "as", ">since"]);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    for kept in all {
+        // Of those from before this was noted nobody knows.
+        let since = match kept.session.signed_in_at {
+            0 => "–".to_owned(),
+            at => format!("{} ago", span((now - at as f64).max(0.0))),
+        };
+        table.row(vec![kept.session.url.as_str().into(), kept.session.email.as_str().into(), Cell::styled(since, DIM)]);
+    }
+    table.text()
 }
 
 fn with_url(remote: &Remote, view: &Value) -> Value {

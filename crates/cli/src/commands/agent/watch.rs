@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gleaner_agent::status::client::{Error, Remote};
-use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr};
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::{Named, show};
 use crate::Desk;
@@ -39,16 +41,18 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if !terminal {
         return lines(desk, &remote, &mut signals).await;
     }
+    let mut resizes = signal(SignalKind::window_change()).context("listen for the terminal's size")?;
     let screen = Screen::enter()?;
-    let mut keys = keys();
+    let mut keys = Keys::read();
     let mut every = tokio::time::interval(EVERY);
     let mut last = Value::Null;
     loop {
         let answer = tokio::select! {
             () = signals.any() => break,
             _ = every.tick() => remote.status().await,
-            key = keys.recv() => match key {
-                None | Some(b'q' | b'Q' | 4 | 27) => break,
+            _ = resizes.recv() => remote.status().await,
+            key = keys.next() => match key {
+                None | Some(b'q' | b'Q' | END_OF_INPUT | ESCAPE) => break,
                 Some(b'p' | b' ') if last["paused"] == true => remote.resume().await,
                 Some(b'p' | b' ') => remote.pause().await,
                 Some(b'+') => remote.set_concurrency(concurrency(&last) + 1).await,
@@ -56,7 +60,8 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
                 Some(_) => continue,
             },
         };
-        screen.draw(&text(&remote, &answer))?;
+        let (text, hint) = text(&remote, &answer);
+        screen.draw(&text, &hint)?;
         last = answer.unwrap_or(last);
     }
     Ok(ExitCode::SUCCESS)
@@ -66,14 +71,13 @@ fn concurrency(view: &Value) -> usize {
     view["concurrency"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(1)
 }
 
-fn text(remote: &Remote, answer: &Result<Value, Error>) -> String {
+/// What there is to see, and which keys there are.
+fn text(remote: &Remote, answer: &Result<Value, Error>) -> (String, String) {
     match answer {
-        Ok(view) => format!(
-            "{}\n\n{}",
-            show::lines(view, remote.url()),
-            paint(DIM, "q quits · p pauses and resumes · + and - change how many at once")
-        ),
-        Err(error) => format!("{}\n\n{}", paint(BAD, error), paint(DIM, "q quits")),
+        Ok(view) => {
+            (show::lines(view, remote.url()), paint(DIM, "q quits · p pauses and resumes · + and - change how many at once").to_string())
+        }
+        Err(error) => (paint(BAD, error).to_string(), paint(DIM, "q quits").to_string()),
     }
 }
 
@@ -94,18 +98,51 @@ async fn lines(desk: &Desk, remote: &Remote, signals: &mut Signals) -> Result<Ex
     }
 }
 
-/// Keys as they are pressed, from a thread: reading a terminal cannot be given up on.
-fn keys() -> mpsc::UnboundedReceiver<u8> {
-    let (pressed, keys) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for key in io::stdin().lock().bytes() {
-            let Ok(key) = key else { return };
-            if pressed.send(key).is_err() {
-                return;
+const END_OF_INPUT: u8 = 4;
+const ESCAPE: u8 = 27;
+/// Terminals send the rest of a key such as an arrow right behind its first byte; people are slower.
+const SAME_KEY: Duration = Duration::from_millis(50);
+
+/// Keys as they are pressed.
+struct Keys(mpsc::UnboundedReceiver<u8>);
+
+impl Keys {
+    /// From a thread: reading a terminal cannot be given up on.
+    fn read() -> Self {
+        let (pressed, keys) = mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            for key in io::stdin().lock().bytes() {
+                let Ok(key) = key else { return };
+                if pressed.send(key).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(keys)
+    }
+
+    /// The next key that is one byte. An arrow is several, of which the first alone would be Escape.
+    async fn next(&mut self) -> Option<u8> {
+        loop {
+            let key = self.0.recv().await?;
+            if key != ESCAPE || !self.skip_sequence().await {
+                return Some(key);
             }
         }
-    });
-    keys
+    }
+
+    /// Whether more belonged to the key.
+    async fn skip_sequence(&mut self) -> bool {
+        let mut more = false;
+        while let Ok(Some(byte)) = tokio::time::timeout(SAME_KEY, self.0.recv()).await {
+            let introduces = !more && matches!(byte, b'[' | b'O');
+            more = true;
+            if !introduces && (0x40..=0x7e).contains(&byte) {
+                break;
+            }
+        }
+        more
+    }
 }
 
 /// A screen of our own, and keys without Enter. Everything is as it was when this is dropped.
@@ -118,9 +155,11 @@ impl Screen {
         let before = tcgetattr(io::stdin()).context("ask the terminal")?;
         let mut raw = before.clone();
         raw.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
+        // Ctrl-Z would leave the shell on our screen, without an echo.
+        raw.control_chars[SpecialCharacterIndices::VSUSP as usize] = nix::libc::_POSIX_VDISABLE;
         tcsetattr(io::stdin(), SetArg::TCSANOW, &raw).context("set the terminal")?;
         let screen = Self { before };
-        // The other screen, no cursor, long lines cut.
+        // The other screen, no cursor, and no second line where a terminal disagrees about the width of a letter.
         screen.command("\x1b[?1049h\x1b[?25l\x1b[?7l");
         Ok(screen)
     }
@@ -131,14 +170,15 @@ impl Screen {
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
-    fn draw(&self, text: &str) -> Result<()> {
-        let height = terminal_size::terminal_size().map_or(24, |(_, height)| usize::from(height.0));
+    /// What does not fit is cut, but not the keys.
+    fn draw(&self, text: &str, hint: &str) -> Result<()> {
+        let (width, height) = terminal_size::terminal_size().map_or((80, 24), |(width, height)| (width.0.into(), height.0.into()));
         self.command("\x1b[H");
-        for (number, line) in text.lines().take(height).enumerate() {
+        for (number, line) in text.lines().take(usize::saturating_sub(height, 2)).chain(["", hint]).enumerate() {
             if number > 0 {
                 self.command("\r\n");
             }
-            anstream::print!("{line}");
+            anstream::print!("{}", cut(line, width));
             io::stdout().flush().context("draw")?;
             self.command("\x1b[K");
         }
@@ -151,5 +191,47 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.command("\x1b[?7h\x1b[?25h\x1b[?1049l");
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
+    }
+}
+
+/// The line as far as there is room. A terminal that cuts by itself shows its last letter instead of saying so.
+fn cut(line: &str, width: usize) -> String {
+    let (mut out, mut used, mut in_colour) = (String::new(), 0, false);
+    let room = if console_width(line) > width { width.saturating_sub(1) } else { width };
+    for letter in line.chars() {
+        match letter {
+            '\x1b' => in_colour = true,
+            _ if in_colour => in_colour = !letter.is_ascii_alphabetic(),
+            _ => {
+                used += letter.width().unwrap_or(0);
+                if used > room {
+                    out.push_str("…\x1b[0m");
+                    return out;
+                }
+            }
+        }
+        out.push(letter);
+    }
+    out
+}
+
+/// What it takes on the screen, colours not counted.
+fn console_width(line: &str) -> usize {
+    anstream::adapter::strip_str(line).to_string().width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_does_not_fit_is_cut_and_says_so() {
+        assert_eq!(cut("twelve chars", 12), "twelve chars");
+        assert_eq!(cut("twelve chars", 11), "twelve cha…\x1b[0m");
+        assert_eq!(cut("\x1b[31mtwelve chars\x1b[0m", 12), "\x1b[31mtwelve chars\x1b[0m");
+        assert_eq!(cut("\x1b[31mtwelve chars\x1b[0m", 7), "\x1b[31mtwelve…\x1b[0m");
+        // Wide letters take two places.
+        assert_eq!(cut("漢字漢字", 5), "漢字…\x1b[0m");
+        assert_eq!(cut("", 5), "");
     }
 }

@@ -63,7 +63,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn length(desk: &Desk, time: &str) -> Result<Duration> {
+pub(super) async fn length(desk: &Desk, time: &str) -> Result<Duration> {
     let seconds = seconds(&desk.place.client().await?, time).await?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(length) if length.as_secs() <= 366 * 86_400 => Ok(length),

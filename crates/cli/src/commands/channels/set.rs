@@ -6,10 +6,11 @@ use anyhow::{Result, bail};
 use gleaner_server::channels::Changes;
 use serde_json::Value;
 
+use super::rotate::length;
 use super::settings::Settings;
 use super::tools::{Form, channels};
 use crate::Desk;
-use crate::output::{BOLD, paint};
+use crate::output::{BOLD, DIM, paint};
 
 /// Change a channel; what is not named stays.
 ///
@@ -19,6 +20,7 @@ use crate::output::{BOLD, paint};
 Examples:
   gleaner channels set 'US support' --owner bob@example.com --set default_region=GB
   gleaner channels set 'US support' --unset account_sid --name 'UK support'
+  gleaner channels set Hook --set secret_previous=@old.txt --keep-for '2 hours'
   gleaner channels set Mail --set-env basic_auth.password=MAIL_PASSWORD")]
 pub struct Args {
     /// Name or id
@@ -40,16 +42,24 @@ pub struct Args {
     /// Whether a contact is made of every unknown sender
     #[arg(long, value_name = "true|false")]
     auto_create_contacts: Option<bool>,
+    /// How long a NAME_previous among the settings stays good: '2 hours'; a day without it
+    #[arg(long, value_name = "TIME")]
+    keep_for: Option<String>,
     #[command(flatten)]
     form: Form,
 }
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
+    let keep_for = match &args.keep_for {
+        Some(time) => Some(length(desk, time).await?),
+        None => None,
+    };
     let mut settings = args.settings.read()?;
+    let given: Vec<String> = settings.iter().map(|(name, _)| name.clone()).collect();
     settings.extend(args.unset.into_iter().map(|name| (name, Value::Null)));
     let owner = if args.no_owner { Some(None) } else { args.owner.map(Some) };
-    let changes = Changes { name: args.name, owner, is_active: None, auto_create_contacts: args.auto_create_contacts, settings };
+    let changes = Changes { name: args.name, owner, is_active: None, auto_create_contacts: args.auto_create_contacts, settings, keep_for };
     if changes.name.is_none() && changes.owner.is_none() && changes.auto_create_contacts.is_none() && changes.settings.is_empty() {
         bail!("nothing to change: name a setting with --set, or see `gleaner channels set --help`");
     }
@@ -57,5 +67,10 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let opened = channels.set(&args.channel, changes).await?;
     out.json(&channels.summary(&opened));
     out.line(format!("Changed {}. Servers know within five seconds.", paint(BOLD, &opened.channel.name)));
+    for name in given {
+        if let Some(end) = opened.expires.get(&name).and_then(Value::as_str) {
+            out.note(paint(DIM, format!("{name} is good until {end}; --keep-for changes that.")));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }

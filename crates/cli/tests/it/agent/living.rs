@@ -102,6 +102,38 @@ fn an_agent_finds_the_database_of_its_home_again() {
     assert_eq!(agent.end().code, 0);
 }
 
+/// Waiting does not mend a wrong name or password: whoever starts it should hear so, and not have to look for it on a page.
+#[test]
+fn workers_and_agents_that_are_not_let_in_end_at_the_start_and_say_what_to_check() {
+    let gleaner = Gleaner::migrated();
+    let elsewhere = gleaner.url().replacen(&gleaner.sql("select current_database()"), "no_such_database", 1);
+    for args in [&["agent", "run", "--status", "127.0.0.1:0"][..], &["agent", "run", "--once"], &["work", "jobs", "--exec", "true"]] {
+        let began = Instant::now();
+        let ran = gleaner.start_with(args, &[("DATABASE_URL", &elsewhere)]).end();
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.err.contains("\"no_such_database\" does not exist (3D000)") && ran.err.contains("Check the name"), "{ran:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{ran:?}");
+    }
+}
+
+/// A poll that finds a row after a minute looks like a fault to whoever does not know.
+#[test]
+fn an_agent_says_once_that_plain_inserts_ring_no_bell_and_how_to_ring() {
+    let gleaner = Gleaner::migrated();
+    let said = |args: &[&str]| {
+        let mut agent = gleaner.start(&[&["agent", "run", "--status", "127.0.0.1:0"][..], args].concat());
+        agent.out_until("Ctrl-C");
+        eventually("it to be well", || gleaner.run(&["agent", "status", "-q"]).code == 0);
+        agent.signal(Signal::SIGTERM);
+        let err = agent.end().err;
+        (err.matches("ring no bell").count(), err.matches("pg_notify('gleaner', '").count())
+    };
+    assert_eq!(said(&[]), (1, 1), "four queues, and one word about them");
+    assert_eq!(said(&["--wake", "poll-only"]), (0, 0), "whoever only polls waits for no bell");
+    gleaner.sql("update gleaner.queue set declaration = jsonb_set(declaration, '{notify}', 'true')");
+    assert_eq!(said(&[]), (0, 0), "everything rings");
+}
+
 #[test]
 fn up_runs_an_agent_unless_it_is_told_not_to() {
     let gleaner = Gleaner::at_home();

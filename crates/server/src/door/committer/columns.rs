@@ -42,12 +42,9 @@ impl<'a> Columns<'a> {
             for row in &submission.events {
                 all.event(request, row);
             }
-            once.extend(
-                submission
-                    .once
-                    .iter()
-                    .map(|(token, lifetime)| json!({"request": request, "token": token, "seconds": lifetime.as_secs_f64()})),
-            );
+            once.extend(submission.once.iter().map(
+                |(token, lifetime)| json!({"request": request, "token": token, "said": submission.said, "seconds": lifetime.as_secs_f64()}),
+            ));
             remember.extend(submission.remember.iter().map(
                 |memory| json!({"request": request, "key": memory.key, "value": memory.value, "seconds": memory.lifetime.as_secs_f64()}),
             ));

@@ -20,6 +20,8 @@ pub struct Submission {
     pub raw: Option<Kept>,
     /// A token that counts only once, and for how long.
     pub once: Option<(String, Duration)>,
+    /// What may come again with that token, as a hash; without it nothing may.
+    pub said: Option<String>,
     pub remember: Vec<Memory>,
     pub events: Vec<EventRow>,
 }
@@ -37,7 +39,7 @@ pub enum Committed {
     Stored(Vec<Stored>),
     /// Nothing to queue; what was to be remembered is.
     Nothing,
-    /// A one-time token was used before; nothing is stored.
+    /// A one-time token was used before, for something else; nothing is stored.
     Replayed,
     /// The channel was paused or deleted meanwhile.
     Closed,

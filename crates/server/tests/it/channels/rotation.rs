@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use gleaner_server::channels::Changes;
 use serde_json::json;
 
 use crate::channels::world::{KEY_ONE, parrot, settings, world};
@@ -79,5 +80,38 @@ async fn only_secrets_are_rotated_and_only_to_something_new() -> Result<()> {
         let error = world.channels.rotate_secret("Support", setting, new.to_owned().into(), DAY).await.unwrap_err().to_string();
         assert!(error.contains(told), "{setting}={new}: {error}");
     }
+    Ok(())
+}
+
+/// A previous secret without an end would be a second password for ever.
+#[tokio::test]
+async fn a_previous_secret_written_by_hand_ends_after_a_day_or_when_told() -> Result<()> {
+    let world = world().await?;
+    let hours = async || {
+        let end = "select round(extract(epoch from (secrets_expire ->> 'token_previous')::timestamptz - now()) / 3600)::text from ingestion_providers";
+        anyhow::Ok(world.text(end).await?.unwrap_or_default())
+    };
+    // By whoever adds the channel,
+    world.channels.add(parrot("Support", &[("token", "new"), ("token_previous", "old")])).await?;
+    assert_eq!(hours().await?, "24");
+    // by whoever changes it,
+    let set = |keep_for| {
+        let settings = vec![("token_previous".into(), json!("older"))];
+        world.channels.set("Support", Changes { settings, keep_for, ..Changes::default() })
+    };
+    let told = set(Some(2 * DAY)).await?;
+    assert_eq!((hours().await?.as_str(), told.expires.contains_key("token_previous")), ("48", true));
+    set(None).await?;
+    assert_eq!(hours().await?, "24");
+    // and by a program that knows nothing of us, from when we see it.
+    world.run("update ingestion_providers set secrets_expire = '{}', version = version + 1").await?;
+    world.run("update ingestion_providers set config = config || '{\"token_previous\": \"theirs\"}'").await?;
+    world.channels.sweep().await?;
+    assert_eq!(hours().await?, "24");
+    assert_eq!(world.channels.get("Support").await?.channel.settings.both("token"), ["new", "theirs"]);
+    // A change of something else does not make it last longer.
+    world.run("update ingestion_providers set secrets_expire = jsonb_build_object('token_previous', now() + interval '5 hours'), version = version + 1").await?;
+    world.channels.set("Support", Changes { name: Some("Help".into()), ..Changes::default() }).await?;
+    assert_eq!(hours().await?, "5");
     Ok(())
 }

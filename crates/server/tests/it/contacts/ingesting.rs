@@ -230,3 +230,26 @@ async fn a_request_tried_again_after_its_answer_was_lost_is_answered_as_the_firs
     assert_eq!((again[0].outcome.as_str(), again[0].id), ("repeated", once[0].id));
     Ok(())
 }
+
+/// Mailgun signs time and token, and not the message: with a token that was used, only the same message may come again.
+#[tokio::test]
+async fn a_token_is_good_again_for_what_was_said_with_it_and_for_nothing_else() -> Result<()> {
+    let world = world().await?;
+    let channel = world.channel("mailgun").await?;
+    let brought = |said: &str, event: &str| {
+        let mut brought = request(channel, event);
+        brought["events"][0]["id"] = json!(Uuid::new_v4());
+        brought["once"] = json!([{"token": "t1", "said": said, "seconds": 600}]);
+        brought
+    };
+    // Twice in one group, and once more later: stored once.
+    let told = world.ingest(&[brought("a", "m1"), brought("a", "m1")]).await?;
+    assert_eq!(outcomes(&told), [(1, 1, "stored"), (2, 1, "repeated")]);
+    assert_eq!(outcomes(&world.ingest(&[brought("a", "m1")]).await?), [(1, 1, "repeated")]);
+    // Another message with the same token, alone and beside the first.
+    assert_eq!(world.ingest(&[brought("b", "m2")]).await?[0].outcome, "replayed");
+    let told = world.ingest(&[brought("a", "m1"), brought("b", "m3")]).await?;
+    assert_eq!(told.iter().map(|told| told.outcome.as_str()).collect::<Vec<_>>(), ["repeated", "replayed"]);
+    assert_eq!(world.count("select count(*) from activities").await?, 1);
+    Ok(())
+}

@@ -1,6 +1,10 @@
 //! Who is turned away, what they hear, and what the operator reads.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use anyhow::Result;
+use gleaner_ingest::scheme::Keys;
+use gleaner_ingest::schemes::mailgun;
 use serde_json::json;
 
 use crate::door::sender::SECRET;
@@ -59,6 +63,45 @@ async fn a_one_time_token_is_good_for_one_request() -> Result<()> {
     assert_eq!(w.send("POST", &channel.target(), &headers, br#"{"ids": ["a"]}"#).await?.status, 202);
     assert_eq!(w.send("POST", &channel.target(), &headers, br#"{"ids": ["b"]}"#).await?.status, 401);
     assert_eq!(w.count("select count(*) from activities").await?, 1);
+    assert_eq!(w.refusals(Some(channel.id)).await?, [("replayed".to_owned(), 1)]);
+    Ok(())
+}
+
+/// Mailgun tries again when it had no answer in time, and wraps the same message anew. It is told that all is well, and the mail is there once.
+#[tokio::test]
+async fn a_mail_that_mailgun_delivers_again_is_accepted_and_another_one_with_its_token_is_not() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel_of("mailgun", json!({"signing_key": "key"})).await?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs().try_into()?;
+    let signed = mailgun::signed_fields(&Keys::new(["key"]), now).map_err(anyhow::Error::msg)?;
+    let body = |boundary: &str, text: &str| {
+        let fields = [
+            ("timestamp", signed.timestamp.as_str()),
+            ("token", &signed.token),
+            ("signature", &signed.signature),
+            ("sender", "bob@example.com"),
+            ("from", "Bob <bob@example.com>"),
+            ("subject", "Hello"),
+            ("body-plain", text),
+        ];
+        let part =
+            |(name, value): (&str, &str)| format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        fields.map(part).concat() + &format!("--{boundary}--\r\n")
+    };
+    let send = async |boundary: &str, text: &str| {
+        let kind = format!("multipart/form-data; boundary={boundary}");
+        w.send("POST", &channel.target(), &[("content-type", &kind)], body(boundary, text).as_bytes()).await
+    };
+    let first = send("one", "Hi Alice").await?;
+    assert_eq!(first.status, 200, "{first:?}");
+    for boundary in ["one", "another"] {
+        let again = send(boundary, "Hi Alice").await?;
+        assert_eq!((again.status, again.body.as_slice()), (200, first.body.as_slice()), "{again:?}");
+    }
+    let changed = send("one", "Hi Alice, send money").await?;
+    assert_eq!(changed.status, 401, "{changed:?}");
+    assert_eq!(w.count("select count(*) from activities").await?, 1);
+    assert_eq!(w.text("select raw_data ->> 'content' from activities").await?.as_deref(), Some("Hi Alice"));
     assert_eq!(w.refusals(Some(channel.id)).await?, [("replayed".to_owned(), 1)]);
     Ok(())
 }

@@ -44,7 +44,7 @@ impl Provider for Tester {
         }
         let once = request.header("x-once").map(|token| (token.to_owned(), Duration::from_secs(600)));
         let warning = request.header("x-odd").map(|what| format!("odd: {what}, from {:?}", request.client));
-        Ok(Verified { once, warning })
+        Ok(Verified { once, warning, ..Verified::default() })
     }
 
     fn normalise(&self, _: &Channel, request: &Request<'_>) -> Result<Inbound, Refusal> {

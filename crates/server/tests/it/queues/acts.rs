@@ -1,5 +1,7 @@
 //! What the acts answer, and to whom.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -158,5 +160,33 @@ async fn a_holder_is_told_which_rows_are_no_longer_its_own() -> Result<()> {
     assert_eq!(stage.ask("jobs/ended", one_row.clone()).await?, json!({"items": [one_row]}), "a lease of somebody else's");
     let (status, _) = stage.post(&stage.user("00000000-0000-0000-0000-000000000001"), "jobs/ended", json!({"items": []})).await?;
     assert_eq!(status, 403, "who may not read the table learns nothing of it");
+    Ok(())
+}
+
+/// Pages and Prometheus ask as often as they like, for as many agents as there are.
+#[tokio::test]
+async fn what_waits_is_told_to_those_who_may_claim_and_counted_seldom_however_many_ask() -> Result<()> {
+    let stage = stage().await?;
+    let items: Vec<Value> = (0..5).map(|n| json!({"kind": if n < 2 { "a" } else { "b" }, "payload": n})).collect();
+    stage.ask("jobs/enqueue", json!({"items": items})).await?;
+    let nobody = stage.post(&stage.user("00000000-0000-0000-0000-000000000001"), "jobs/waiting", json!({})).await?;
+    assert_eq!(nobody.0, 403, "{nobody:?}");
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    assert_eq!(stage.ask("jobs/waiting", json!({"kinds": ["b"]})).await?, json!({"count": 3, "capped": false}));
+    let all = || stage.ask("jobs/waiting", json!({}));
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    assert_eq!(all().await?, json!({"count": 5, "capped": false}));
+    let before = stage.queues.counted();
+    let told = futures_util::future::try_join_all((0..100).map(|_| all())).await?;
+    assert!(told.iter().all(|told| told["count"] == 5), "{told:?}");
+    assert_eq!(stage.queues.counted(), before, "the same question was counted again");
+    // A thousand agents of a thousand owners ask a thousand questions.
+    let began = Instant::now();
+    let ask = |n: usize| stage.ask("jobs/waiting", json!({"kinds": [format!("kind {n}")]}));
+    let told = futures_util::future::try_join_all((0..100).map(ask)).await?;
+    let most = began.elapsed().as_millis() as u64 / 200 + 1;
+    let counted = stage.queues.counted() - before;
+    assert!((1..=most).contains(&counted), "{counted} counts in {:?}", began.elapsed());
+    assert!(told.iter().all(|told| told["count"] == 0 || told["count"].is_null()), "{told:?}");
     Ok(())
 }

@@ -1,0 +1,140 @@
+//! How much waits, for people who look: counted seldom, however many ask.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::{Path, State};
+use futures_util::FutureExt as _;
+use gleaner::queue::Waiting;
+use gleaner::{Acts, Claim, Error};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Queues;
+use super::claim::Text;
+use super::failure::refuse;
+use super::key::Key;
+use crate::access::{Caller, Refused, with_caller};
+use crate::api::Body;
+
+/// A figure is good for so long.
+const FRESH: Duration = Duration::from_secs(5);
+/// And better than none for so long, where another may not be counted yet.
+const KEPT: Duration = Duration::from_secs(60);
+/// Between two counts, of whatever queue and for whomever: a thousand agents with an owner each would be a thousand counts.
+const APART: Duration = Duration::from_millis(200);
+
+/// The figures that are remembered, and when the next may be counted.
+#[derive(Debug, Default)]
+pub struct Counts {
+    known: Mutex<Known>,
+    counted: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    figures: HashMap<Key, (Instant, Waiting)>,
+    last: Option<Instant>,
+}
+
+enum Turn {
+    Known(Option<Waiting>),
+    Count,
+}
+
+impl Counts {
+    /// What is known, or that the caller is to count.
+    fn turn(&self, key: &Key) -> Turn {
+        let now = Instant::now();
+        let mut known = self.known.lock().expect("no panic holds it");
+        let figure = known.figures.get(key).filter(|(at, _)| now.duration_since(*at) < KEPT).copied();
+        let fresh = figure.is_some_and(|(at, _)| now.duration_since(at) < FRESH);
+        if fresh || known.last.is_some_and(|last| now.duration_since(last) < APART) {
+            return Turn::Known(figure.map(|(_, waiting)| waiting));
+        }
+        known.last = Some(now);
+        Turn::Count
+    }
+
+    fn remember(&self, key: Key, waiting: Waiting) {
+        let now = Instant::now();
+        let mut known = self.known.lock().expect("no panic holds it");
+        known.figures.retain(|_, (at, _)| now.duration_since(*at) < KEPT);
+        known.figures.insert(key, (now, waiting));
+    }
+}
+
+impl Queues {
+    /// How often what waits was really counted.
+    pub fn counted(&self) -> u64 {
+        self.shared.counts.counted.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    owner: Option<Text>,
+    kinds: Option<Vec<String>>,
+    tenant: Option<Text>,
+}
+
+pub async fn waiting(
+    State(queues): State<Queues>,
+    caller: Caller,
+    Path(queue): Path<String>,
+    Body(asked): Body<Asked>,
+) -> Result<Json<Value>, Refused> {
+    // Who asks for nothing is given nothing, but must be somebody who may claim.
+    let mut claim = Claim::by("waiting").limit(0);
+    claim.owner = asked.owner.map(|owner| owner.to_string());
+    claim.kinds = asked.kinds;
+    let tenant = asked.tenant.map(|tenant| tenant.to_string());
+    let key = Key::new(&queue, &caller, &claim, tenant.as_deref());
+    let counts = &queues.shared.counts;
+    let waiting = match counts.turn(&key) {
+        Turn::Known(waiting) => waiting,
+        Turn::Count => {
+            counts.counted.fetch_add(1, Ordering::Relaxed);
+            let waiting = count(&queues, &caller, &queue, claim, tenant).await.map_err(|error| refuse(&caller, &error))?;
+            counts.remember(key, waiting);
+            Some(waiting)
+        }
+    };
+    let (count, capped) = (waiting.map(|waiting| waiting.count), waiting.is_some_and(|waiting| waiting.capped));
+    Ok(Json(json!({"count": count, "capped": capped})))
+}
+
+async fn count(queues: &Queues, caller: &Caller, queue: &str, mut claim: Claim, tenant: Option<String>) -> Result<Waiting, Error> {
+    let known = queues.acts(queue).await?;
+    let asked = claim.clone();
+    let (acts, due) = with_caller(&queues.shared.pool, caller, |transaction| {
+        async move {
+            let mut acts = Acts::clone(&known);
+            if let Some(tenant) = tenant {
+                acts = acts.within(&**transaction, tenant).await?;
+            }
+            let due = acts.claim(&**transaction, &asked).await?.next_due_in;
+            Ok::<_, Error>((acts, due))
+        }
+        .boxed()
+    })
+    .await?;
+    if due != Some(Duration::ZERO) {
+        return Ok(Waiting::default());
+    }
+    claim.kinds = scope(caller, claim.kinds);
+    // As ourselves: a worker's key may claim rows that it cannot see before it holds them.
+    let client = gleaner::connect::checkout(&queues.shared.pool).await?;
+    acts.waiting(&**client, &claim).await
+}
+
+/// The kinds a worker's key is for, where it asks for all.
+fn scope(caller: &Caller, kinds: Option<Vec<String>>) -> Option<Vec<String>> {
+    let Caller::Token { claims, .. } = caller else { return kinds };
+    let scoped = || Some(claims.get("kinds")?.as_array()?.iter().filter_map(|kind| Some(kind.as_str()?.to_owned())).collect());
+    kinds.or_else(|| scoped().filter(|_| claims.get("worker").is_some_and(|worker| *worker == true)))
+}
