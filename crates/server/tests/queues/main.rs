@@ -4,3 +4,4 @@ mod acts;
 mod claims;
 mod nodes;
 mod stage;
+mod waiting;
