@@ -104,8 +104,11 @@ impl Line {
         tickets.into_iter().filter_map(&mut take).collect()
     }
 
-    /// Puts somebody in their place. Whoever has no time left is in the next look, and has its answer then.
+    /// Puts somebody in their place, unless they have left. Whoever has no time left is in the next look, and has its answer then.
     pub fn put(&mut self, ticket: u64, waiting: Waiting) {
+        if waiting.answer.is_closed() {
+            return;
+        }
         let Asked { known_empty, repeats, until, .. } = waiting.asked;
         let is_patient = known_empty && !repeats && until > Instant::now();
         if is_patient { &mut self.patient } else { &mut self.new }.insert(ticket, waiting);
@@ -199,12 +202,15 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // First, so that nobody who is in a look now is put back afterwards.
+        self.answered.close();
         if let Some(line) = self.lines.lock().get_mut(&self.alike.key) {
             line.patient.remove(&self.ticket);
             line.new.remove(&self.ticket);
         }
-        self.answered.close();
-        if let (Ok(Ok(unheard)), Ok(runtime)) = (self.answered.try_recv(), Handle::try_current()) {
+        if let (Ok(Ok(unheard)), Ok(runtime)) = (self.answered.try_recv(), Handle::try_current())
+            && !unheard.items.is_empty()
+        {
             runtime.spawn(self.lines.clone().give_back(self.alike.clone(), unheard.items));
         }
     }

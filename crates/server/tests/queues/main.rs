@@ -2,6 +2,7 @@
 
 mod acts;
 mod claims;
+mod leaving;
 mod nodes;
 mod stage;
 mod waiting;
