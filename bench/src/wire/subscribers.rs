@@ -25,10 +25,14 @@ use crate::stage::Stage;
 /// As supabase-js does it.
 const HEARTBEAT: Duration = Duration::from_secs(25);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What a process has open besides: connections to the database, the program itself.
+const OTHER_FILES: u64 = 200;
 
 pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     stage.clear().await?;
-    let (few, many) = (10, if stage.quick { 500 } else { 5000 });
+    let (few, many) = (10, 5000);
+    // The server's end of each socket is in this process.
+    need_files(many as u64 + OTHER_FILES)?;
     let seconds = stage.seconds(120);
     let crowd = Crowd::gather(serving, few).await?;
     let with_few = quiet::statements_per_minute(stage, seconds).await?;
@@ -59,7 +63,6 @@ struct Crowd(Child);
 impl Crowd {
     /// Returns when all have joined.
     async fn gather(serving: &Serving, many: usize) -> Result<Self> {
-        raise_limit()?;
         let mut child = Command::new(std::env::current_exe()?)
             .args(["--subscribe", &many.to_string(), "--at", &serving.address])
             .env("GLEANER_BENCH_KEY", &serving.key)
@@ -82,7 +85,7 @@ impl Crowd {
 
 /// The other process: joins, says so, and stays until its input ends.
 pub async fn subscribe(address: &str, many: usize) -> Result<()> {
-    raise_limit()?;
+    need_files(many as u64 + OTHER_FILES)?;
     let key = std::env::var("GLEANER_BENCH_KEY")?;
     let mut subscribers = Vec::with_capacity(many);
     while subscribers.len() < many {
@@ -104,6 +107,21 @@ pub async fn subscribe(address: &str, many: usize) -> Result<()> {
 pub fn raise_limit() -> Result<()> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
+}
+
+/// Sees to it that this process may open that many files, or says who can.
+pub fn need_files(files: u64) -> Result<()> {
+    let (allowed, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if allowed >= files {
+        return Ok(());
+    }
+    ensure!(
+        most >= files,
+        "this takes {files} open files, and the system allows {most}: start it where `ulimit -Hn` says more \
+         (`prlimit --nofile={files} --pid $$` as root in this shell, `docker run --ulimit nofile={files}`)"
+    );
+    // Not the most there is: where that is without end, some systems refuse it.
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, files, most)?)
 }
 
 /// One socket that follows the inserts into one table.

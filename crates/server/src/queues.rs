@@ -1,21 +1,22 @@
 //! `/v1/queues`: the engine's acts over HTTP, with leases, batches and claims that wait.
 //!
-//! - [`claim`]: claims that wait; [`gate`]: which need not ask the database; [`combine`]: which can ask together; [`key`]: which
-//!   are alike.
-//! - [`waiting`]: how much there is; [`acts`]: everything else; [`failure`]: what went wrong, as an answer; [`worked`]: who works, for people to see.
+//! - [`claim`]: claims that wait; [`gate`]: which need not ask the database; [`key`]: which are alike; [`line`](self::line): where
+//!   those stand together; [`look`]: what the database is asked for all of them; [`known`]: what queues look like.
+//! - [`waiting`]: how much there is; [`acts`]: everything else; [`failure`]: what went wrong, as an answer; [`worked`]: who works, for
+//!   people to see.
 
 mod acts;
 mod claim;
-mod combine;
 mod failure;
 mod gate;
 mod key;
+mod known;
+mod line;
+mod look;
 mod waiting;
 mod worked;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::FromRef;
@@ -25,12 +26,10 @@ use gleaner::{Acts, Error, Pool};
 
 use crate::access::Access;
 use crate::nodes::Nodes;
-use combine::Combiner;
 use gate::Gate;
+use known::Known;
+use line::Lines;
 use waiting::Counts;
-
-/// How long what a queue looks like is remembered: `gleaner attach` may have changed it.
-const KNOWN_FOR: Duration = Duration::from_secs(10);
 
 /// The queues of one database. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -43,12 +42,12 @@ struct Shared {
     pool: Pool,
     access: Access,
     bell: Bell,
-    ears: Ears,
-    gate: Gate,
-    combiner: Combiner,
+    ears: Arc<Ears>,
+    gate: Arc<Gate>,
+    lines: Lines,
     nodes: Nodes,
     counts: Counts,
-    known: Mutex<HashMap<String, (Instant, Arc<Acts>)>>,
+    known: Known,
 }
 
 impl FromRef<Queues> for Access {
@@ -59,14 +58,15 @@ impl FromRef<Queues> for Access {
 
 impl Queues {
     pub fn new(url: &str, pool: Pool, access: Access) -> Self {
+        let (ears, gate) = (Arc::new(Ears::new(url)), Arc::<Gate>::default());
         let shared = Shared {
             bell: Bell::new(pool.clone()),
-            ears: Ears::new(url),
-            gate: Gate::default(),
-            combiner: Combiner::new(pool.clone()),
+            lines: Lines::new(pool.clone(), ears.clone(), gate.clone()),
+            ears,
+            gate,
             nodes: Nodes::default(),
             counts: Counts::default(),
-            known: Mutex::default(),
+            known: Known::new(pool.clone()),
             pool,
             access,
         };
@@ -90,14 +90,11 @@ impl Queues {
 
     /// Rows were written to this table; if claims wait for one of its queue, they look.
     pub fn hear_table(&self, schema: &str, table: &str) {
-        let known = self.shared.known.lock().expect("no panic holds it");
-        let queues = known.iter().filter(|(_, (_, acts))| {
-            let declared = &acts.declaration().table;
-            declared.split_once('.').map_or(schema == "public" && declared == table, |(s, t)| s == schema && t == table)
+        self.shared.known.for_each(|queue, declared| {
+            if declared.split_once('.').map_or(schema == "public" && declared == table, |(s, t)| s == schema && t == table) {
+                self.shared.ears.hear(queue);
+            }
         });
-        for (name, _) in queues {
-            self.shared.ears.hear(name);
-        }
     }
 
     /// Begins to hear of new work in `queue`: how often its bell rang so far. An error when there is no such queue.
@@ -119,22 +116,12 @@ impl Queues {
     }
 
     async fn acts(&self, name: &str) -> Result<Arc<Acts>, Error> {
-        let remembered = |known: &HashMap<String, (Instant, Arc<Acts>)>| {
-            known.get(name).filter(|(until, _)| *until > Instant::now()).map(|(_, acts)| acts.clone())
-        };
-        if let Some(acts) = remembered(&self.shared.known.lock().expect("no panic holds it")) {
-            return Ok(acts);
-        }
-        let client = self.shared.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
-        let acts = Arc::new(Acts::of(&**client, name).await?);
-        let until = Instant::now() + KNOWN_FOR;
-        self.shared.known.lock().expect("no panic holds it").insert(name.to_owned(), (until, acts.clone()));
-        Ok(acts)
+        self.shared.known.acts(name).await
     }
 
     /// How many claims were answered without asking the database, and how many statements the rest took.
     pub fn tally(&self) -> (u64, u64) {
-        (self.shared.gate.spared(), self.shared.combiner.statements())
+        (self.shared.gate.spared(), self.shared.lines.looks())
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
+use gleaner::Claim;
 use gleaner::queue::{Claimed, Item};
-use gleaner::{Acts, Claim};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::Queues;
 use super::failure::refuse;
 use super::key::Key;
+use super::line::{Alike, Asked};
 use super::worked;
 use crate::access::Caller;
 use crate::api::Body;
@@ -23,15 +24,14 @@ use crate::wire_error::WireError;
 
 /// Longer than that no claim waits: proxies cut idle requests off.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
-/// Between two looks of one claim, at first, and at most while a row is due and still not to be had.
-const LOOK_AGAIN: Duration = Duration::from_millis(15);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How often a device that waits is noted as alive.
+const SHOW_LIFE: Duration = Duration::from_secs(10);
 /// Rows in one answer: it is put together in memory, and so is that of everybody else.
 const MOST_ROWS: i32 = 1000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct Wanted {
     /// New at each start of the agent's process.
     agent: String,
     #[serde(default = "one")]
@@ -79,19 +79,15 @@ pub async fn claim(
     caller: Caller,
     Path(queue): Path<String>,
     headers: HeaderMap,
-    Body(asked): Body<Asked>,
+    Body(asked): Body<Wanted>,
 ) -> Result<Json<Value>, WireError> {
     let hold = asked.hold_seconds.map(seconds).transpose()?;
     let until = Instant::now() + seconds(asked.wait_seconds)?.min(LONGEST_WAIT);
     if !(1..=MOST_ROWS).contains(&asked.limit) {
         return Err(WireError::bad(format!("limit is from 1 to {MOST_ROWS}")));
     }
-    let mut acts = queues.acts(&queue).await.map_err(|error| refuse(&caller, &error))?;
-    if let Some(tenant) = &asked.tenant {
-        let client = queues.shared.pool.get().await.map_err(|error| refuse(&caller, &gleaner::Error::Connect(error.to_string())))?;
-        let within = Acts::clone(&acts).within(&**client, tenant.to_string()).await;
-        acts = within.map_err(|error| refuse(&caller, &error))?.into();
-    }
+    let tenant = asked.tenant.map(|tenant| tenant.to_string());
+    let acts = queues.shared.known.acts_within(&queue, tenant.as_deref()).await.map_err(|error| refuse(&caller, &error))?;
     let named = Named::new(asked.app.as_deref(), asked.device.as_deref(), &headers);
     let node = worked::by(&caller, acts.declaration(), named, asked.owner.as_ref());
     let mut claim = Claim::by(asked.agent).limit(asked.limit);
@@ -100,42 +96,33 @@ pub async fn claim(
     claim.request = asked.request;
     claim.started = asked.started;
     claim.hold = hold;
-    let key = Key::new(&queue, &caller, &claim, asked.tenant.map(|tenant| tenant.to_string()).as_deref());
-    // Whoever repeats a request gets the rows it was given before, whatever has been found empty since.
-    let mut repeats = claim.request.is_some() && !asked.first;
-    let (ears, gate) = (&queues.shared.ears, &queues.shared.gate);
-    let mut pause = LOOK_AGAIN;
-    loop {
-        if let Some(node) = &node {
-            queues.nodes().heard(node);
-        }
-        let heard = ears.rings(&queue);
-        let look = gate.look(&queue, heard);
-        let empty = match gate.known(&key, look).filter(|_| !std::mem::take(&mut repeats)) {
-            Some(empty) => empty,
-            None => {
-                let claimed = queues.shared.combiner.claim(key, &caller, &acts, claim.clone()).await;
-                let claimed = claimed.map_err(|error| refuse(&caller, &error))?;
-                if !claimed.items.is_empty() {
-                    if let Some(node) = &node {
-                        worked::gave(queues.nodes(), node, &queue, acts.declaration(), &claimed.items);
-                    }
-                    return Ok(Json(shown(claimed)));
-                }
-                gate.remember(key, look, claimed.next_due_in)
-            }
-        };
-        let now = Instant::now();
-        if now >= until {
-            return Ok(Json(shown(Claimed { items: Vec::new(), next_due_in: empty.next_due_in() })));
-        }
-        // What is due and was not given out is locked by somebody: looking without a pause would not set it free.
-        let next = Instant::from(empty.until).max(now + pause);
-        tokio::select! {
-            _ = ears.rung(&queue, heard) => pause = LOOK_AGAIN,
-            () = tokio::time::sleep_until(until.min(next)) => pause = (pause * 2).min(LONGEST_PAUSE),
-        }
+    let key = Key::new(&queue, &caller, &claim, tenant.as_deref());
+    if let Some(node) = &node {
+        queues.nodes().heard(node);
     }
+    // Whoever repeats a request gets the rows it was given before, whatever has been found empty since.
+    let repeats = claim.request.is_some() && !asked.first;
+    let heard = queues.shared.ears.rings(&queue);
+    let known = queues.shared.gate.known(&key, queues.shared.gate.look(&queue, heard)).filter(|_| !repeats);
+    let waits = until > Instant::now();
+    if let Some(empty) = known.filter(|_| !waits) {
+        return Ok(Json(shown(Claimed { items: Vec::new(), next_due_in: empty.next_due_in() })));
+    }
+    let alike = Alike { key, queue: queue.clone(), caller: caller.clone(), acts: acts.clone() };
+    let mut place = queues.shared.lines.join(alike, Asked { claim, heard, until, repeats, known_empty: known.is_some() });
+    let mut alive = tokio::time::interval_at(Instant::now() + SHOW_LIFE, SHOW_LIFE);
+    let claimed = loop {
+        tokio::select! {
+            answer = place.answer() => break answer,
+            () = tokio::time::sleep_until(until), if waits => break place.leave().await,
+            _ = alive.tick(), if node.is_some() => node.iter().for_each(|node| queues.nodes().heard(node)),
+        }
+    };
+    let claimed = claimed.map_err(|error| refuse(&caller, &error))?;
+    if let Some(node) = &node {
+        worked::gave(queues.nodes(), node, &queue, acts.declaration(), &claimed.items);
+    }
+    Ok(Json(shown(claimed)))
 }
 
 pub fn seconds(given: f64) -> Result<Duration, WireError> {

@@ -31,14 +31,14 @@ pub struct Gate {
 /// A look that is about to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    rings: u64,
+    pub rings: u64,
     /// When everything that was rung for before the look can be seen; none when that is so already.
     settled: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Empty {
-    rings: u64,
+    pub rings: u64,
     pub until: Instant,
     /// By the database's own word: how long from the look until something is due.
     due: Option<Instant>,
@@ -69,12 +69,17 @@ impl Gate {
 
     /// What is known of claims like this one: nothing, or that they are empty.
     pub fn known(&self, key: &Key, look: Look) -> Option<Empty> {
-        let known = self.empty.lock().expect("no panic holds it").get(key).copied()?;
+        let known = self.remembered(key)?;
         let holds = known.rings == look.rings && known.until > Instant::now();
         if holds {
             self.spared.fetch_add(1, Ordering::Relaxed);
         }
         holds.then_some(known)
+    }
+
+    /// What the last look in vain was told, whether it still holds or not.
+    pub fn remembered(&self, key: &Key) -> Option<Empty> {
+        self.empty.lock().expect("no panic holds it").get(key).copied()
     }
 
     /// The look found nothing, and the next row is due that long from now.

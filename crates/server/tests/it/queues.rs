@@ -2,5 +2,7 @@
 
 mod acts;
 mod claims;
+mod leaving;
 mod nodes;
 mod stage;
+mod waiting;

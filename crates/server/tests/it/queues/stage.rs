@@ -1,5 +1,7 @@
 //! A server with nothing but queues, and a client for it.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use gleaner_postgres::testing::TestDatabase;
 use gleaner_server::access::{Access, Role};
@@ -7,6 +9,7 @@ use gleaner_server::queues::{self, Queues};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_postgres::Client;
+use tower::ServiceExt as _;
 
 use crate::world::database;
 
@@ -56,6 +59,26 @@ impl Stage {
         let status = response.status().as_u16();
         let text = response.text().await?;
         Ok((status, serde_json::from_str(&text).with_context(|| text.clone())?))
+    }
+
+    /// The same without a socket, for thousands at once.
+    pub async fn knock(&self, path: &str, body: Value) -> Result<(u16, Value)> {
+        let request = http::Request::post(format!("/v1/queues/{path}")).header("authorization", format!("Bearer {}", self.service()));
+        let request = request.header("content-type", "application/json").body(axum::body::Body::from(body.to_string()))?;
+        let response = queues::routes(self.queues.clone()).oneshot(request).await?;
+        let status = response.status().as_u16();
+        let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await?;
+        Ok((status, serde_json::from_slice(&bytes)?))
+    }
+
+    /// Returns when claims of jobs are answered from memory: bells of the beginning have been heard.
+    pub async fn settle(&self) -> Result<()> {
+        let spared = self.queues.tally().0;
+        while self.queues.tally().0 == spared {
+            anyhow::ensure!(self.ask("jobs/claim", json!({"agent": "first"})).await?["items"] == json!([]), "there is work");
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+        Ok(())
     }
 
     /// A post as the service, that must succeed.

@@ -1,0 +1,189 @@
+//! Looks for everybody in a line at once.
+//!
+//! What a look finds goes to those who stood first, and as long as everybody in it was given something, the next one follows
+//! at once, for twice as many. A look that finds nothing at all is the answer for the whole line. One in which some got
+//! something and others did not proves nothing: a row may travel alone, or be locked. The next one tells.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use gleaner::queue::{Claimed, Item};
+use gleaner::{Claim, Error};
+use tokio::time::{Instant, sleep_until};
+
+use super::gate::{Empty, Look};
+use super::line::{Alike, Lines, MOST_TOGETHER, Waiting};
+use crate::access::begin;
+
+/// Between two looks while a row is due and still not to be had: at first, and at most.
+const LOOK_AGAIN: Duration = Duration::from_millis(15);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// After a look in vain, however often the bell rings: a thousand rows that come one by one are not a thousand looks.
+const BREATH: Duration = Duration::from_millis(5);
+/// How often a look is tried that met a deadlock.
+const TRIES: usize = 3;
+
+/// What the one who serves a line goes by.
+#[derive(Debug)]
+struct Pace {
+    /// How many of the patient are in the next look. One, when nothing speaks for more: on an empty queue each costs a probe.
+    patient: usize,
+    /// That many looks are for one claim each: together they met an error, and only one of them may be to blame.
+    apart: usize,
+    pause: Duration,
+    /// No look before this.
+    breath: Instant,
+    /// After so many rings nothing was found, and before that time no row is to be expected.
+    empty: Option<(u64, Instant)>,
+}
+
+impl Pace {
+    fn found(&mut self, everybody: bool) {
+        self.patient = if everybody { (self.patient * 2).min(MOST_TOGETHER) } else { 1 };
+        self.pause = LOOK_AGAIN;
+        self.empty = None;
+    }
+
+    fn found_nothing(&mut self, rings: u64, empty: Empty) {
+        let (now, until) = (Instant::now(), Instant::from(empty.until));
+        // What is due and was not given out is locked by somebody: looking without a pause would not set it free.
+        self.pause = if until <= now { (self.pause * 2).min(LONGEST_PAUSE) } else { LOOK_AGAIN };
+        self.patient = 1;
+        self.breath = now + BREATH;
+        self.empty = Some((rings, until.max(now + self.pause)));
+    }
+}
+
+impl Lines {
+    /// Serves the line until nobody stands in it.
+    pub(super) async fn serve(self, alike: Alike) {
+        let Alike { key, queue, .. } = &alike;
+        let (ears, gate) = (&self.shared.ears, &self.shared.gate);
+        let mut pace = Pace { patient: 1, apart: 0, pause: LOOK_AGAIN, breath: Instant::now(), empty: None };
+        if let Some(empty) = gate.remembered(key) {
+            pace.empty = Some((empty.rings, empty.until.into()));
+        }
+        loop {
+            sleep_until(pace.breath).await;
+            // Before the look: what it does not find may have come after this.
+            let look = gate.look(queue, ears.rings(queue));
+            let next = pace.empty.filter(|(rings, next)| *rings == look.rings && *next > Instant::now()).map(|(_, next)| next);
+            let (together, alike, came) = {
+                let mut lines = self.lock();
+                let Some(line) = lines.get_mut(key) else { return };
+                if line.is_empty() {
+                    lines.remove(key);
+                    return;
+                }
+                let most = if pace.apart > 0 { 1 } else { MOST_TOGETHER };
+                (line.take(next.is_some(), pace.patient, most), line.alike.clone(), line.came.clone())
+            };
+            if !together.is_empty() {
+                pace.apart = pace.apart.saturating_sub(1);
+                self.look(&mut pace, look, &alike, together).await;
+                continue;
+            }
+            tokio::select! {
+                _ = ears.rung(queue, look.rings) => pace.pause = LOOK_AGAIN,
+                () = sleep_until(next.unwrap_or(pace.breath)) => {}
+                () = came.notified() => {}
+            }
+        }
+    }
+
+    /// One look, and its answers.
+    async fn look(&self, pace: &mut Pace, look: Look, alike: &Alike, together: BTreeMap<u64, Waiting>) {
+        let claims: Vec<Claim> = together.values().map(|waiting| waiting.asked.claim.clone()).collect();
+        // A panic would leave a line that nobody serves.
+        let asked = AssertUnwindSafe(self.ask(alike, &claims)).catch_unwind().await;
+        match asked.unwrap_or_else(|_| Err(Error::Other("the claim met a mistake of ours".into()))) {
+            Ok(all) => {
+                let next_due_in = all.first().and_then(|claimed| claimed.next_due_in);
+                let (mut in_vain, mut unheard, mut served) = (Vec::new(), Vec::new(), 0);
+                for ((ticket, mut waiting), claimed) in together.into_iter().zip(all) {
+                    (waiting.asked.repeats, waiting.asked.known_empty) = (false, true);
+                    if claimed.items.is_empty() {
+                        in_vain.push((ticket, waiting));
+                        continue;
+                    }
+                    served += 1;
+                    if let Err(Ok(claimed)) = waiting.answer(Ok(claimed)) {
+                        unheard.extend(claimed.items);
+                    }
+                }
+                if !unheard.is_empty() {
+                    tokio::spawn(self.clone().give_back(alike.clone(), unheard));
+                }
+                let empty = (served == 0).then(|| self.shared.gate.remember(alike.key, look, next_due_in));
+                match empty {
+                    Some(empty) => pace.found_nothing(look.rings, empty),
+                    None => pace.found(in_vain.is_empty()),
+                }
+                let mut lines = self.lock();
+                let Some(line) = lines.get_mut(&alike.key) else { return };
+                in_vain.into_iter().for_each(|(ticket, waiting)| line.put(ticket, waiting));
+                if let Some(empty) = empty {
+                    line.nothing_found(look.rings, empty);
+                }
+            }
+            Err(error) if together.len() > 1 && !error.is_transient() => {
+                pace.apart = together.len();
+                let mut lines = self.lock();
+                let Some(line) = lines.get_mut(&alike.key) else { return };
+                together.into_iter().for_each(|(ticket, waiting)| line.put(ticket, waiting));
+            }
+            Err(error) => {
+                let mut refused = together;
+                if error.is_transient()
+                    && let Some(line) = self.lock().get_mut(&alike.key)
+                {
+                    // The others would meet it too, one after the other.
+                    refused.append(&mut line.new);
+                    refused.append(&mut line.patient);
+                }
+                let error = Arc::new(error);
+                for waiting in refused.into_values() {
+                    // Whoever has left needs no answer.
+                    let _ = waiting.answer(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, alike: &Alike, claims: &[Claim]) -> Result<Vec<Claimed>, Error> {
+        let mut tries = 1;
+        loop {
+            self.shared.looks.fetch_add(1, Ordering::Relaxed);
+            let mut client = self.shared.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+            let asked = async {
+                let transaction = begin(&mut client, &alike.caller).await?;
+                let all = alike.acts.claim_many(&*transaction, claims).await?;
+                transaction.commit().await.map_err(Error::doing("commit the claim"))?;
+                Ok::<_, Error>(all)
+            };
+            match asked.await {
+                Err(error) if tries < TRIES && error.code().is_some_and(|code| matches!(code.code(), "40P01" | "40001")) => tries += 1,
+                other => return other,
+            }
+        }
+    }
+
+    /// The client left while its claim was made: its rows need not wait for their leases to end.
+    pub(super) async fn give_back(self, alike: Alike, items: Vec<Item>) {
+        let held: Vec<(&str, i64)> = items.iter().map(|item| (item.key.as_str(), item.lease)).collect();
+        let given_back = async {
+            let mut client = self.shared.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+            let transaction = begin(&mut client, &alike.caller).await?;
+            alike.acts.release(&*transaction, &held).await?;
+            transaction.commit().await.map_err(Error::doing("commit the release"))
+        };
+        match given_back.await {
+            Ok(()) => self.shared.ears.hear(&alike.queue),
+            Err(error) => tracing::debug!(%error, "rows of a client that left wait for their leases to end"),
+        }
+    }
+}

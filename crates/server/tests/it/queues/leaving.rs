@@ -1,0 +1,70 @@
+//! Clients that leave while they wait, or while they are served.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::stage::stage;
+use crate::waiting::{HeldUp, come, insert, patient};
+
+/// A client leaves when a row has been taken for it: before it was told, or when the answer is on its way.
+async fn leave(told: bool) -> Result<()> {
+    let stage = stage().await?;
+    stage.settle().await?;
+    // Claims come to an end only when the keeper lets them.
+    let sql =
+        "create function held_up() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock_shared(7); return null; end';
+               create constraint trigger held_up after update on gleaner.jobs deferrable initially deferred
+               for each row when (new.agent = 'leaves') execute function held_up()";
+    stage.client.batch_execute(sql).await?;
+    let held_up = HeldUp::new(&stage).await?;
+    let mut leaves = Box::pin(stage.knock("jobs/claim", patient("leaves")));
+    let spared = stage.queues.tally().0;
+    tokio::select! {
+        answer = &mut leaves => anyhow::bail!("{answer:?} too early"),
+        () = come(&stage, spared + 1) => {}
+    }
+    let stays = stage.knock("jobs/claim", patient("stays"));
+    let leaving = async {
+        come(&stage, spared + 2).await;
+        insert(&stage, 1).await?;
+        held_up.wait().await?;
+        let leaves = Some(leaves).filter(|_| told);
+        held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await?;
+        if leaves.is_some() {
+            // Nobody reads what it is told.
+            while stage.client.query_one("select status from gleaner.jobs", &[]).await?.get::<_, &str>(0) != "running" {}
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        anyhow::Ok(Instant::now())
+    };
+    let ((_, answer), left) = tokio::try_join!(stays, leaving)?;
+    assert_eq!(answer["items"][0]["payload"], 1);
+    assert!(left.elapsed() < Duration::from_secs(3), "neither when the lease ends nor by the next look in five seconds");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_taken_for_a_client_that_left_goes_to_the_next_at_once() -> Result<()> {
+    tokio::try_join!(leave(false), leave(true)).map(drop)
+}
+
+#[tokio::test]
+async fn nobody_looks_for_those_who_have_left() -> Result<()> {
+    let stage = stage().await?;
+    stage.settle().await?;
+    let held_up = HeldUp::new(&stage).await?;
+    stage.queues.hear("jobs");
+    let mut leaves = Box::pin(stage.knock("jobs/claim", patient("leaves")));
+    tokio::select! {
+        answer = &mut leaves => anyhow::bail!("{answer:?} too early"),
+        waited = held_up.wait() => waited?,
+    }
+    drop(leaves);
+    held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await?;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let looks = stage.queues.tally().1;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(stage.queues.tally().1, looks, "the gate's five seconds are over, and nobody wants to know");
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! Claims that wait side by side: one looks for all of them.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use futures_util::StreamExt as _;
+use futures_util::future::{join_all, try_join_all};
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+
+use crate::stage::{Stage, stage};
+
+pub fn patient(agent: impl std::fmt::Display) -> Value {
+    json!({"agent": agent.to_string(), "wait_seconds": 40})
+}
+
+pub async fn insert(stage: &Stage, many: i32) -> Result<()> {
+    let sql = "insert into gleaner.jobs (payload) select to_jsonb(n) from generate_series(1, $1) as n";
+    stage.client.execute(sql, &[&many]).await?;
+    Ok(stage.client.batch_execute("notify gleaner, 'jobs'").await?)
+}
+
+/// Returns when that many claims have come and wait.
+pub async fn come(stage: &Stage, spared: u64) {
+    while stage.queues.tally().0 < spared {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Looks in vain come to an end only when this is dropped.
+pub struct HeldUp {
+    pub keeper: Client,
+}
+
+impl HeldUp {
+    pub async fn new(stage: &Stage) -> Result<Self> {
+        let sql = "create or replace function gleaner.next_due_jobs(p_kinds text[] default null) returns interval language plpgsql
+                   as 'begin perform pg_advisory_xact_lock_shared(7); return null; end'";
+        stage.client.batch_execute(sql).await?;
+        let keeper = gleaner::connect(&stage.database.url).await?;
+        keeper.batch_execute("select pg_advisory_lock(7)").await?;
+        Ok(Self { keeper })
+    }
+
+    /// Returns when a look is at its end, and held up.
+    pub async fn wait(&self) -> Result<()> {
+        let sql = "select count(*) from pg_locks where locktype = 'advisory' and not granted
+                   and database = (select oid from pg_database where datname = current_database())";
+        while self.keeper.query_one(sql, &[]).await?.get::<_, i64>(0) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+}
+
+/// What this many waiting claims cost the database in some seconds.
+async fn cost(agents: usize) -> Result<i64> {
+    let stage = stage().await?;
+    // As an agent would: it asks again when nothing came.
+    let wait = async |agent: usize| -> Result<()> {
+        loop {
+            let (status, answer) = stage.knock("jobs/claim", json!({"agent": agent.to_string(), "wait_seconds": 9})).await?;
+            ensure!(status == 200 && answer["items"] == json!([]), "{answer}");
+        }
+    };
+    let transactions = async || {
+        let sql = "select (xact_commit + xact_rollback)::int8 from pg_stat_database where datname = current_database()";
+        stage.client.batch_execute("select pg_stat_clear_snapshot()").await?;
+        anyhow::Ok(stage.client.query_one(sql, &[]).await?.get::<_, i64>(0))
+    };
+    let counted = async {
+        // Sessions write down what they did within ten seconds.
+        tokio::time::sleep(Duration::from_secs(12)).await;
+        let before = transactions().await?;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        anyhow::Ok(transactions().await? - before)
+    };
+    tokio::select! {
+        counted = counted => counted,
+        ended = try_join_all((0..agents).map(wait)) => Err(ended.err().context("nobody waits for ever")?),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_waiting_claims_cost_no_more_statements_than_ten() -> Result<()> {
+    let (ten, thousand) = tokio::try_join!(cost(10), cost(1000))?;
+    // A look every five seconds, a glance at the registry every ten, and two of our own.
+    assert!(ten <= 12 && thousand <= 12, "{ten} statements with ten, {thousand} with a thousand");
+    Ok(())
+}
+
+#[tokio::test]
+async fn nobody_who_waits_is_forgotten_and_no_row_is_given_twice() -> Result<()> {
+    let stage = stage().await?;
+    stage.settle().await?;
+    let (spared, looks) = stage.queues.tally();
+    let claims = join_all((0..300).map(|agent| stage.knock("jobs/claim", patient(agent))));
+    let arriving = async {
+        come(&stage, spared + 300).await;
+        // Fewer than look for them, a few times, and then enough for all the others.
+        for _ in 0..10 {
+            insert(&stage, 5).await?;
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+        insert(&stage, 250).await?;
+        anyhow::Ok(Instant::now())
+    };
+    let (answers, arrived) = tokio::join!(claims, arriving);
+    let arrived = arrived?;
+    assert!(arrived.elapsed() < Duration::from_secs(4), "by the bell, and not by the next look in five seconds");
+    let keys: HashSet<String> =
+        answers.into_iter().map(|answer| answer.map(|(_, answer)| answer["items"][0]["key"].to_string())).collect::<Result<_>>()?;
+    assert_eq!(keys.len(), 300, "each has a row of its own");
+    let looks = stage.queues.tally().1 - looks;
+    assert!(looks < 150, "{looks} looks for 300 claims");
+    Ok(())
+}
+
+#[tokio::test]
+async fn rows_go_to_those_who_have_waited_longest() -> Result<()> {
+    let stage = stage().await?;
+    stage.settle().await?;
+    let (mut spared, stage) = (stage.queues.tally().0, &stage);
+    let mut claims = FuturesUnordered::new();
+    for agent in 0..6 {
+        claims.push(async move { anyhow::Ok((agent, stage.knock("jobs/claim", patient(agent)).await?.1["items"][0]["payload"].clone())) });
+        spared += 1;
+        tokio::select! {
+            answer = claims.next() => anyhow::bail!("{answer:?} too early"),
+            () = come(stage, spared) => {}
+        }
+    }
+    for expected in [0..3, 3..6] {
+        let mut given = HashSet::new();
+        let (inserted, ()) = tokio::join!(insert(stage, 3), async {
+            while given.len() < 3 {
+                given.extend(claims.next().await.and_then(Result::ok).map(|(agent, _)| agent));
+            }
+        });
+        inserted?;
+        assert_eq!(given, expected.collect(), "those who came first");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn claims_that_come_during_a_look_in_vain_need_none_of_their_own() -> Result<()> {
+    let stage = stage().await?;
+    stage.settle().await?;
+    // A bell that somebody else has heard, long enough ago for a look to prove something.
+    stage.queues.hear("jobs");
+    stage.ask("jobs/claim", json!({"agent": "else", "kinds": ["else"]})).await?;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let held_up = HeldUp::new(&stage).await?;
+    let looks = stage.queues.tally().1;
+    let claims = async {
+        let first = stage.knock("jobs/claim", json!({"agent": "first"}));
+        let others = async {
+            held_up.wait().await?;
+            let others = (0..50).map(|agent| stage.knock("jobs/claim", json!({"agent": agent.to_string(), "wait_seconds": agent % 2})));
+            let release = async {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await.map_err(anyhow::Error::from)
+            };
+            tokio::try_join!(try_join_all(others), release)
+        };
+        tokio::try_join!(first, others)
+    };
+    let (first, (others, ())) = claims.await?;
+    for (status, answer) in others.into_iter().chain([first]) {
+        assert_eq!((status, &answer["items"]), (200, &json!([])));
+    }
+    assert_eq!(stage.queues.tally().1 - looks, 1, "one look for all");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_that_heard_a_later_bell_looks_again() -> Result<()> {
+    let stage = stage().await?;
+    stage.settle().await?;
+    let held_up = HeldUp::new(&stage).await?;
+    stage.queues.hear("jobs");
+    let first = stage.knock("jobs/claim", json!({"agent": "first"}));
+    let later = async {
+        // The first one's look has found nothing, but does not know it yet.
+        held_up.wait().await?;
+        let heard = stage.queues.follow("jobs").await?;
+        insert(&stage, 1).await?;
+        stage.queues.rung("jobs", heard).await;
+        let claim = stage.knock("jobs/claim", json!({"agent": "later"}));
+        let release = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await.map_err(anyhow::Error::from)
+        };
+        anyhow::Ok(tokio::try_join!(claim, release)?.0)
+    };
+    let ((_, first), (_, later)) = tokio::try_join!(first, later)?;
+    assert_eq!(first["items"], json!([]), "it asked before there was anything");
+    assert_eq!(later["items"][0]["payload"], 1, "it asked when the bell had rung");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_that_goes_on_waiting_gets_the_next_row_when_it_is_due() -> Result<()> {
+    let stage = stage().await?;
+    stage.settle().await?;
+    let spared = stage.queues.tally().0;
+    let claims = try_join_all((0..2).map(|agent| stage.knock("jobs/claim", patient(agent))));
+    let arriving = async {
+        come(&stage, spared + 2).await;
+        let sql = "insert into gleaner.jobs (payload, due_at) select to_jsonb(n), clock_timestamp() + (n - 0.5) * interval '1 second'
+                   from generate_series(1, 2) as n; notify gleaner, 'jobs'";
+        stage.client.batch_execute(sql).await?;
+        anyhow::Ok(Instant::now())
+    };
+    let (answers, arrived) = tokio::try_join!(claims, arriving)?;
+    assert!(arrived.elapsed() < Duration::from_secs(4), "what was found for one does not say that nothing is due for the other");
+    let mut payloads: Vec<_> = answers.iter().map(|(_, answer)| answer["items"][0]["payload"].as_i64()).collect();
+    payloads.sort_unstable();
+    assert_eq!(payloads, [Some(1), Some(2)]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_that_is_refused_does_not_spoil_those_beside_it() -> Result<()> {
+    let stage = stage().await?;
+    stage.ask("jobs/enqueue", json!({"items": vec![json!({"payload": 1}); 20]})).await?;
+    let agents = (0..20).map(|agent| if agent == 7 { "no text\0".to_owned() } else { agent.to_string() });
+    let answers = try_join_all(agents.map(|agent| stage.knock("jobs/claim", json!({"agent": agent})))).await?;
+    for (agent, (status, answer)) in answers.iter().enumerate() {
+        assert_eq!(*status, if agent == 7 { 400 } else { 200 }, "{agent}: {answer}");
+        assert_eq!(answer["items"].as_array().map_or(0, Vec::len), usize::from(agent != 7), "{agent}: {answer}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_queue_that_was_attached_anew_is_soon_known_as_it_is_now() -> Result<()> {
+    let stage = stage().await?;
+    insert(&stage, 2).await?;
+    assert_eq!(stage.ask("jobs/claim", json!({"agent": "a"})).await?["items"][0]["payload"], 1);
+    let sql = "update gleaner.queue set declaration = jsonb_set(declaration, '{payload}', '\"status\"'), changed_at = clock_timestamp() where name = 'jobs'";
+    stage.client.batch_execute(sql).await?;
+    let changed = Instant::now();
+    loop {
+        let item = stage.ask("jobs/claim", json!({"agent": "a"})).await?["items"][0].clone();
+        if item["payload"] == "running" {
+            return Ok(());
+        }
+        ensure!(changed.elapsed() < Duration::from_secs(20), "still as it was: {item}");
+        stage.ask("jobs/release", json!({"key": item["key"], "lease": item["lease"]})).await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
