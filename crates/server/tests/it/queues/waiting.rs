@@ -254,3 +254,29 @@ async fn a_queue_that_was_attached_anew_is_soon_known_as_it_is_now() -> Result<(
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
+
+#[tokio::test]
+async fn those_who_wait_within_a_tenant_get_its_rows_and_no_others() -> Result<()> {
+    let mut stage = stage().await?;
+    let sql = "create table public.tasks (shop int, id bigint, status text not null default 'new', primary key (shop, id))";
+    stage.client.batch_execute(sql).await?;
+    let toml = "table = 'public.tasks'\ntenant = 'shop'\n
+                status = { column = 'status', ready = 'new', running = 'busy', done = 'done', failed = 'bad', cancelled = 'off' }";
+    let declaration = gleaner::Declaration::parse(toml, "tasks")?;
+    gleaner::attach::attach(&mut stage.client, &declaration, toml, gleaner::attach::Options::default(), &|_| {}).await?;
+    let wait = async |tenant: i32, seconds: i32| {
+        let asked = json!({"agent": "a", "tenant": tenant, "wait_seconds": seconds});
+        let (status, answer) = stage.knock("tasks/claim", asked).await?;
+        ensure!(status == 200, "{answer}");
+        anyhow::Ok(answer["items"][0]["key"].clone())
+    };
+    let arriving = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        stage.client.batch_execute("insert into public.tasks (shop, id) values (1, 11), (1, 12), (2, 21); notify gleaner, 'tasks'").await?;
+        anyhow::Ok(())
+    };
+    let (one, other, two, three, ()) = tokio::try_join!(wait(1, 20), wait(1, 20), wait(2, 20), wait(3, 1), arriving)?;
+    assert_eq!(HashSet::from([one.to_string(), other.to_string()]), HashSet::from(["\"11\"".to_owned(), "\"12\"".to_owned()]));
+    assert_eq!((two, three), (json!("21"), Value::Null));
+    Ok(())
+}
