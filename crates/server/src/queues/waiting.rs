@@ -17,7 +17,8 @@ use super::Queues;
 use super::claim::Text;
 use super::failure::refuse;
 use super::key::Key;
-use crate::access::{Caller, Refused, with_caller};
+use crate::access::{Caller, with_caller};
+use crate::wire_error::WireError;
 use crate::api::Body;
 
 /// A figure is good for so long.
@@ -87,7 +88,7 @@ pub async fn waiting(
     caller: Caller,
     Path(queue): Path<String>,
     Body(asked): Body<Asked>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<Value>, WireError> {
     // Who asks for nothing is given nothing, but must be somebody who may claim.
     let mut claim = Claim::by("waiting").limit(0);
     claim.owner = asked.owner.map(|owner| owner.to_string());

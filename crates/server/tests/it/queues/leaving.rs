@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::stage::stage;
-use crate::waiting::{HeldUp, come, insert, patient};
+use super::stage::stage;
+use super::waiting::{HeldUp, come, insert, patient};
 
 /// A client leaves when a row has been taken for it: before it was told, or when the answer is on its way.
 async fn leave(told: bool) -> Result<()> {

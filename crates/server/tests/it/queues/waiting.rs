@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use crate::stage::{Stage, stage};
+use super::stage::{Stage, stage};
 
 pub fn patient(agent: impl std::fmt::Display) -> Value {
     json!({"agent": agent.to_string(), "wait_seconds": 40})

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::json;
 
-use crate::client::{Stage, service, stage, user};
+use super::client::{Stage, service, stage, user};
 
 /// Somebody who can sign in; the id.
 async fn person(stage: &Stage, name: &str) -> Result<String> {

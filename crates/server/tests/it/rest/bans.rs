@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use gleaner_server::access::{Caller, begin};
 use serde_json::json;
 
-use crate::world::{World, world};
+use super::world::{World, world};
 
 /// Somebody who can sign in and belongs to the team; a token of theirs.
 async fn signed_in(world: &World, name: &str) -> Result<(String, String)> {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::world::{World, world};
+use super::world::{World, world};
 
 /// Things, and the marks on them: which has which is said by a table in between.
 async fn marked() -> Result<World> {
