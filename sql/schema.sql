@@ -2208,28 +2208,46 @@ begin
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
-                               p.at + l.class * interval '0' as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.id as id, q.due_at as at,
-                                   (q.processing_status in ('processing') or q.lost > 0) as odd
-                            from public.activities as q
-                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                              and q.type = l.kind
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed)
-                            order by q.due_at, q.id
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}')
+                        into v_keys, v_odd, v_at
+                        from (
+                                select q.id as id, q.due_at as at,
+                                       (q.processing_status in ('processing') or q.lost > 0) as odd
+                                from public.activities as q
+                                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                                  and q.type = v_lane_kind[1]
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit v_left
+                                for no key update skip locked
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane,
+                                   p.at + l.class * interval '0' as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral (
+                                select q.id as id, q.due_at as at,
+                                       (q.processing_status in ('processing') or q.lost > 0) as odd
+                                from public.activities as q
+                                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                                  and q.type = l.kind
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit l.take
+                                for no key update skip locked
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
@@ -2302,28 +2320,46 @@ begin
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
-                               p.at + l.class * interval '0' as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.id as id, q.due_at as at,
-                                   (q.processing_status in ('processing') or q.lost > 0) as odd
-                            from public.activities as q
-                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                              and q.type = l.kind
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed)
-                            order by q.due_at, q.id
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}')
+                        into v_keys, v_odd, v_at
+                        from (
+                                select q.id as id, q.due_at as at,
+                                       (q.processing_status in ('processing') or q.lost > 0) as odd
+                                from public.activities as q
+                                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                                  and q.type = v_lane_kind[1]
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit v_left
+                                for no key update skip locked
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane,
+                                   p.at + l.class * interval '0' as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral (
+                                select q.id as id, q.due_at as at,
+                                       (q.processing_status in ('processing') or q.lost > 0) as odd
+                                from public.activities as q
+                                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                                  and q.type = l.kind
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit l.take
+                                for no key update skip locked
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
@@ -2396,28 +2432,46 @@ begin
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
-                               p.at + l.class * interval '0' as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.id as id, q.open_at as at,
-                                   (q.processing_status in ('processing') or q.lost > 0) as odd
-                            from public.activities as q
-                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                              and q.type = l.kind
-                              and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed)
-                            order by q.open_at, q.id
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}')
+                        into v_keys, v_odd, v_at
+                        from (
+                                select q.id as id, q.open_at as at,
+                                       (q.processing_status in ('processing') or q.lost > 0) as odd
+                                from public.activities as q
+                                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                                  and q.type = v_lane_kind[1]
+                                  and q.open_at <= v_by and (q.open_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.id <> all (v_passed)
+                                order by q.open_at, q.id
+                                limit v_left
+                                for no key update skip locked
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane,
+                                   p.at + l.class * interval '0' as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral (
+                                select q.id as id, q.open_at as at,
+                                       (q.processing_status in ('processing') or q.lost > 0) as odd
+                                from public.activities as q
+                                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+                                  and q.type = l.kind
+                                  and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.id <> all (v_passed)
+                                order by q.open_at, q.id
+                                limit l.take
+                                for no key update skip locked
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
@@ -2911,27 +2965,44 @@ begin
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
-                               p.at + l.class * interval '0' as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.id as id, q.due_at as at,
-                                   (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or q.lost > 0) as odd
-                            from public.agent_processing_queue as q
-                            where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed)
-                            order by q.due_at, q.id
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}')
+                        into v_keys, v_odd, v_at
+                        from (
+                                select q.id as id, q.due_at as at,
+                                       (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or q.lost > 0) as odd
+                                from public.agent_processing_queue as q
+                                where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit v_left
+                                for no key update skip locked
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane,
+                                   p.at + l.class * interval '0' as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral (
+                                select q.id as id, q.due_at as at,
+                                       (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or q.lost > 0) as odd
+                                from public.agent_processing_queue as q
+                                where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit l.take
+                                for no key update skip locked
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
@@ -3339,28 +3410,46 @@ begin
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
-                               p.at + l.class * interval '0' as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.id as id, q.due_at as at,
-                                   (q.status in ('processing') or q.lost > 0) as odd
-                            from public.scheduled_actions as q
-                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
-                              and q.action_type = l.kind
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed)
-                            order by q.due_at, q.id
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}')
+                        into v_keys, v_odd, v_at
+                        from (
+                                select q.id as id, q.due_at as at,
+                                       (q.status in ('processing') or q.lost > 0) as odd
+                                from public.scheduled_actions as q
+                                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+                                  and q.action_type = v_lane_kind[1]
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit v_left
+                                for no key update skip locked
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane,
+                                   p.at + l.class * interval '0' as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral (
+                                select q.id as id, q.due_at as at,
+                                       (q.status in ('processing') or q.lost > 0) as odd
+                                from public.scheduled_actions as q
+                                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+                                  and q.action_type = l.kind
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit l.take
+                                for no key update skip locked
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
@@ -3808,32 +3897,54 @@ begin
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}'), coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid)
-                    into v_keys, v_odd, v_at, v_lane, v_fresh, v_tids
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane, p.fresh, p.tid,
-                               p.at + l.class * interval '10 minutes' as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.id as id, q.due_at as at,
-                                   (q.status in ('running') or q.lost > 0) as odd,
-                                   -- 1: never touched, 2: and fit for a sheaf. A row with a unique key is not: the key is free again while it is worked.
-                                   case when q.lease <> 0 then 0 when q.unique_key is not null then 1 when q.status = 'ready' then 2 else 1 end as fresh,
-                                   q.ctid as tid
-                            from gleaner.jobs as q
-                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                              and q.kind = l.kind
-                              and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
-                            order by q.due_at, q.id
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid)
+                        into v_keys, v_odd, v_at, v_fresh, v_tids
+                        from (
+                                select q.id as id, q.due_at as at,
+                                       (q.status in ('running') or q.lost > 0) as odd,
+                                       -- 1: never touched, 2: and fit for a sheaf. A row with a unique key is not: the key is free again while it is worked.
+                                       case when q.lease <> 0 then 0 when q.unique_key is not null then 1 when q.status = 'ready' then 2 else 1 end as fresh,
+                                       q.ctid as tid
+                                from gleaner.jobs as q
+                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                                  and q.kind = v_lane_kind[1]
+                                  and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = v_lane_class[1]
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
+                                order by q.due_at, q.id
+                                limit v_left
+                                for no key update skip locked
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}'), coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid)
+                        into v_keys, v_odd, v_at, v_lane, v_fresh, v_tids
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane, p.fresh, p.tid,
+                                   p.at + l.class * interval '10 minutes' as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral (
+                                select q.id as id, q.due_at as at,
+                                       (q.status in ('running') or q.lost > 0) as odd,
+                                       -- 1: never touched, 2: and fit for a sheaf. A row with a unique key is not: the key is free again while it is worked.
+                                       case when q.lease <> 0 then 0 when q.unique_key is not null then 1 when q.status = 'ready' then 2 else 1 end as fresh,
+                                       q.ctid as tid
+                                from gleaner.jobs as q
+                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                                  and q.kind = l.kind
+                                  and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
+                                order by q.due_at, q.id
+                                limit l.take
+                                for no key update skip locked
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
                     v_dropped := 0;
                     if cardinality(v_keys) > 0 then
                         -- Somebody may have bound a sheaf and committed between the look and the lock. What is locked now cannot be
@@ -4313,27 +4424,44 @@ begin
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
-                               p.at + l.class * interval '0' as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.provider_id as id, q.due_at as at,
-                                   (q.status in ('running') or q.lost > 0) as odd
-                            from gleaner.polls as q
-                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                              and q.due_at <= v_by and (q.due_at, q.provider_id) > (l.floor_at, l.floor_key)
-                              and q.provider_id <> all (v_passed)
-                            order by q.due_at, q.provider_id
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}')
+                        into v_keys, v_odd, v_at
+                        from (
+                                select q.provider_id as id, q.due_at as at,
+                                       (q.status in ('running') or q.lost > 0) as odd
+                                from gleaner.polls as q
+                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                                  and q.due_at <= v_by and (q.due_at, q.provider_id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.provider_id <> all (v_passed)
+                                order by q.due_at, q.provider_id
+                                limit v_left
+                                for no key update skip locked
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane,
+                                   p.at + l.class * interval '0' as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral (
+                                select q.provider_id as id, q.due_at as at,
+                                       (q.status in ('running') or q.lost > 0) as odd
+                                from gleaner.polls as q
+                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
+                                  and q.due_at <= v_by and (q.due_at, q.provider_id) > (l.floor_at, l.floor_key)
+                                  and q.provider_id <> all (v_passed)
+                                order by q.due_at, q.provider_id
+                                limit l.take
+                                for no key update skip locked
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
@@ -4712,27 +4840,44 @@ begin
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
-                    into v_keys, v_odd, v_at, v_lane
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,
-                               p.at + l.class * interval '0' as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.id as id, q.due_at as at,
-                                   (q.status in ('running') or q.lost > 0) as odd
-                            from public.execution_jobs as q
-                            where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
-                              and q.id <> all (v_passed)
-                            order by q.due_at, q.id
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}')
+                        into v_keys, v_odd, v_at
+                        from (
+                                select q.id as id, q.due_at as at,
+                                       (q.status in ('running') or q.lost > 0) as odd
+                                from public.execution_jobs as q
+                                where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit v_left
+                                for no key update skip locked
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}')
+                        into v_keys, v_odd, v_at, v_lane
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane,
+                                   p.at + l.class * interval '0' as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral (
+                                select q.id as id, q.due_at as at,
+                                       (q.status in ('running') or q.lost > 0) as odd
+                                from public.execution_jobs as q
+                                where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
+                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.id <> all (v_passed)
+                                order by q.due_at, q.id
+                                limit l.take
+                                for no key update skip locked
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
                     -- What was counted may be locked by now, and then the other lanes are due: a claim that can find work does.
                     exit when cardinality(v_keys) > 0 or v_left <= all (v_take);
                     v_take := array_fill(v_left, array[cardinality(v_lane_class)]);

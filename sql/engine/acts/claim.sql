@@ -1,5 +1,28 @@
 {%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_zone, waiting_since, keep_open, error_value, unheld -%}
 {%- set plain -%}{% if partitioned %}false{% else %}gleaner.is_plain({{ table_literal }}, array[{{ claimed_columns }}], {{ status_literal }}){% endif %}{%- endset -%}
+{#- The rows of one lane, in their order, locked by the index. -#}
+{%- macro lane(condition, at, kind_is, class_is, floor, take) %}
+                                select q.{{ key.column }} as id, {{ at }} as at,
+                                       (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
+{%- if sheaf %},
+                                       -- 1: never touched, 2: and fit for a sheaf. A row with a unique key is not: the key is free again while it is worked.
+                                       case when q.{{ col.lease }} <> 0 then 0{% if unique %} when q.{{ unique.column }} is not null then 1{% endif %} when q.{{ status.column }} = {{ status.ready }} then 2 else 1 end as fresh,
+                                       q.ctid as tid
+{%- endif %}
+                                from {{ table }} as q
+                                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
+{%- if kind %}
+                                  and {{ kind.of }} = {{ kind_is }}
+{%- endif %}
+{%- if priority %}
+                                  and {{ priority.of }} = {{ class_is }}
+{%- endif %}
+                                  and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > ({{ floor }})
+                                  and q.{{ key.column }} <> all (v_passed){{ unheld() }}
+                                order by {{ at }}, q.{{ key.column }}
+                                limit {{ take }}
+                                for no key update skip locked
+{%- endmacro -%}
 {#- One probe: lanes that have a due row, then the rows themselves, locked by the index. -#}
 {%- macro probe(class, condition, at) %}
 {%- if kind %}
@@ -78,38 +101,26 @@
                     into v_take;
                 end if;
                 loop
-                    select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
-                           coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}'){% if sheaf %}, coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid){% endif %}
-                    into v_keys, v_odd, v_at, v_lane{% if sheaf %}, v_fresh, v_tids{% endif %}
-                    from (
-                        select p.id, p.odd, p.at, l.lane::integer as lane,{% if sheaf %} p.fresh, p.tid,{% endif %}
-                               p.at + l.class * {{ priority.head_start if priority else "interval '0'" }} as rank
-                        from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                        cross join lateral (
-                            select q.{{ key.column }} as id, {{ at }} as at,
-                                   (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
-{%- if sheaf %},
-                                   -- 1: never touched, 2: and fit for a sheaf. A row with a unique key is not: the key is free again while it is worked.
-                                   case when q.{{ col.lease }} <> 0 then 0{% if unique %} when q.{{ unique.column }} is not null then 1{% endif %} when q.{{ status.column }} = {{ status.ready }} then 2 else 1 end as fresh,
-                                   q.ctid as tid
-{%- endif %}
-                            from {{ table }} as q
-                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
-{%- if kind %}
-                              and {{ kind.of }} = l.kind
-{%- endif %}
-{%- if priority %}
-                              and {{ priority.of }} = l.class
-{%- endif %}
-                              and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
-                              and q.{{ key.column }} <> all (v_passed){{ unheld() }}
-                            order by {{ at }}, q.{{ key.column }}
-                            limit l.take
-                            for no key update skip locked
-                        ) as p
-                        order by rank, p.id
-                        limit v_left
-                    ) as p;
+                    if cardinality(v_lane_class) = 1 then
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}'){% if sheaf %}, coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid){% endif %}
+                        into v_keys, v_odd, v_at{% if sheaf %}, v_fresh, v_tids{% endif %}
+                        from ({{ lane(condition, at, "v_lane_kind[1]", "v_lane_class[1]", "v_floor_at[1], v_floor_key[1]", "v_left") }}
+                        ) as p;
+                        v_lane := '{}';
+                    else
+                        select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'),
+                               coalesce(array_agg(p.at), '{}'), coalesce(array_agg(p.lane), '{}'){% if sheaf %}, coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid){% endif %}
+                        into v_keys, v_odd, v_at, v_lane{% if sheaf %}, v_fresh, v_tids{% endif %}
+                        from (
+                            select p.id, p.odd, p.at, l.lane::integer as lane,{% if sheaf %} p.fresh, p.tid,{% endif %}
+                                   p.at + l.class * {{ priority.head_start if priority else "interval '0'" }} as rank
+                            from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
+                            cross join lateral ({{ lane(condition, at, "l.kind", "l.class", "l.floor_at, l.floor_key", "l.take") }}
+                            ) as p
+                            order by rank, p.id
+                            limit v_left
+                        ) as p;
+                    end if;
 {%- if sheaf %}
                     v_dropped := 0;
                     if cardinality(v_keys) > 0 then

@@ -214,6 +214,13 @@ async fn plain_writers_neither_take_nor_end_what_a_sheaf_holds() -> Result<()> {
     }
     assert_eq!(world.count("select count(*) from gleaner.jobs where status in ('done', 'failed')").await?, 0);
     assert_eq!(outcomes(&queue.complete(&results(&items)).await?), [Outcome::Done; 3]);
+    // Calling work off is everybody's right, and the holder's result comes too late then.
+    let (world, queue, items) = bound(3, "a").await?;
+    world.run(&format!("update gleaner.jobs set status = 'cancelled' where id = {}", items[1].key)).await?;
+    assert_eq!(queue.ended(&held(&items)).await?, [(items[1].key.clone(), items[1].lease)]);
+    let told = queue.complete(&results(&items)).await?;
+    assert_eq!(told.iter().filter(|a| a.outcome == Outcome::Lost).map(|a| a.key.clone()).collect::<Vec<_>>(), [items[1].key.clone()]);
+    assert_eq!(world.count("select count(*) from gleaner.jobs where status = 'cancelled' and result is null").await?, 1);
     // Other columns are anybody's, as they are of a row that is held alone.
     let (world, queue, items) = bound(2, "a").await?;
     world.run("update gleaner.jobs set payload = '{\"edited\": true}', unique_key = 'k' || id").await?;
