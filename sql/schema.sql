@@ -2042,6 +2042,7 @@ declare
     v_by         timestamptz := v_now + p_early;
     v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
     v_session    text        := gleaner.caller_session();
+    v_trusted    boolean     := p_request is not null and gleaner.is_trusted();
     v_left       integer     := least(p_limit, 10000);
     v_total      integer     := 0;
     v_class      text;
@@ -2103,6 +2104,13 @@ begin
     if p_request is not null then
         insert into gleaner.request (queue, id, at) values ('activities', p_request, v_now) on conflict do nothing;
         if not found then
+            -- One that was given nothing yet looks again: a claim that waits does. The lock lets the second of two at once see
+            -- what the first was given.
+            perform from gleaner.request as r
+            where r.queue = 'activities' and r.id = p_request and r.keys = '{}'
+            for update;
+        end if;
+        if not found then
             return query
             select q.*
             from gleaner.request as r
@@ -2110,6 +2118,8 @@ begin
             join public.activities as q on q.id = k.id::uuid
             where r.queue = 'activities' and r.id = p_request
               and q.lease = k.lease and q.processing_status in ('processing')
+              -- Whoever knows another's request is not given its rows.
+              and (v_trusted or q.session = v_session)
             order by k.n;
             return;
         end if;
@@ -2833,6 +2843,7 @@ declare
     v_by         timestamptz := v_now + p_early;
     v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
     v_session    text        := gleaner.caller_session();
+    v_trusted    boolean     := p_request is not null and gleaner.is_trusted();
     v_left       integer     := least(p_limit, 10000);
     v_total      integer     := 0;
     v_class      text;
@@ -2883,6 +2894,13 @@ begin
     if p_request is not null then
         insert into gleaner.request (queue, id, at) values ('dumps', p_request, v_now) on conflict do nothing;
         if not found then
+            -- One that was given nothing yet looks again: a claim that waits does. The lock lets the second of two at once see
+            -- what the first was given.
+            perform from gleaner.request as r
+            where r.queue = 'dumps' and r.id = p_request and r.keys = '{}'
+            for update;
+        end if;
+        if not found then
             return query
             select q.*
             from gleaner.request as r
@@ -2890,6 +2908,8 @@ begin
             join public.agent_processing_queue as q on q.id = k.id::uuid
             where r.queue = 'dumps' and r.id = p_request
               and q.lease = k.lease and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state)
+              -- Whoever knows another's request is not given its rows.
+              and (v_trusted or q.session = v_session)
             order by k.n;
             return;
         end if;
@@ -3258,6 +3278,7 @@ declare
     v_by         timestamptz := v_now + p_early;
     v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
     v_session    text        := gleaner.caller_session();
+    v_trusted    boolean     := p_request is not null and gleaner.is_trusted();
     v_left       integer     := least(p_limit, 10000);
     v_total      integer     := 0;
     v_class      text;
@@ -3309,6 +3330,13 @@ begin
     if p_request is not null then
         insert into gleaner.request (queue, id, at) values ('followups', p_request, v_now) on conflict do nothing;
         if not found then
+            -- One that was given nothing yet looks again: a claim that waits does. The lock lets the second of two at once see
+            -- what the first was given.
+            perform from gleaner.request as r
+            where r.queue = 'followups' and r.id = p_request and r.keys = '{}'
+            for update;
+        end if;
+        if not found then
             return query
             select q.*
             from gleaner.request as r
@@ -3316,6 +3344,8 @@ begin
             join public.scheduled_actions as q on q.id = k.id::uuid
             where r.queue = 'followups' and r.id = p_request
               and q.lease = k.lease and q.status in ('processing')
+              -- Whoever knows another's request is not given its rows.
+              and (v_trusted or q.session = v_session)
             order by k.n;
             return;
         end if;
@@ -3697,6 +3727,7 @@ declare
     v_by         timestamptz := v_now + p_early;
     v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
     v_session    text        := gleaner.caller_session();
+    v_trusted    boolean     := p_request is not null and gleaner.is_trusted();
     v_left       integer     := least(p_limit, 10000);
     v_total      integer     := 0;
     v_class      text;
@@ -3768,6 +3799,13 @@ begin
     if p_request is not null then
         insert into gleaner.request (queue, id, at) values ('jobs', p_request, v_now) on conflict do nothing;
         if not found then
+            -- One that was given nothing yet looks again: a claim that waits does. The lock lets the second of two at once see
+            -- what the first was given.
+            perform from gleaner.request as r
+            where r.queue = 'jobs' and r.id = p_request and r.keys = '{}'
+            for update;
+        end if;
+        if not found then
             return query
             select q.*
             from gleaner.request as r
@@ -3775,6 +3813,8 @@ begin
             join gleaner.jobs as q on q.id = k.id::bigint
             where r.queue = 'jobs' and r.id = p_request
               and q.lease = k.lease and q.status in ('running')
+              -- Whoever knows another's request is not given its rows.
+              and (v_trusted or q.session = v_session)
             order by k.n;
             return query
             select q.id, (s.due_at)::timestamp with time zone, q.created_at, (-s.id)::bigint, (s.deadline_at)::timestamp with time zone, q.finished_at, q.attempts, q.lost, (case when s.begun @> q.id then 1 else 0 end)::smallint, q.priority, ('running')::text, q.kind, q.unique_key, (s.agent)::text, (s.session)::text, q.payload, q.progress, q.result, q.error
@@ -3783,6 +3823,7 @@ begin
             join gleaner.sheaf as s on s.id = -k.lease and s.queue = 'jobs' and s.keys @> k.id::bigint
             join gleaner.jobs as q on q.id = k.id::bigint
             where r.queue = 'jobs' and r.id = p_request and q.lease = 0 and q.status = 'ready'
+              and (v_trusted or s.session = v_session)
             order by k.n;
             return;
         end if;
@@ -4294,6 +4335,7 @@ declare
     v_by         timestamptz := v_now + p_early;
     v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
     v_session    text        := gleaner.caller_session();
+    v_trusted    boolean     := p_request is not null and gleaner.is_trusted();
     v_left       integer     := least(p_limit, 10000);
     v_total      integer     := 0;
     v_class      text;
@@ -4342,6 +4384,13 @@ begin
     if p_request is not null then
         insert into gleaner.request (queue, id, at) values ('polls', p_request, v_now) on conflict do nothing;
         if not found then
+            -- One that was given nothing yet looks again: a claim that waits does. The lock lets the second of two at once see
+            -- what the first was given.
+            perform from gleaner.request as r
+            where r.queue = 'polls' and r.id = p_request and r.keys = '{}'
+            for update;
+        end if;
+        if not found then
             return query
             select q.*
             from gleaner.request as r
@@ -4349,6 +4398,8 @@ begin
             join gleaner.polls as q on q.provider_id = k.id::uuid
             where r.queue = 'polls' and r.id = p_request
               and q.lease = k.lease and q.status in ('running')
+              -- Whoever knows another's request is not given its rows.
+              and (v_trusted or q.session = v_session)
             order by k.n;
             return;
         end if;
@@ -4708,6 +4759,7 @@ declare
     v_by         timestamptz := v_now + p_early;
     v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
     v_session    text        := gleaner.caller_session();
+    v_trusted    boolean     := p_request is not null and gleaner.is_trusted();
     v_left       integer     := least(p_limit, 10000);
     v_total      integer     := 0;
     v_class      text;
@@ -4758,6 +4810,13 @@ begin
     if p_request is not null then
         insert into gleaner.request (queue, id, at) values ('runs', p_request, v_now) on conflict do nothing;
         if not found then
+            -- One that was given nothing yet looks again: a claim that waits does. The lock lets the second of two at once see
+            -- what the first was given.
+            perform from gleaner.request as r
+            where r.queue = 'runs' and r.id = p_request and r.keys = '{}'
+            for update;
+        end if;
+        if not found then
             return query
             select q.*
             from gleaner.request as r
@@ -4765,6 +4824,8 @@ begin
             join public.execution_jobs as q on q.id = k.id::uuid
             where r.queue = 'runs' and r.id = p_request
               and q.lease = k.lease and q.status in ('running')
+              -- Whoever knows another's request is not given its rows.
+              and (v_trusted or q.session = v_session)
             order by k.n;
             return;
         end if;
@@ -5146,7 +5207,7 @@ return query
                when q.lease = u.lease and q.processing_status = 'completed' then 'already'
                else 'lost'
            end,
-           q.processing_status::text
+           case when (v_trusted or q.session = v_session) then q.processing_status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.activities as q on q.id = u.id
     where u.id <> all (v_done);
@@ -5213,7 +5274,7 @@ return query
                when q.lease = u.lease and q.processing_state = 'completed'::public.processing_state then 'already'
                else 'lost'
            end,
-           q.processing_state::text
+           case when (v_trusted or q.session = v_session) then q.processing_state::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.agent_processing_queue as q on q.id = u.id
     where u.id <> all (v_done);
@@ -5276,7 +5337,7 @@ return query
                when q.lease = u.lease and q.status = 'executed' then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.scheduled_actions as q on q.id = u.id
     where u.id <> all (v_done);
@@ -5395,7 +5456,7 @@ return query
                when q.lease = u.lease and q.status = 'done' then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join gleaner.jobs as q on q.id = u.id
     where u.id <> all (v_done);
@@ -5457,7 +5518,7 @@ return query
                when q.lease = u.lease and q.status = 'done' then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join gleaner.polls as q on q.provider_id = u.id
     where u.id <> all (v_done);
@@ -5524,7 +5585,7 @@ return query
                when q.lease = u.lease and q.status = 'completed' then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.execution_jobs as q on q.id = u.id
     where u.id <> all (v_done);
@@ -6484,7 +6545,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.processing_status not in ('processing') then
         return query select p_id, 'already', v_row.processing_status::text;
     elsif v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.processing_status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_status::text end;
     else
         v_attempts := v_row.attempts + 1;
         if p_retryable and (v_attempts < 3 and coalesce(v_row.created_at, v_now) + interval '24 hours' > v_now) then
@@ -6520,7 +6581,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
         return query select p_id, 'already', v_row.processing_state::text;
     elsif v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.processing_state::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_state::text end;
     else
         v_attempts := v_row.attempts + 1;
         if p_retryable and (v_attempts < 3) then
@@ -6556,7 +6617,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.status not in ('processing') then
         return query select p_id, 'already', v_row.status::text;
     elsif v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
     else
         v_attempts := v_row.attempts + 1;
         if p_retryable and (v_attempts < 3) then
@@ -6595,7 +6656,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
         return query select p_id, 'already', v_row.status::text;
     elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
     else
         v_attempts := v_row.attempts + 1;
         if p_retryable and (v_attempts < 3) then
@@ -6631,7 +6692,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
         return query select p_id, 'already', v_row.status::text;
     elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
     else
         v_attempts := v_row.attempts + 1;
         if p_retryable and (v_attempts < 3) then
@@ -6667,7 +6728,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
         return query select p_id, 'already', v_row.status::text;
     elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
     else
         v_attempts := v_row.attempts + 1;
         if p_retryable and (v_attempts < 3) then
@@ -7941,7 +8002,7 @@ begin
         return;
     end if;
     if v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.processing_status::text, null::timestamptz;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_status::text end, null::timestamptz;
         return;
     end if;
     v_due := v_row.due_at;
@@ -7994,7 +8055,7 @@ begin
         return;
     end if;
     if v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.processing_state::text, null::timestamptz;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_state::text end, null::timestamptz;
         return;
     end if;
     v_due := v_row.due_at;
@@ -8045,7 +8106,7 @@ begin
         return;
     end if;
     if v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text, null::timestamptz;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end, null::timestamptz;
         return;
     end if;
     v_due := v_row.due_at;
@@ -8090,7 +8151,7 @@ begin
         return;
     end if;
     if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text, null::timestamptz;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end, null::timestamptz;
         return;
     end if;
     v_due := v_row.due_at;
@@ -8140,7 +8201,7 @@ begin
         return;
     end if;
     if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text, null::timestamptz;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end, null::timestamptz;
         return;
     end if;
     v_due := v_row.due_at;
@@ -8182,7 +8243,7 @@ begin
         return;
     end if;
     if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text, null::timestamptz;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end, null::timestamptz;
         return;
     end if;
     v_due := v_row.due_at;
@@ -9041,7 +9102,7 @@ return query
                when q.lease = u.lease + 1 and q.processing_status not in ('processing') then 'already'
                else 'lost'
            end,
-           q.processing_status::text
+           case when (v_trusted or q.session = v_session) then q.processing_status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.activities as q on q.id = u.id
     where u.id <> all (v_done);
@@ -9086,7 +9147,7 @@ return query
                when q.lease = u.lease + 1 and q.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 'already'
                else 'lost'
            end,
-           q.processing_state::text
+           case when (v_trusted or q.session = v_session) then q.processing_state::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.agent_processing_queue as q on q.id = u.id
     where u.id <> all (v_done);
@@ -9131,7 +9192,7 @@ return query
                when q.lease = u.lease + 1 and q.status not in ('processing') then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.scheduled_actions as q on q.id = u.id
     where u.id <> all (v_done);
@@ -9178,7 +9239,7 @@ return query
                when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join gleaner.jobs as q on q.id = u.id
     where u.id <> all (v_done);
@@ -9223,7 +9284,7 @@ return query
                when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join gleaner.polls as q on q.provider_id = u.id
     where u.id <> all (v_done);
@@ -9268,7 +9329,7 @@ return query
                when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.execution_jobs as q on q.id = u.id
     where u.id <> all (v_done);
@@ -9782,7 +9843,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.processing_status not in ('processing') then
         return query select p_id, 'already', v_row.processing_status::text;
     elsif v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.processing_status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_status::text end;
     else
         return query select p_id, 'done', gleaner.put_back_activities(
             v_row, 'raw', p_until, true, v_row.attempts, v_row.lost);
@@ -9812,7 +9873,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
         return query select p_id, 'already', v_row.processing_state::text;
     elsif v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.processing_state::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_state::text end;
     else
         return query select p_id, 'done', gleaner.put_back_dumps(
             v_row, 'pending'::public.processing_state, p_until, true, v_row.attempts, v_row.lost);
@@ -9842,7 +9903,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.status not in ('processing') then
         return query select p_id, 'already', v_row.status::text;
     elsif v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
     else
         return query select p_id, 'done', gleaner.put_back_followups(
             v_row, 'pending', p_until, true, v_row.attempts, v_row.lost);
@@ -9875,7 +9936,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
         return query select p_id, 'already', v_row.status::text;
     elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
     else
         return query select p_id, 'done', gleaner.put_back_jobs(
             v_row, 'ready', p_until, true, v_row.attempts, v_row.lost);
@@ -9905,7 +9966,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
         return query select p_id, 'already', v_row.status::text;
     elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
     else
         return query select p_id, 'done', gleaner.put_back_polls(
             v_row, 'ready', p_until, true, v_row.attempts, v_row.lost);
@@ -9935,7 +9996,7 @@ begin
     elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
         return query select p_id, 'already', v_row.status::text;
     elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', v_row.status::text;
+        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
     else
         return query select p_id, 'done', gleaner.put_back_runs(
             v_row, 'queued', p_until, true, v_row.attempts, v_row.lost);
@@ -9998,7 +10059,7 @@ return query
                when false then 'already'
                else 'lost'
            end,
-           q.processing_status::text
+           case when (v_trusted or q.session = v_session) then q.processing_status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.activities as q on q.id = u.id
     where u.id <> all (v_done);
@@ -10040,7 +10101,7 @@ return query
                when false then 'already'
                else 'lost'
            end,
-           q.processing_state::text
+           case when (v_trusted or q.session = v_session) then q.processing_state::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.agent_processing_queue as q on q.id = u.id
     where u.id <> all (v_done);
@@ -10081,7 +10142,7 @@ return query
                when false then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.scheduled_actions as q on q.id = u.id
     where u.id <> all (v_done);
@@ -10143,7 +10204,7 @@ return query
                when false then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join gleaner.jobs as q on q.id = u.id
     where u.id <> all (v_done);
@@ -10184,7 +10245,7 @@ return query
                when false then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join gleaner.polls as q on q.provider_id = u.id
     where u.id <> all (v_done);
@@ -10225,7 +10286,7 @@ return query
                when false then 'already'
                else 'lost'
            end,
-           q.status::text
+           case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.execution_jobs as q on q.id = u.id
     where u.id <> all (v_done);

@@ -41,7 +41,7 @@ macro_rules! pooled {
 
 impl Queue {
     pub async fn open(pool: &Pool, name: &str) -> Result<Self> {
-        let client = pool.get().await.map_err(|e| Error::Connect(e.to_string()))?;
+        let client = pool.get().await.map_err(Error::from)?;
         let acts = Acts::of(&**client, name).await?;
         drop(client);
         Ok(Self { pool: pool.clone(), acts })
@@ -68,7 +68,7 @@ impl Queue {
     }
 
     async fn client(&self) -> Result<deadpool_postgres::Object> {
-        self.pool.get().await.map_err(|e| Error::Connect(e.to_string()))
+        self.pool.get().await.map_err(Error::from)
     }
 
     /// How many rows a claim like this one could take now; see [`Acts::waiting`].

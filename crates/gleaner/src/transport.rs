@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::bell::Listener;
 use crate::connect::{Pool, checkout};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::queue::{Acts, Answer, Claim, Claimed, Failure, Queue, Waiting};
 
 /// The acts of one queue, however they get there. Every act of a holder can be repeated: the lease makes it safe.
@@ -146,14 +146,7 @@ impl Transport for DirectQueue {
     }
 
     async fn claim(&self, claim: &Claim) -> Result<Claimed> {
-        match self.queue.claim(claim).await {
-            // The queue does not tell a closed door from a broken line; one more knock does.
-            Err(Error::Connect(message)) => match checkout(self.queue.pool()).await {
-                Err(error) => Err(error),
-                Ok(_) => Err(Error::Connect(message)),
-            },
-            claimed => claimed,
-        }
+        self.queue.claim(claim).await
     }
 
     async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {

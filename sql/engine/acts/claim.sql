@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_zone, waiting_since, keep_open, error_value, unheld -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_zone, waiting_since, keep_open, error_value, unheld, same_caller -%}
 {%- set plain -%}{% if partitioned %}false{% else %}gleaner.is_plain({{ table_literal }}, array[{{ claimed_columns }}], {{ status_literal }}){% endif %}{%- endset -%}
 {#- The rows of one lane, in their order, locked by the index. -#}
 {%- macro lane(condition, at, kind_is, class_is, floor, take) %}
@@ -263,6 +263,7 @@ declare
     v_by         timestamptz := v_now + p_early;
     v_lease      bigint      := (extract(epoch from v_now) * 1000000)::bigint;
     v_session    text        := gleaner.caller_session();
+    v_trusted    boolean     := p_request is not null and gleaner.is_trusted();
     v_left       integer     := least(p_limit, 10000);
     v_total      integer     := 0;
     v_class      text;
@@ -370,6 +371,13 @@ begin
     if p_request is not null then
         insert into gleaner.request (queue, id, at) values ('{{ name }}', p_request, v_now) on conflict do nothing;
         if not found then
+            -- One that was given nothing yet looks again: a claim that waits does. The lock lets the second of two at once see
+            -- what the first was given.
+            perform from gleaner.request as r
+            where r.queue = '{{ name }}' and r.id = p_request and r.keys = '{}'
+            for update;
+        end if;
+        if not found then
             return query
             select q.*
             from gleaner.request as r
@@ -377,6 +385,8 @@ begin
             join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id::{{ key.type }}
             where r.queue = '{{ name }}' and r.id = p_request
               and q.{{ col.lease }} = k.lease and q.{{ status.column }} in ({{ status.held }})
+              -- Whoever knows another's request is not given its rows.
+              and {{ same_caller("q") }}
             order by k.n;
 {%- if sheaf %}
             return query
@@ -386,6 +396,7 @@ begin
             join gleaner.sheaf as s on s.id = -k.lease and s.queue = '{{ name }}' and s.keys @> k.id::{{ key.type }}
             join {{ table }} as q on q.{{ key.column }} = k.id::{{ key.type }}
             where r.queue = '{{ name }}' and r.id = p_request and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }}
+              and {{ same_caller("s") }}
             order by k.n;
 {%- endif %}
             return;

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, in_zone -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, status_for_caller, in_zone -%}
 /*
  * Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
  * release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.
@@ -33,7 +33,7 @@ begin
     elsif v_row.{{ col.lease }} = p_lease + 1 and v_row.{{ status.column }} not in ({{ status.held }}) then
         return query select p_id, 'already', v_row.{{ status.column }}::text;
     elsif v_row.{{ col.lease }} is distinct from p_lease or v_row.{{ status.column }} not in ({{ status.held }}) or not {{ same_caller("v_row") }} then
-        return query select p_id, 'lost', v_row.{{ status.column }}::text;
+        return query select p_id, 'lost', {{ status_for_caller("v_row") }};
     else
         v_attempts := v_row.{{ col.attempts }} + 1;
         if p_retryable and {{ may_retry }} then

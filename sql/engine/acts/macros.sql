@@ -41,6 +41,10 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
 {#- A holder who signed in may act for its own sign-in alone; the lease fences all the rest. -#}
 {%- macro same_caller(a) -%}(v_trusted or {{ a }}.{{ col.session }} = v_session){%- endmacro -%}
 
+{#- The status of a row that an act could not change: whoever did not hold it last is not told. Where the row was changed before,
+    by this lease, it is `already` and the caller knows. -#}
+{%- macro status_for_caller(a) -%}case when {{ same_caller(a) }} then {{ a }}.{{ status.column }}::text end{%- endmacro -%}
+
 {#- New lease after an act of the holder, and after anybody else's: the first lets a repeated act be recognised. -#}
 {%- macro lease_after_own(a) -%}{{ a }}.{{ col.lease }} + 1{%- endmacro -%}
 {%- macro lease_after_other(a) -%}greatest({{ a }}.{{ col.lease }} + 2, (extract(epoch from v_now) * 1000000)::bigint){%- endmacro -%}
@@ -96,7 +100,7 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
                when {{ already }} then 'already'
                else 'lost'
            end,
-           q.{{ status.column }}::text
+           {{ status_for_caller("q") }}
     from unnest({{ ids }}, {{ leases }}) as u (id, lease)
     left join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = u.id
     where u.id <> all (v_done);

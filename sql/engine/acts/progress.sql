@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, keep_open, in_zone -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, status_for_caller, keep_open, in_zone -%}
 {#- Whether stage or percent differ from what the row shows. -#}
 {%- set says_more -%}
 {%- if progress.type == "jsonb" -%}
@@ -53,7 +53,7 @@ begin
         return;
     end if;
     if v_row.{{ col.lease }} is distinct from p_lease or v_row.{{ status.column }} not in ({{ status.held }}) or not {{ same_caller("v_row") }} then
-        return query select p_id, 'lost', v_row.{{ status.column }}::text, null::timestamptz;
+        return query select p_id, 'lost', {{ status_for_caller("v_row") }}, null::timestamptz;
         return;
     end if;
     v_due := v_row.{{ col.due }};

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, status_for_caller -%}
 -- Puts the work off until a time, without burning an attempt.
 create or replace function gleaner.snooze_{{ name }}({{ tenant_param() }}p_id {{ key.type }}, p_lease bigint, p_until timestamptz)
 returns table (id {{ key.type }}, outcome text, status text)
@@ -25,7 +25,7 @@ begin
     elsif v_row.{{ col.lease }} = p_lease + 1 and v_row.{{ status.column }} not in ({{ status.held }}) then
         return query select p_id, 'already', v_row.{{ status.column }}::text;
     elsif v_row.{{ col.lease }} is distinct from p_lease or v_row.{{ status.column }} not in ({{ status.held }}) or not {{ same_caller("v_row") }} then
-        return query select p_id, 'lost', v_row.{{ status.column }}::text;
+        return query select p_id, 'lost', {{ status_for_caller("v_row") }};
     else
         return query select p_id, 'done', gleaner.put_back_{{ name }}(
             v_row, {{ status.ready }}, p_until, true, v_row.{{ col.attempts }}, v_row.{{ col.lost }});

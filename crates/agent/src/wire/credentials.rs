@@ -176,8 +176,8 @@ impl Person {
 impl Held {
     fn of(session: Session) -> Self {
         let lasts = session.expires_at - session::now();
-        // Of a short life only the last part is given up.
-        let early = BEFORE_THE_END.min(lasts / 4);
+        // Of a short life only the last part is given up, and always some: whole seconds are all we know.
+        let early = BEFORE_THE_END.min((lasts + 3) / 4);
         let until = Instant::now() + Duration::from_secs(u64::try_from(lasts - early).unwrap_or(0));
         Self { session, until }
     }

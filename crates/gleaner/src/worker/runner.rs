@@ -59,7 +59,10 @@ async fn run(shift: Arc<Shift>, id: Id, item: Item, context: Context, room: Room
     shift.control.begun(shift.queue(), &item);
     let reply = shift.handlers.run(item, context).await;
     shift.control.ended(shift.queue(), &id);
-    shift.held.change(&id, |row| row.finished = true);
+    if shift.held.change(&id, |row| row.finished = true).is_none() {
+        // Given back in this very moment: how a handler ended that was told to end is no result.
+        return;
+    }
     // Keeps its slot until there is room for the result: results that cannot be written stop the claiming.
     let Ok(unwritten) = shift.unwritten.clone().acquire_owned().await else { return };
     drop(slot);

@@ -189,7 +189,12 @@ impl<'a> Player<'a> {
                 self.request = Some((request, given));
             }
             Act::ClaimAgain => {
-                if let Some((request, given)) = self.request.clone() {
+                let asked = self.request.clone();
+                // What was given nothing is asked as if for the first time: a claim that waits repeats itself so.
+                if let Some((request, _)) = asked.as_ref().filter(|(_, given)| given.is_empty()) {
+                    let given = self.claim("ann", None, None, 5, false, Some(*request)).await?;
+                    self.request = Some((*request, given));
+                } else if let Some((request, given)) = asked {
                     let again = table.claim("ann", None, None, 5, false, Some(request)).await?;
                     let mut standing = given;
                     standing.retain(|(key, lease)| self.model.rows.get(key).is_some_and(|r| r.held() && r.lease.low == *lease));

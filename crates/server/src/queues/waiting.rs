@@ -18,8 +18,8 @@ use super::claim::Text;
 use super::failure::refuse;
 use super::key::Key;
 use crate::access::{Caller, with_caller};
-use crate::wire_error::WireError;
 use crate::api::Body;
+use crate::wire_error::WireError;
 
 /// A figure is good for so long.
 const FRESH: Duration = Duration::from_secs(5);

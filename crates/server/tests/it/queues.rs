@@ -2,6 +2,7 @@
 
 mod acts;
 mod claims;
+mod giving_away;
 mod leaving;
 mod nodes;
 mod stage;
