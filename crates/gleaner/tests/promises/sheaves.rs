@@ -170,7 +170,11 @@ async fn one_of_a_sheaf_fails_one_snoozes_one_goes_back_and_the_rest_completes()
     assert_eq!(outcomes(&queue.complete(&results(&items[3..])).await?), [Outcome::Done; 3]);
     let statuses = world.text("select string_agg(status || attempts, ' ' order by id) from gleaner.jobs").await?;
     assert_eq!(statuses.as_deref(), Some("failed1 ready0 ready0 done0 done0 done0"));
-    assert_eq!(keys(&world.claim(&queue, "b", None, 6).await?), [released.key.clone()], "what was given back is free, the others wait");
+    assert_eq!(
+        keys(&world.claim(&queue, "b", None, 6).await?),
+        std::slice::from_ref(&released.key),
+        "what was given back is free, the others wait"
+    );
     Ok(())
 }
 
