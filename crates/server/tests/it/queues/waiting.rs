@@ -86,8 +86,9 @@ async fn cost(agents: usize) -> Result<i64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_waiting_claims_cost_no_more_statements_than_ten() -> Result<()> {
     let (ten, thousand) = tokio::try_join!(cost(10), cost(1000))?;
-    // A look every five seconds, a glance at the registry every ten, and two of our own.
-    assert!(ten <= 12 && thousand <= 12, "{ten} statements with ten, {thousand} with a thousand");
+    // A look every five seconds, a glance at the registry every ten, and two of our own: ten. A vacuum that happens to visit the
+    // database is counted too, a transaction per table; a look by each of a thousand would be hundreds.
+    assert!(ten <= 50 && thousand <= 50, "{ten} statements with ten, {thousand} with a thousand");
     Ok(())
 }
 
