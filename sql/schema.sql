@@ -3720,6 +3720,8 @@ CREATE FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer DEFAULT 1, p_ki
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
     AS $$
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
@@ -3775,6 +3777,7 @@ declare
     v_sheaf      bigint;
     v_first      bigint;
     v_last       bigint;
+    v_piece      boolean;
     v_due        timestamptz := v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour');
     v_deadline   timestamptz := v_now + interval '1 hour';
     v_oldest     xid8 := coalesce(nullif(current_setting('gleaner.sheaf_jobs', true), ''), '0')::xid8;
@@ -4098,13 +4101,12 @@ begin
                     end if;
                 end if;
                 if cardinality(v_stalks) >= 64 then
-                    -- Keys mostly come in one piece, and then need not be sorted into pieces.
-                    select min(i), max(i) into v_first, v_last from unnest(v_stalks) as i;
-                    if v_last - v_first < cardinality(v_stalks) then
-                        v_bound := int8multirange(int8range(v_first, v_last, '[]'));
-                    else
-                        v_bound := (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i);
-                    end if;
+                    -- They mostly follow each other as they were numbered, and then are one piece of the key.
+                    v_first := v_stalks[1];
+                    v_last := v_first + cardinality(v_stalks) - 1;
+                    v_piece := v_stalks = array(select generate_series(v_first, v_last));
+                    v_bound := case when v_piece then int8multirange(int8range(v_first, v_last, '[]'))
+                                    else (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i) end;
                     if v_sheaf is null then
                         insert into gleaner.sheaf (queue, keys, begun, agent, session, due_at, deadline_at)
                         values ('jobs', v_bound, case when p_started then v_bound else '{}' end, p_agent, v_session, v_due, v_deadline)
@@ -4115,7 +4117,13 @@ begin
                         where s.id = v_sheaf;
                     end if;
                     v_sheaves := v_sheaves + v_bound;
-                    if v_tids is not null then
+                    if v_piece and cardinality(v_stalks) = cardinality(v_fine) then
+                        return query
+                        select q.id, (v_due)::timestamp with time zone, q.created_at, (-v_sheaf)::bigint, (v_deadline)::timestamp with time zone, q.finished_at, q.attempts, q.lost, (case when p_started then 1 else 0 end)::smallint, q.priority, ('running')::text, q.kind, q.unique_key, (p_agent)::text, (v_session)::text, q.payload, q.progress, q.result, q.error
+                        from gleaner.jobs as q
+                        where q.id between v_first and v_last
+                        order by q.id;
+                    elsif v_tids is not null then
                         return query
                         select q.id, (v_due)::timestamp with time zone, q.created_at, (-v_sheaf)::bigint, (v_deadline)::timestamp with time zone, q.finished_at, q.attempts, q.lost, (case when p_started then 1 else 0 end)::smallint, q.priority, ('running')::text, q.kind, q.unique_key, (p_agent)::text, (v_session)::text, q.payload, q.progress, q.result, q.error
                         from unnest(v_tids) as k (tid)
@@ -5165,6 +5173,32 @@ CREATE FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_r
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+    return query
+    select unnest(g.ids), g.outcome, g.status
+    from gleaner.complete_activities_grouped(p_ids, p_leases, p_results) as g;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+    return query select * from gleaner.complete_activities(array[p_id], array[p_lease], array[p_result]);
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_activities_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
@@ -5192,7 +5226,9 @@ deadline_at = null,
         returning q.id as id
     )
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    return query select d, 'done', ('completed')::text from unnest(v_done) as d;
+    if cardinality(v_done) > 0 then
+        return query select v_done, 'done', ('completed')::text;
+    end if;
     if cardinality(v_done) < cardinality(p_ids) then
         insert into gleaner.late_result (queue, key, lease, caller, result)
         select 'activities', u.id::text, u.lease, v_session, u.result
@@ -5200,8 +5236,10 @@ deadline_at = null,
         left join public.activities as q on q.id = u.id
         where u.id <> all (v_done) and u.lease is not null
           and (q.lease = u.lease and q.processing_status = 'completed') is not true;
-return query
-    select u.id,
+        return query
+        select array_agg(o.id), o.outcome, o.status
+        from (
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease and q.processing_status = 'completed' then 'already'
@@ -5210,26 +5248,42 @@ return query
            case when (v_trusted or q.session = v_session) then q.processing_status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.activities as q on q.id = u.id
-    where u.id <> all (v_done);
+    where u.id <> all (v_done)
+        ) as o (id, outcome, status)
+        group by o.outcome, o.status;
     end if;
 end
 $$;
 
-ALTER FUNCTION gleaner.complete_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.complete_activities_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+CREATE FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 begin
-    return query select * from gleaner.complete_activities(array[p_id], array[p_lease], array[p_result]);
+    return query
+    select unnest(g.ids), g.outcome, g.status
+    from gleaner.complete_dumps_grouped(p_ids, p_leases, p_results) as g;
 end
 $$;
 
-ALTER FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+CREATE FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+    return query select * from gleaner.complete_dumps(array[p_id], array[p_lease], array[p_result]);
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_dumps_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -5259,7 +5313,9 @@ deadline_at = null,
         returning q.id as id
     )
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    return query select d, 'done', ('completed'::public.processing_state)::text from unnest(v_done) as d;
+    if cardinality(v_done) > 0 then
+        return query select v_done, 'done', ('completed'::public.processing_state)::text;
+    end if;
     if cardinality(v_done) < cardinality(p_ids) then
         insert into gleaner.late_result (queue, key, lease, caller, result)
         select 'dumps', u.id::text, u.lease, v_session, u.result
@@ -5267,8 +5323,10 @@ deadline_at = null,
         left join public.agent_processing_queue as q on q.id = u.id
         where u.id <> all (v_done) and u.lease is not null
           and (q.lease = u.lease and q.processing_state = 'completed'::public.processing_state) is not true;
-return query
-    select u.id,
+        return query
+        select array_agg(o.id), o.outcome, o.status
+        from (
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease and q.processing_state = 'completed'::public.processing_state then 'already'
@@ -5277,26 +5335,42 @@ return query
            case when (v_trusted or q.session = v_session) then q.processing_state::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.agent_processing_queue as q on q.id = u.id
-    where u.id <> all (v_done);
+    where u.id <> all (v_done)
+        ) as o (id, outcome, status)
+        group by o.outcome, o.status;
     end if;
 end
 $$;
 
-ALTER FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.complete_dumps_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+CREATE FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 begin
-    return query select * from gleaner.complete_dumps(array[p_id], array[p_lease], array[p_result]);
+    return query
+    select unnest(g.ids), g.outcome, g.status
+    from gleaner.complete_followups_grouped(p_ids, p_leases, p_results) as g;
 end
 $$;
 
-ALTER FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+CREATE FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+    return query select * from gleaner.complete_followups(array[p_id], array[p_lease], array[p_result]);
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_followups_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -5322,7 +5396,9 @@ deadline_at = null,
         returning q.id as id
     )
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    return query select d, 'done', ('executed')::text from unnest(v_done) as d;
+    if cardinality(v_done) > 0 then
+        return query select v_done, 'done', ('executed')::text;
+    end if;
     if cardinality(v_done) < cardinality(p_ids) then
         insert into gleaner.late_result (queue, key, lease, caller, result)
         select 'followups', u.id::text, u.lease, v_session, u.result
@@ -5330,8 +5406,10 @@ deadline_at = null,
         left join public.scheduled_actions as q on q.id = u.id
         where u.id <> all (v_done) and u.lease is not null
           and (q.lease = u.lease and q.status = 'executed') is not true;
-return query
-    select u.id,
+        return query
+        select array_agg(o.id), o.outcome, o.status
+        from (
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease and q.status = 'executed' then 'already'
@@ -5340,127 +5418,24 @@ return query
            case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.scheduled_actions as q on q.id = u.id
-    where u.id <> all (v_done);
+    where u.id <> all (v_done)
+        ) as o (id, outcome, status)
+        group by o.outcome, o.status;
     end if;
 end
 $$;
 
-ALTER FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    AS $$
-begin
-    return query select * from gleaner.complete_followups(array[p_id], array[p_lease], array[p_result]);
-end
-$$;
-
-ALTER FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.complete_followups_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id bigint, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
     AS $$
-#variable_conflict use_column
-declare
-    v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_done    bigint[];
-    v_bound   bigint[] := '{}';
-    -- Mostly all are of one.
-    v_sheaves bigint[] := case when p_leases[1] = all (p_leases) then array[-p_leases[1]]
-                               else array(select distinct -l from unnest(p_leases) as l where l < 0) end;
-    v_ended   bigint[];
-    v_sheaf   gleaner.sheaf;
 begin
-    -- A sheaf's rows say whether they are still its own by a lease of zero; the sheaf's lock keeps everybody else out.
-    for v_sheaf in
-        select s.*
-        from gleaner.sheaf as s
-        where s.queue = 'jobs' and s.id = any (v_sheaves) and (v_trusted or s.session = v_session)
-        order by s.id
-        for update
-    loop
-        with changed as (
-            update gleaner.jobs as q
-            set status = 'done',
-                lease = -v_sheaf.id,
-                due_at = v_sheaf.due_at,
-                agent = v_sheaf.agent,
-                session = v_sheaf.session,
-                result = case when u.result is null then q.result
-                -- Partial results of earlier stages stay beside the final ones.
-                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
-                else u.result end,
-                finished_at = v_now
-            from (select u.id, u.result
-                  from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
-                  where u.lease = -v_sheaf.id and v_sheaf.keys @> u.id
-                  order by u.id) as u
-            where q.id = u.id and q.lease = 0 and q.status = 'ready'
-            returning q.id as id
-        )
-        select coalesce(array_agg(changed.id), '{}') into v_ended from changed;
-        v_bound := v_bound || v_ended;
-        if cardinality(v_ended) = (select sum(upper(r) - lower(r)) from unnest(v_sheaf.keys) as r) then
-            v_sheaf.keys := '{}';
-        else
-            v_sheaf.keys := v_sheaf.keys - (select range_agg(int8range(u.id, u.id, '[]'))
-                                            from unnest(p_ids, p_leases) as u (id, lease) where u.lease = -v_sheaf.id);
-        end if;
-        if isempty(v_sheaf.keys) then
-            delete from gleaner.sheaf as s where s.id = v_sheaf.id;
-        else
-            update gleaner.sheaf as s set keys = v_sheaf.keys where s.id = v_sheaf.id;
-        end if;
-    end loop;
-    if cardinality(v_bound) = cardinality(p_ids) then
-        return query select d, 'done', ('done')::text from unnest(v_bound) as d;
-        return;
-    end if;
-    with changed as (
-        update gleaner.jobs as q
-        set status = 'done',
-            result = case when u.result is null then q.result
-                -- Partial results of earlier stages stay beside the final ones.
-                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
-                else u.result end,
-            finished_at = v_now,
-deadline_at = null,
-        started = 0
-        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
-        where q.id = u.id and q.lease = u.lease
-          and q.status in ('running') and (v_trusted or q.session = v_session)
-        returning q.id as id
-    )
-    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    v_done := v_done || v_bound;
-    return query select d, 'done', ('done')::text from unnest(v_done) as d;
-    if cardinality(v_done) < cardinality(p_ids) then
-        insert into gleaner.late_result (queue, key, lease, caller, result)
-        select 'jobs', u.id::text, u.lease, v_session, u.result
-        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
-        left join gleaner.jobs as q on q.id = u.id
-        where u.id <> all (v_done) and u.lease is not null
-          and (q.lease = u.lease and q.status = 'done') is not true;
-return query
-    select u.id,
-           case
-               when q.id is null then 'gone'
-               when q.lease = u.lease and q.status = 'done' then 'already'
-               else 'lost'
-           end,
-           case when (v_trusted or q.session = v_session) then q.status::text end
-    from unnest(p_ids, p_leases) as u (id, lease)
-    left join gleaner.jobs as q on q.id = u.id
-    where u.id <> all (v_done);
-    end if;
+    return query
+    select unnest(g.ids), g.outcome, g.status
+    from gleaner.complete_jobs_grouped(p_ids, p_leases, p_results) as g;
 end
 $$;
 
@@ -5478,7 +5453,168 @@ $$;
 
 ALTER FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.complete_jobs_grouped(p_ids bigint[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids bigint[], outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    AS $$
+#variable_conflict use_column
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    bigint[];
+    v_bound   bigint[] := '{}';
+    -- Mostly all are of one.
+    v_one     boolean := p_leases[1] = all (p_leases);
+    v_sheaves bigint[] := case when v_one then array[-p_leases[1]]
+                               else array(select distinct -l from unnest(p_leases) as l where l < 0) end;
+    v_sheaf   gleaner.sheaf;
+    v_keys    int8multirange;
+    v_count   bigint;
+begin
+    -- A sheaf's rows say whether they are still its own by a lease of zero; the sheaf's lock keeps everybody else out.
+    for v_sheaf in
+        select s.*
+        from gleaner.sheaf as s
+        where s.queue = 'jobs' and s.id = any (v_sheaves) and (v_trusted or s.session = v_session)
+        order by s.id
+        for update
+    loop
+        -- Mostly they are one piece, as they were claimed.
+        if v_one and p_ids = array(select generate_series(p_ids[1], p_ids[1] + cardinality(p_ids) - 1)) then
+            v_keys := int8multirange(int8range(p_ids[1], p_ids[1] + cardinality(p_ids)));
+        else
+            v_keys := (select coalesce(range_agg(int8range(u.id, u.id, '[]')), '{}')
+                       from unnest(p_ids, p_leases) as u (id, lease) where u.lease = -v_sheaf.id);
+        end if;
+        v_keys := v_keys * v_sheaf.keys;
+        if cardinality(array_remove(p_results, null)) > 0 then
+            update gleaner.jobs as q
+            set status = 'done',
+                lease = -v_sheaf.id,
+                due_at = v_sheaf.due_at,
+                agent = v_sheaf.agent,
+                session = v_sheaf.session,
+                finished_at = v_now,
+                result = case when u.result is null then q.result
+                -- Partial results of earlier stages stay beside the final ones.
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
+                else u.result end
+            from (select u.id, u.result
+                  from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+                  where u.lease = -v_sheaf.id and v_keys @> u.id
+                  order by u.id) as u
+            where q.id = u.id and q.lease = 0 and q.status = 'ready';
+        else
+            -- A piece is read in one go along the key.
+            update gleaner.jobs as q
+            set status = 'done',
+                lease = -v_sheaf.id,
+                due_at = v_sheaf.due_at,
+                agent = v_sheaf.agent,
+                session = v_sheaf.session,
+                finished_at = v_now
+            from unnest(v_keys) as piece
+            where q.id >= lower(piece) and q.id < upper(piece)
+              and q.lease = 0 and q.status = 'ready';
+        end if;
+        get diagnostics v_count = row_count;
+        if v_keys = v_sheaf.keys then
+            delete from gleaner.sheaf as s where s.id = v_sheaf.id;
+        else
+            update gleaner.sheaf as s set keys = s.keys - v_keys where s.id = v_sheaf.id;
+        end if;
+        if v_one and v_count = cardinality(p_ids) then
+            return query select p_ids, 'done', ('done')::text;
+            return;
+        end if;
+        -- What was cancelled, buried or finished by hand meanwhile has another lease.
+        v_bound := v_bound || array(
+            select q.id
+            from unnest(v_keys) as piece
+            join gleaner.jobs as q on q.id >= lower(piece) and q.id < upper(piece)
+            where q.lease = -v_sheaf.id and q.status = 'done');
+    end loop;
+    with changed as (
+        update gleaner.jobs as q
+        set status = 'done',
+            result = case when u.result is null then q.result
+                -- Partial results of earlier stages stay beside the final ones.
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
+                else u.result end,
+            finished_at = v_now,
+deadline_at = null,
+        started = 0
+        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
+        where q.id = u.id and q.lease = u.lease
+          and q.status in ('running') and (v_trusted or q.session = v_session)
+        returning q.id as id
+    )
+    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
+    v_done := v_done || v_bound;
+    if cardinality(v_done) > 0 then
+        return query select v_done, 'done', ('done')::text;
+    end if;
+    if cardinality(v_done) < cardinality(p_ids) then
+        insert into gleaner.late_result (queue, key, lease, caller, result)
+        select 'jobs', u.id::text, u.lease, v_session, u.result
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+        left join gleaner.jobs as q on q.id = u.id
+        where u.id <> all (v_done) and u.lease is not null
+          and (q.lease = u.lease and q.status = 'done') is not true;
+        return query
+        select array_agg(o.id), o.outcome, o.status
+        from (
+select u.id,
+           case
+               when q.id is null then 'gone'
+               when q.lease = u.lease and q.status = 'done' then 'already'
+               else 'lost'
+           end,
+           case when (v_trusted or q.session = v_session) then q.status::text end
+    from unnest(p_ids, p_leases) as u (id, lease)
+    left join gleaner.jobs as q on q.id = u.id
+    where u.id <> all (v_done)
+        ) as o (id, outcome, status)
+        group by o.outcome, o.status;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_jobs_grouped(p_ids bigint[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+    return query
+    select unnest(g.ids), g.outcome, g.status
+    from gleaner.complete_polls_grouped(p_ids, p_leases, p_results) as g;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+    return query select * from gleaner.complete_polls(array[p_id], array[p_lease], array[p_result]);
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_polls_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -5503,7 +5639,9 @@ deadline_at = null,
         returning q.provider_id as id
     )
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    return query select d, 'done', ('done')::text from unnest(v_done) as d;
+    if cardinality(v_done) > 0 then
+        return query select v_done, 'done', ('done')::text;
+    end if;
     if cardinality(v_done) < cardinality(p_ids) then
         insert into gleaner.late_result (queue, key, lease, caller, result)
         select 'polls', u.id::text, u.lease, v_session, u.result
@@ -5511,8 +5649,10 @@ deadline_at = null,
         left join gleaner.polls as q on q.provider_id = u.id
         where u.id <> all (v_done) and u.lease is not null
           and (q.lease = u.lease and q.status = 'done') is not true;
-return query
-    select u.id,
+        return query
+        select array_agg(o.id), o.outcome, o.status
+        from (
+select u.id,
            case
                when q.provider_id is null then 'gone'
                when q.lease = u.lease and q.status = 'done' then 'already'
@@ -5521,26 +5661,42 @@ return query
            case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join gleaner.polls as q on q.provider_id = u.id
-    where u.id <> all (v_done);
+    where u.id <> all (v_done)
+        ) as o (id, outcome, status)
+        group by o.outcome, o.status;
     end if;
 end
 $$;
 
-ALTER FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.complete_polls_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+CREATE FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 begin
-    return query select * from gleaner.complete_polls(array[p_id], array[p_lease], array[p_result]);
+    return query
+    select unnest(g.ids), g.outcome, g.status
+    from gleaner.complete_runs_grouped(p_ids, p_leases, p_results) as g;
 end
 $$;
 
-ALTER FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(id uuid, outcome text, status text)
+CREATE FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    AS $$
+begin
+    return query select * from gleaner.complete_runs(array[p_id], array[p_lease], array[p_result]);
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.complete_runs_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -5570,7 +5726,9 @@ deadline_at = null,
         returning q.id as id
     )
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    return query select d, 'done', ('completed')::text from unnest(v_done) as d;
+    if cardinality(v_done) > 0 then
+        return query select v_done, 'done', ('completed')::text;
+    end if;
     if cardinality(v_done) < cardinality(p_ids) then
         insert into gleaner.late_result (queue, key, lease, caller, result)
         select 'runs', u.id::text, u.lease, v_session, u.result
@@ -5578,8 +5736,10 @@ deadline_at = null,
         left join public.execution_jobs as q on q.id = u.id
         where u.id <> all (v_done) and u.lease is not null
           and (q.lease = u.lease and q.status = 'completed') is not true;
-return query
-    select u.id,
+        return query
+        select array_agg(o.id), o.outcome, o.status
+        from (
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease and q.status = 'completed' then 'already'
@@ -5588,24 +5748,14 @@ return query
            case when (v_trusted or q.session = v_session) then q.status::text end
     from unnest(p_ids, p_leases) as u (id, lease)
     left join public.execution_jobs as q on q.id = u.id
-    where u.id <> all (v_done);
+    where u.id <> all (v_done)
+        ) as o (id, outcome, status)
+        group by o.outcome, o.status;
     end if;
 end
 $$;
 
-ALTER FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    AS $$
-begin
-    return query select * from gleaner.complete_runs(array[p_id], array[p_lease], array[p_result]);
-end
-$$;
-
-ALTER FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.complete_runs_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.create_contacts(p_activity_ids uuid[]) RETURNS TABLE(id uuid, contact_id bigint, outcome text)
     LANGUAGE plpgsql
@@ -9095,8 +9245,8 @@ begin
             v_row, 'raw', v_now, true, v_row.attempts, v_row.lost);
     end loop;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease + 1 and q.processing_status not in ('processing') then 'already'
@@ -9140,8 +9290,8 @@ begin
             v_row, 'pending'::public.processing_state, v_now, true, v_row.attempts, v_row.lost);
     end loop;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease + 1 and q.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 'already'
@@ -9185,8 +9335,8 @@ begin
             v_row, 'pending', v_now, true, v_row.attempts, v_row.lost);
     end loop;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease + 1 and q.status not in ('processing') then 'already'
@@ -9232,8 +9382,8 @@ begin
             v_row, 'ready', v_now, true, v_row.attempts, v_row.lost);
     end loop;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
@@ -9277,8 +9427,8 @@ begin
             v_row, 'ready', v_now, true, v_row.attempts, v_row.lost);
     end loop;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.provider_id is null then 'gone'
                when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
@@ -9322,8 +9472,8 @@ begin
             v_row, 'queued', v_now, true, v_row.attempts, v_row.lost);
     end loop;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
@@ -10052,8 +10202,8 @@ begin
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
     return query select d, 'done', ('processing')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when false then 'already'
@@ -10094,8 +10244,8 @@ begin
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
     return query select d, 'done', ('processing'::public.processing_state)::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when false then 'already'
@@ -10135,8 +10285,8 @@ begin
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
     return query select d, 'done', ('processing')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when false then 'already'
@@ -10197,8 +10347,8 @@ begin
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     v_done := v_done || v_begun;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when false then 'already'
@@ -10238,8 +10388,8 @@ begin
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.provider_id is null then 'gone'
                when false then 'already'
@@ -10279,8 +10429,8 @@ begin
     select coalesce(array_agg(changed.id), '{}') into v_done from changed;
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
-return query
-    select u.id,
+        return query
+select u.id,
            case
                when q.id is null then 'gone'
                when false then 'already'
@@ -12555,11 +12705,18 @@ REVOKE ALL ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_
 GRANT ALL ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.complete_activities_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_activities_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.complete_activities_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_dumps_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_dumps_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
@@ -12567,11 +12724,17 @@ GRANT ALL ON FUNCTION gleaner.complete_followups(p_ids uuid[], p_leases bigint[]
 REVOKE ALL ON FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.complete_followups_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_followups_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_jobs_grouped(p_ids bigint[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_jobs_grouped(p_ids bigint[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
@@ -12579,11 +12742,17 @@ GRANT ALL ON FUNCTION gleaner.complete_polls(p_ids uuid[], p_leases bigint[], p_
 REVOKE ALL ON FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.complete_polls_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_polls_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_runs_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_runs_grouped(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.create_contacts(p_activity_ids uuid[]) FROM PUBLIC;
 

@@ -5,7 +5,9 @@
 //! with the data they belong to.
 
 mod acts;
+mod claiming;
 mod copy;
+mod keys;
 mod words;
 
 use std::time::Duration;

@@ -123,6 +123,7 @@ pub(crate) fn functions(plan: &Plan) -> Vec<Function> {
     add(&format!("next_due_{name}"), true, &[own, kinds], Audience::Work);
     add(&format!("start_{name}"), true, &[&keys, "bigint[]"], Audience::Work);
     add(&format!("progress_{name}"), true, &[&key, "bigint", "text", "numeric", "jsonb"], Audience::Work);
+    add(&format!("complete_{name}_grouped"), true, &[&keys, "bigint[]", "jsonb[]"], Audience::Work);
     add(&format!("complete_{name}"), true, &[&keys, "bigint[]", "jsonb[]"], Audience::Work);
     add(&format!("complete_{name}"), true, &[&key, "bigint", "jsonb"], Audience::Work);
     add(&format!("fail_{name}"), true, &[&key, "bigint", "text", "text", "boolean", "interval"], Audience::Work);

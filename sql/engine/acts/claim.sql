@@ -95,6 +95,11 @@ language plpgsql
 -- Joins follow arrays of keys: one index descent each, in the order of the array, under every plan.
 set enable_hashjoin = off
 set enable_mergejoin = off
+{%- if sheaf %}
+-- A piece of the key is read along the key, whatever the planner believes of its length.
+set enable_seqscan = off
+set enable_bitmapscan = off
+{%- endif %}
 as $claim$
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
@@ -153,6 +158,7 @@ declare
     v_sheaf      bigint;
     v_first      bigint;
     v_last       bigint;
+    v_piece      boolean;
     v_due        timestamptz := v_now + least(coalesce(p_hold, {{ hold }}), {{ deadline }});
     v_deadline   timestamptz := v_now + {{ deadline }};
     v_oldest     xid8 := coalesce(nullif(current_setting('gleaner.sheaf_{{ name }}', true), ''), '0')::xid8;
@@ -477,13 +483,12 @@ begin
                     end if;
                 end if;
                 if cardinality(v_stalks) >= {{ sheaf.from }} then
-                    -- Keys mostly come in one piece, and then need not be sorted into pieces.
-                    select min(i), max(i) into v_first, v_last from unnest(v_stalks) as i;
-                    if v_last - v_first < cardinality(v_stalks) then
-                        v_bound := int8multirange(int8range(v_first, v_last, '[]'));
-                    else
-                        v_bound := (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i);
-                    end if;
+                    -- They mostly follow each other as they were numbered, and then are one piece of the key.
+                    v_first := v_stalks[1];
+                    v_last := v_first + cardinality(v_stalks) - 1;
+                    v_piece := v_stalks = array(select generate_series(v_first, v_last));
+                    v_bound := case when v_piece then int8multirange(int8range(v_first, v_last, '[]'))
+                                    else (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i) end;
                     if v_sheaf is null then
                         insert into gleaner.sheaf (queue, keys, begun, agent, session, due_at, deadline_at)
                         values ('{{ name }}', v_bound, case when p_started then v_bound else '{}' end, p_agent, v_session, v_due, v_deadline)
@@ -494,7 +499,13 @@ begin
                         where s.id = v_sheaf;
                     end if;
                     v_sheaves := v_sheaves + v_bound;
-                    if v_tids is not null then
+                    if v_piece and cardinality(v_stalks) = cardinality(v_fine) then
+                        return query
+                        select {{ bound_row("-v_sheaf", "v_due", "v_deadline", "p_started", "p_agent", "v_session") }}
+                        from {{ table }} as q
+                        where q.{{ key.column }} between v_first and v_last
+                        order by q.{{ key.column }};
+                    elsif v_tids is not null then
                         return query
                         select {{ bound_row("-v_sheaf", "v_due", "v_deadline", "p_started", "p_agent", "v_session") }}
                         from unnest(v_tids) as k (tid)

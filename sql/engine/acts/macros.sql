@@ -91,9 +91,8 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
 {%- endif %}
 {%- endmacro -%}
 
-{#- Answers for the rows an act could not change, per row and never by raising. -#}
-{%- macro answers_for_the_rest(ids, leases, already) -%}
-    return query
+{#- The rows an act could not change, each with its outcome: never by raising. -#}
+{%- macro others(ids, leases, already) -%}
     select u.id,
            case
                when q.{{ key.column }} is null then 'gone'
@@ -103,5 +102,5 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
            {{ status_for_caller("q") }}
     from unnest({{ ids }}, {{ leases }}) as u (id, lease)
     left join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = u.id
-    where u.id <> all (v_done);
+    where u.id <> all (v_done)
 {%- endmacro -%}

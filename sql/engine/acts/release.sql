@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, answers_for_the_rest -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, others -%}
 /*
  * Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.
  */
@@ -34,7 +34,8 @@ begin
             v_row, {{ status.ready }}, v_now, true, v_row.{{ col.attempts }}, v_row.{{ col.lost }});
     end loop;
     if cardinality(v_done) < cardinality(p_ids) then
-{{ answers_for_the_rest("p_ids", "p_leases", "q." ~ col.lease ~ " = u.lease + 1 and q." ~ status.column ~ " not in (" ~ status.held ~ ")") }}
+        return query
+{{ others("p_ids", "p_leases", "q." ~ col.lease ~ " = u.lease + 1 and q." ~ status.column ~ " not in (" ~ status.held ~ ")") }};
     end if;
 end
 $release$;

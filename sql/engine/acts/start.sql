@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, answers_for_the_rest -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, others -%}
 /*
  * Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
  * that went away. Agents that prefetch call it for many rows at once.
@@ -57,7 +57,8 @@ begin
     v_done := v_done || v_begun;
 {%- endif %}
     if cardinality(v_done) < cardinality(p_ids) then
-{{ answers_for_the_rest("p_ids", "p_leases", "false") }}
+        return query
+{{ others("p_ids", "p_leases", "false") }};
     end if;
 end
 $start$;

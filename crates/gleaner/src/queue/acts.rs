@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{CopyInSink, GenericClient, Row, Transaction};
-use uuid::Uuid;
 
 use super::copy::copy_line;
-use super::words::{Answer, Claim, Claimed, Enqueued, Failure, Item, OnDuplicate, Outcome, Waiting};
+use super::keys::KeyType;
+use super::words::{Answer, Enqueued, Failure, OnDuplicate, Outcome};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::introspect::{Table, quote};
@@ -18,36 +18,36 @@ use crate::registry;
 /// The acts of one queue as statements: no connection of its own, runs on any.
 #[derive(Debug, Clone)]
 pub struct Acts {
-    name: String,
-    table: String,
-    key: String,
-    key_type: String,
-    owner: Option<(String, String)>,
-    kind: Option<String>,
+    pub(super) name: String,
+    pub(super) table: String,
+    pub(super) key: String,
+    pub(super) key_type: KeyType,
+    pub(super) owner: Option<(String, String)>,
+    pub(super) kind: Option<String>,
     /// Column, and whether it is jsonb already.
-    payload: Option<(String, bool)>,
-    result: Option<(String, bool)>,
-    columns: Columns,
-    tenant: Option<(String, String)>,
-    declaration: Declaration,
+    pub(super) payload: Option<(String, bool)>,
+    pub(super) result: Option<(String, bool)>,
+    pub(super) columns: Columns,
+    pub(super) tenant: Option<(String, String)>,
+    pub(super) declaration: Declaration,
 }
 
 #[derive(Debug, Clone)]
-struct Columns {
-    due: String,
-    lease: String,
-    deadline: String,
-    attempts: String,
-    status: String,
+pub(super) struct Columns {
+    pub(super) due: String,
+    pub(super) lease: String,
+    pub(super) deadline: String,
+    pub(super) attempts: String,
+    pub(super) status: String,
     /// The words a held row may have, as SQL.
-    held: String,
+    pub(super) held: String,
     /// From when others may take it; none without owners.
-    open: String,
+    pub(super) open: String,
     /// What every row a claim can take has in common, as SQL about `q`.
-    claimable: String,
+    pub(super) claimable: String,
 }
 
-type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
 impl Acts {
     /// The acts of the queue `name`, as the registry of this database declares it.
@@ -62,7 +62,7 @@ impl Acts {
             name: plan.name.clone(),
             table: plan.table.sql(),
             key: quote(&plan.key),
-            key_type: plan.key_type.clone(),
+            key_type: KeyType::new(&plan.key_type),
             owner,
             kind: plan.context["kind"]["column"].as_str().map(str::to_owned),
             payload: entry
@@ -110,11 +110,11 @@ impl Acts {
     }
 
     /// `p_tenant => …, ` where the queue has tenants. The tenant is the last parameter of the statement.
-    fn tenant(&self, position: usize) -> String {
+    pub(super) fn tenant(&self, position: usize) -> String {
         self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| format!("p_tenant => ${position}::text::{data_type}, "))
     }
 
-    async fn query(&self, client: &impl GenericClient, act: &'static str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+    pub(super) async fn query(&self, client: &impl GenericClient, act: &'static str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
         let mut params = params.to_vec();
         if let Some((_, tenant)) = &self.tenant {
             params.push((tenant, Type::TEXT));
@@ -159,145 +159,8 @@ impl Acts {
         sink.finish().await.map_err(failed)
     }
 
-    /// Takes up to `limit` rows: own, then global, then stale.
-    pub async fn claim(&self, client: &impl GenericClient, claim: &Claim) -> Result<Claimed> {
-        Ok(self.claim_many(client, std::slice::from_ref(claim)).await?.pop().unwrap_or_default())
-    }
-
-    /// Several claims in one statement, in their order. All want what the first wants (owner, kinds, hold, whether the work
-    /// begins at once); each has its own agent, limit and request id.
-    pub async fn claim_many(&self, client: &impl GenericClient, claims: &[Claim]) -> Result<Vec<Claimed>> {
-        let Some(claim) = claims.first() else { return Ok(Vec::new()) };
-        let agents: Vec<&str> = claims.iter().map(|claim| claim.agent.as_str()).collect();
-        let limits: Vec<i32> = claims.iter().map(|claim| claim.limit).collect();
-        let requests: Vec<Option<Uuid>> = claims.iter().map(|claim| claim.request).collect();
-        let hold = claim.hold.map(|h| h.as_secs_f64());
-        let mut params: Vec<Param<'_>> = vec![
-            (&agents, Type::TEXT_ARRAY),
-            (&limits, Type::INT4_ARRAY),
-            (&requests, Type::UUID_ARRAY),
-            (&claim.started, Type::BOOL),
-            (&hold, Type::FLOAT8),
-        ];
-        let mut arguments = String::from(
-            "p_agent => a.agent, p_limit => a.most, p_request => a.request, p_started => $4, p_hold => $5 * interval '1 second'",
-        );
-        let mut filter = Vec::new();
-        if let Some((_, data_type)) = &self.owner {
-            params.push((&claim.owner, Type::TEXT));
-            filter.push(format!("p_owner => ${}::text::{data_type}", params.len()));
-        } else if claim.owner.is_some() {
-            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no owners: claim without one".into() });
-        }
-        if self.kind.is_some() {
-            params.push((&claim.kinds, Type::TEXT_ARRAY));
-            filter.push(format!("p_kinds => ${}", params.len()));
-        } else if claim.kinds.is_some() {
-            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no kinds: claim without them".into() });
-        }
-        for f in &filter {
-            arguments += ", ";
-            arguments += f;
-        }
-        let tenant = self.tenant(params.len() + 1);
-        let mut next_due = format!("{tenant}{}", filter.join(", "));
-        if filter.is_empty() {
-            next_due.truncate(next_due.trim_end_matches(", ").len());
-        }
-        let column = |c: &Option<String>| c.as_ref().map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
-        let payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c)".to_owned(), |(p, json)| as_json(p, *json));
-        let partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), |(c, json)| as_json(c, *json));
-        // One statement for both: what was claimed, in order, or how long until there is something to claim. Rows are kept
-        // until that is known, so only what is asked for is kept of them.
-        let sql = format!(
-            "with claimed as materialized (
-                 select c.{key}::text, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial},
-                        date_part('epoch', c.{due} - clock_timestamp()), date_part('epoch', c.{deadline} - clock_timestamp()), null::float8, a.place
-                 from unnest($1, $2, $3) with ordinality as a (agent, most, request, place)
-                 cross join lateral gleaner.claim_{name}({tenant}{arguments}) as c)
-             select * from claimed
-             union all
-             select null, null, null, null, null, null, null, null, null, extract(epoch from gleaner.next_due_{name}({next_due}))::float8, null
-             where not exists (select from claimed)",
-            name = self.name,
-            key = self.key,
-            lease = self.columns.lease,
-            attempts = self.columns.attempts,
-            due = self.columns.due,
-            deadline = self.columns.deadline,
-            kind = column(&self.kind),
-            owner = column(&self.owner.as_ref().map(|(c, _)| c.clone())),
-        );
-        let rows = self.query(client, "claim", &sql, &params).await?;
-        let seconds = |s: Option<f64>| Duration::try_from_secs_f64(s.unwrap_or(0.0).max(0.0)).unwrap_or(Duration::MAX);
-        let mut all = vec![Claimed::default(); claims.len()];
-        for row in &rows {
-            let Some(key) = row.get::<_, Option<String>>(0) else {
-                let next = row.get::<_, Option<f64>>(9).map(|s| seconds(Some(s)));
-                all.iter_mut().for_each(|claimed| claimed.next_due_in = next);
-                continue;
-            };
-            let place = row.get::<_, i64>(10) as usize - 1;
-            all[place].items.push(Item {
-                key,
-                lease: row.get(1),
-                kind: row.get(2),
-                owner: row.get(3),
-                attempts: row.get(4),
-                payload: row.get::<_, Option<Value>>(5).unwrap_or_default(),
-                partial: row.get(6),
-                lease_for: seconds(row.get(7)),
-                deadline_in: seconds(row.get(8)),
-            });
-        }
-        Ok(all)
-    }
-
-    /// Whether rows have owners, and claims name one.
-    pub fn has_owners(&self) -> bool {
-        self.owner.is_some()
-    }
-
-    /// Whether rows have kinds, and claims may name some.
-    pub fn has_kinds(&self) -> bool {
-        self.kind.is_some()
-    }
-
-    /// How many rows a claim like this one could take now. A plain look with the caller's rights at no more than ten thousand
-    /// rows, so that somebody who watches cannot melt the database.
-    pub async fn waiting(&self, client: &impl GenericClient, claim: &Claim) -> Result<Waiting> {
-        let mut params: Vec<Param<'_>> = Vec::new();
-        let mut wanted = format!("q.{} <= clock_timestamp()", self.columns.due);
-        if self.declaration.sheaf.is_some() {
-            wanted += &format!(" and not ({})", self.in_sheaf());
-        }
-        if let Some((column, data_type)) = &self.owner {
-            params.push((&claim.owner, Type::TEXT));
-            wanted += &format!(
-                " and (q.{column} is null or q.{column} = ${}::text::{data_type} or q.{} <= clock_timestamp())",
-                params.len(),
-                self.columns.open
-            );
-        }
-        if let (Some(column), Some(kinds)) = (&self.kind, &claim.kinds) {
-            params.push((kinds, Type::TEXT_ARRAY));
-            wanted += &format!(" and q.{column}::text = any (${})", params.len());
-        }
-        let tenant = self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| {
-            format!(" and q.{} = ${}::text::{data_type}", quote(self.declaration.tenant.as_deref().unwrap_or_default()), params.len() + 1)
-        });
-        let sql = format!(
-            "select count(*) filter (where {wanted}), count(*) > 10000
-             from (select q.* from {} as q where {}{tenant} limit 10001) as q",
-            self.table, self.columns.claimable
-        );
-        let rows = self.query(client, "count what waits", &sql, &params).await?;
-        let row = rows.first().ok_or_else(|| Error::Other("a count gave no row".into()))?;
-        Ok(Waiting { count: row.get::<_, i64>(0).unsigned_abs(), capped: row.get(1) })
-    }
-
     /// Whether a sheaf holds the row `q`, as SQL.
-    fn in_sheaf(&self) -> String {
+    pub(super) fn in_sheaf(&self) -> String {
         format!("q.{} = 0 and q.{} <@ (select gleaner.sheaves('{}'))", self.columns.lease, self.key, self.name)
     }
 
@@ -335,14 +198,15 @@ impl Acts {
     }
 
     async fn for_held(&self, client: &impl GenericClient, act: &'static str, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
-        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
+        let keys = self.key_type.send(held.iter().map(|h| h.0));
+        let leases: Vec<i64> = held.iter().map(|h| h.1).collect();
         let sql = format!(
-            "select id::text, outcome, status from gleaner.{act}_{}({}p_ids => $1::text[]::{}[], p_leases => $2)",
+            "select id::text, outcome, status from gleaner.{act}_{}({}p_ids => {}, p_leases => $2)",
             self.name,
             self.tenant(3),
-            self.key_type
+            keys.sql(1)
         );
-        answers(&self.query(client, act, &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?)
+        answers(&self.query(client, act, &sql, &[keys.param(), (&leases, Type::INT8_ARRAY)]).await?)
     }
 
     /// Shows life and partial results; the answer says how long the lease now lasts.
@@ -372,24 +236,28 @@ impl Acts {
         Ok((one(answers(&rows)?, "progress")?, Duration::try_from_secs_f64(left).unwrap_or_default()))
     }
 
-    /// Results in, leases out.
+    /// Results in, leases out. Answers come grouped by what became of the rows.
     pub async fn complete(&self, client: &impl GenericClient, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
-        let keys: Vec<&str> = done.iter().map(|d| d.0).collect();
+        let keys = self.key_type.send(done.iter().map(|d| d.0));
         let leases: Vec<i64> = done.iter().map(|d| d.1).collect();
-        let results: Vec<Option<&Value>> = done.iter().map(|d| d.2.as_ref()).collect();
-        // Of a thousand answers nearly all are the same: each is told once, with its keys.
+        let results: Option<Vec<Option<&Value>>> = done.iter().any(|d| d.2.is_some()).then(|| done.iter().map(|d| d.2.as_ref()).collect());
+        // Keys that come back as they were sent need not be sent back.
         let sql = format!(
-            "select array_agg(id::text), outcome, status
-             from gleaner.complete_{}({}p_ids => $1::text[]::{}[], p_leases => $2, p_results => $3) group by outcome, status",
+            "select nullif(ids, {ids})::text[], outcome, status
+             from gleaner.complete_{}_grouped({}p_ids => {ids}, p_leases => $2, p_results => $3)",
             self.name,
             self.tenant(4),
-            self.key_type
+            ids = keys.sql(1),
         );
-        let params: [Param<'_>; 3] = [(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY), (&results, Type::JSONB_ARRAY)];
+        let params: [Param<'_>; 3] = [keys.param(), (&leases, Type::INT8_ARRAY), (&results, Type::JSONB_ARRAY)];
         let mut all = Vec::with_capacity(done.len());
         for row in &self.query(client, "complete", &sql, &params).await? {
             let (outcome, status) = (Outcome::parse(row.get(1)), row.get::<_, Option<String>>(2));
-            all.extend(row.get::<_, Vec<String>>(0).into_iter().map(|key| Answer { key, outcome, status: status.clone() }));
+            let answer = |key| Answer { key, outcome, status: status.clone() };
+            match row.get::<_, Option<Vec<String>>>(0) {
+                Some(keys) => all.extend(keys.into_iter().map(answer)),
+                None => all.extend(done.iter().map(|d| answer(d.0.to_owned()))),
+            }
         }
         Ok(all)
     }
@@ -539,9 +407,4 @@ fn answers(rows: &[Row]) -> Result<Vec<Answer>> {
 
 fn one(mut answers: Vec<Answer>, act: &str) -> Result<Answer> {
     answers.pop().ok_or_else(|| Error::Other(format!("{act} gave no answer")))
-}
-
-/// A column as jsonb; one that is already is taken as it lies.
-fn as_json(column: &str, already: bool) -> String {
-    if already { format!("c.{column}") } else { format!("to_jsonb(c.{column})") }
 }

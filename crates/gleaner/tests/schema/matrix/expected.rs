@@ -81,10 +81,12 @@ pub const FUNCTIONS: &str = "
     gleaner.{is_administrator,is_member,sheaves,worker_session}           authenticated service_role
     gleaner.{link_activity,unlink_activity,audit_link,with_address}       authenticated service_role
     gleaner.{claim,start,progress,complete,fail,release,snooze}_activities authenticated service_role
+    gleaner.complete_activities_grouped                                   authenticated service_role
     gleaner.{explain,next_due}_activities                                 authenticated service_role
     gleaner.{assign,bury,cancel,enqueue,recover,requeue,stats}_activities service_role
     gleaner.cancel_{activities,jobs,polls,dumps,runs,followups}_matching  service_role
     gleaner.{claim,start,progress,complete,fail,release,snooze}_{jobs,polls,dumps,runs,followups} service_role
+    gleaner.complete_{jobs,polls,dumps,runs,followups}_grouped            service_role
     gleaner.{explain,next_due}_{jobs,polls,dumps,runs,followups}          service_role
     gleaner.{bury,cancel,enqueue,recover,requeue,stats}_{jobs,polls,dumps,runs,followups} service_role
     gleaner.prune_{jobs,dumps,runs,followups}                             service_role
