@@ -573,202 +573,6 @@ $$;
 
 ALTER FUNCTION gleaner.adapt_followups() OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.adapt_jobs() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    AS $$
-declare
-    v_now      timestamptz := clock_timestamp();
-    v_session  text;
-    v_mine     boolean;
-    v_attempts integer;
-    v_sheaf    gleaner.sheaf;
-begin
-    if tg_op = 'INSERT' then
-        new.lease := 0;
-        new.lost := 0;
-        new.started := 0;
-        new.deadline_at := null;
-        new.agent := null;
-        new.session := null;
-        new.attempts := 0;
-        if new.status is null then
-            new.status := 'ready';
-        end if;
-        if new.status in ('ready', 'failed', 'running') then
-            -- A due time in the future is an appointment; otherwise the row has waited since it was created.
-        new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
-            if new.status = 'failed' then
-                -- Written as failed by somebody who knows better: history, not work.
-                new.due_at := null;
-            elsif new.status in ('running') then
-                -- Inserted as already being worked on: the inserter holds it.
-                new.lease := (extract(epoch from v_now) * 1000000)::bigint;
-                new.deadline_at := v_now + interval '1 hour';
-                new.due_at := v_now + interval '5 minutes';
-                new.started := 1;
-                new.session := gleaner.caller_session();
-            end if;
-        else
-            new.due_at := null;
-        end if;
-        return new;
-    end if;
-
-    if new.status is distinct from old.status then
-        -- A row that a sheaf holds says that it is ready, and is not.
-        if old.lease = 0 and old.status = 'ready' then
-            select s.* into v_sheaf from gleaner.sheaf as s where s.queue = 'jobs' and s.keys @> old.id;
-            if found then
-                old.status := 'running';
-                old.lease := -v_sheaf.id;
-                old.due_at := v_sheaf.due_at;
-                old.deadline_at := v_sheaf.deadline_at;
-                old.started := case when v_sheaf.begun @> old.id then 1 else 0 end;
-                old.agent := v_sheaf.agent;
-                old.session := v_sheaf.session;
-            end if;
-        end if;
-    end if;
-
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_session := gleaner.caller_session();
-    v_mine := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
-    if tg_nargs = 1 then
-        -- Finished work is being finished again, with another result. The one who finished it may, or whoever likes where
-        -- nobody ever held it; a former holder's late result must not take the place of the one that counts.
-        if old.session is not null and v_mine is not true then
-            return null;
-        end if;
-        return new;
-    end if;
-
-    -- Out of reach, always.
-    new.lease := old.lease;
-    new.due_at := old.due_at;
-    new.lost := old.lost;
-    new.started := old.started;
-    new.deadline_at := old.deadline_at;
-    new.agent := old.agent;
-    new.session := old.session;
-    new.attempts := old.attempts;
-
-    if old.status in ('running') then
-        if new.status in ('running') then
-            if coalesce(v_mine, false) then
-                -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-                if (false or new.result is distinct from old.result or new.progress is distinct from old.progress) and old.due_at - v_now < (interval '5 minutes') / 2 then
-                    new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
-                end if;
-            else
-                -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
-                new.status := old.status;
-                new.result := old.result;
-                new.progress := old.progress;
-                new.error := old.error;
-            end if;
-            return new;
-        end if;
-        if new.status = 'done' then
-            if v_mine is not true then
-                return null;
-            end if;
-        new.deadline_at := null;
-        new.started := 0;
-            new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
-            return new;
-        end if;
-        if new.status = 'cancelled' then
-            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-            new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-            new.finished_at := v_now;
-            return new;
-        end if;
-        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
-        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.status = 'ready') then
-            return null;
-        end if;
-    elsif new.status in ('done', 'failed') and new.status is distinct from old.status
-          and (old.status in ('ready', 'failed', 'cancelled') and v_mine
-               or old.status in ('done', 'cancelled') and new.status = 'failed') then
-        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
-        -- somebody who no longer holds it gives up what another has finished.
-        return null;
-    end if;
-
-    if new.status is not distinct from old.status then
-        return new;
-    end if;
-
-    if new.status in ('running') then
-        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
-        if old.status in ('done', 'cancelled') or old.status = 'failed' and old.due_at is null then
-            return null;
-        end if;
-        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := v_now + interval '5 minutes';
-        new.deadline_at := v_now + interval '1 hour';
-        new.started := 1;
-        new.agent := null;
-        new.session := v_session;
-    elsif new.status = 'ready' then
-        -- A requeue, or the holder's release.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        if not (old.status in ('running') and v_mine is true) then
-            new.attempts := 0;
-            new.lost := 0;
-        end if;
-        new.due_at := v_now;
-        new.deadline_at := null;
-        new.started := 0;
-        new.finished_at := null;
-    elsif new.status = 'failed' then
-        -- A plain failure counts an attempt, backs off, and is dead in the end.
-        v_attempts := old.attempts + 1;
-        new.attempts := v_attempts;
-        new.lease := old.lease + 1;
-        if new.error is null or new.error = old.error then
-            new.error := jsonb_build_object('timestamp', v_now, 'type', 'Error', 'message', 'marked as failed', 'agent_id', coalesce(old.agent, old.session), 'retry_count', v_attempts);
-        end if;
-        if (v_attempts < 3) then
-        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text);
-        else
-            new.due_at := null;
-            new.finished_at := v_now;
-        end if;
-        new.deadline_at := null;
-        new.started := 0;
-    else
-        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-        new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
-    end if;
-    if new.status in ('ready', 'failed') and new.due_at is not null and exists (
-        select from gleaner.jobs as q
-        where q.unique_key = new.unique_key
-          and q.status in ('ready', 'failed') and q.due_at is not null
-          and q.id <> new.id
-    ) then
-        -- Going back to the line where a twin waits already: superseded, as by the acts.
-        new.status := 'cancelled';
-        new.due_at := null;
-        new.attempts := old.attempts;
-        new.lost := old.lost;
-        new.error := jsonb_build_object('timestamp', v_now, 'type', 'Superseded', 'message', 'superseded by a waiting row with the same key', 'agent_id', coalesce(old.agent, old.session), 'retry_count', old.attempts);
-        new.finished_at := v_now;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_jobs() OWNER TO gleaner_engine;
-
 CREATE FUNCTION gleaner.adapt_polls() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
@@ -2154,7 +1958,9 @@ begin
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
                 if v_class = 'own' then
-            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+            -- A kind nobody has seen waits a moment longer while others keep the session busy: see below for floors.
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) then
+                v_hidden := true;
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
@@ -2171,29 +1977,27 @@ begin
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
+                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from public.activities as q
+                select q.due_at as at, q.id as id
+                from public.activities as q
                 where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                   and q.type = l.kind
                   and q.due_at <= v_by
-                  and (q.due_at, q.id) > (
+                  and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
                 order by q.due_at, q.id
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -2205,7 +2009,7 @@ begin
                             from public.activities as q
                             where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                               and q.type = l.kind
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
@@ -2227,7 +2031,7 @@ begin
                                 from public.activities as q
                                 where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                                   and q.type = v_lane_kind[1]
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit v_left
@@ -2248,7 +2052,7 @@ begin
                                 from public.activities as q
                                 where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                                   and q.type = l.kind
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit l.take
@@ -2266,7 +2070,9 @@ begin
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
                 elsif v_class = 'global' then
-            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+            -- A kind nobody has seen waits a moment longer while others keep the session busy: see below for floors.
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) then
+                v_hidden := true;
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
@@ -2283,29 +2089,27 @@ begin
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
+                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from public.activities as q
+                select q.due_at as at, q.id as id
+                from public.activities as q
                 where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                   and q.type = l.kind
                   and q.due_at <= v_by
-                  and (q.due_at, q.id) > (
+                  and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
                 order by q.due_at, q.id
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -2317,7 +2121,7 @@ begin
                             from public.activities as q
                             where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                               and q.type = l.kind
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
@@ -2339,7 +2143,7 @@ begin
                                 from public.activities as q
                                 where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                                   and q.type = v_lane_kind[1]
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit v_left
@@ -2360,7 +2164,7 @@ begin
                                 from public.activities as q
                                 where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                                   and q.type = l.kind
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit l.take
@@ -2378,7 +2182,9 @@ begin
                 v_keys := '{}'; v_odd := '{}'; v_at := '{}'; v_lane := '{}';
             end if;
                 elsif v_class = 'stale' then
-            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+            -- A kind nobody has seen waits a moment longer while others keep the session busy: see below for floors.
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) then
+                v_hidden := true;
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
@@ -2395,29 +2201,27 @@ begin
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
+                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from public.activities as q
+                select q.open_at as at, q.id as id
+                from public.activities as q
                 where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                   and q.type = l.kind
                   and q.open_at <= v_by
-                  and (q.open_at, q.id) > (
+                  and (q.open_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
                 order by q.open_at, q.id
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -2429,7 +2233,7 @@ begin
                             from public.activities as q
                             where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                               and q.type = l.kind
-                              and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.open_at <= v_by and (q.open_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.open_at, q.id
                             limit v_left
@@ -2451,7 +2255,7 @@ begin
                                 from public.activities as q
                                 where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                                   and q.type = v_lane_kind[1]
-                                  and q.open_at <= v_by and (q.open_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.open_at <= v_by and (q.open_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.open_at, q.id
                                 limit v_left
@@ -2472,7 +2276,7 @@ begin
                                 from public.activities as q
                                 where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
                                   and q.type = l.kind
-                                  and q.open_at <= v_by and (q.open_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.open_at <= v_by and (q.open_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.open_at, q.id
                                 limit l.take
@@ -2600,7 +2404,7 @@ begin
                 -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
-                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
+                v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
@@ -2611,7 +2415,7 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
                         'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_activities', v_floors::text, false);
@@ -2940,28 +2744,26 @@ begin
                                 then v_floors #> array[v_place, 'lanes'] end;
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg(''::text order by l.class), '{}'),
-                   coalesce(array_agg(l.class order by l.class), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class), '{}'),
+                   array_agg(due.at order by l.class), array_agg(due.id order by l.class)
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select c.class
                   from generate_series(0, 0) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from public.agent_processing_queue as q
+                select q.due_at as at, q.id as id
+                from public.agent_processing_queue as q
                 where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
                   and q.due_at <= v_by
-                  and (q.due_at, q.id) > (
+                  and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
                 order by q.due_at, q.id
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -2972,7 +2774,7 @@ begin
                             select q.due_at as at, q.id as id
                             from public.agent_processing_queue as q
                             where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
@@ -2993,7 +2795,7 @@ begin
                                        (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or q.lost > 0) as odd
                                 from public.agent_processing_queue as q
                                 where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit v_left
@@ -3013,7 +2815,7 @@ begin
                                        (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or q.lost > 0) as odd
                                 from public.agent_processing_queue as q
                                 where true and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit l.take
@@ -3036,7 +2838,7 @@ begin
                 -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
-                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
+                v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
@@ -3047,7 +2849,7 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_dumps', v_floors::text, false);
                 end if;
@@ -3376,7 +3178,9 @@ begin
                                 then v_floors #> array[v_place, 'lanes'] end;
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
-            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+            -- A kind nobody has seen waits a moment longer while others keep the session busy: see below for floors.
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) then
+                v_hidden := true;
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
@@ -3393,29 +3197,27 @@ begin
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
+                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from public.scheduled_actions as q
+                select q.due_at as at, q.id as id
+                from public.scheduled_actions as q
                 where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
                   and q.action_type = l.kind
                   and q.due_at <= v_by
-                  and (q.due_at, q.id) > (
+                  and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
                 order by q.due_at, q.id
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -3427,7 +3229,7 @@ begin
                             from public.scheduled_actions as q
                             where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
                               and q.action_type = l.kind
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
@@ -3449,7 +3251,7 @@ begin
                                 from public.scheduled_actions as q
                                 where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
                                   and q.action_type = v_lane_kind[1]
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit v_left
@@ -3470,7 +3272,7 @@ begin
                                 from public.scheduled_actions as q
                                 where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
                                   and q.action_type = l.kind
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit l.take
@@ -3493,7 +3295,7 @@ begin
                 -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
-                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
+                v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
@@ -3504,7 +3306,7 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
                         'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_followups', v_floors::text, false);
@@ -3875,7 +3677,9 @@ begin
                                 then v_floors #> array[v_place, 'lanes'] end;
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
-            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+            -- A kind nobody has seen waits a moment longer while others keep the session busy: see below for floors.
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) then
+                v_hidden := true;
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
@@ -3892,30 +3696,28 @@ begin
                 select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
+                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 3) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from gleaner.jobs as q
+                select q.due_at as at, q.id as id
+                from gleaner.jobs as q
                 where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and (q.lease <> 0 or not v_sheaves @> q.id)
                   and q.kind = l.kind
                   and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
                   and q.due_at <= v_by
-                  and (q.due_at, q.id) > (
+                  and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::bigint, (-9223372036854775808)::bigint))
                 order by q.due_at, q.id
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text || ':' || v_lane_kind[i], '1'])::bigint, (-9223372036854775808)::bigint) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -3928,7 +3730,7 @@ begin
                             where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
                               and q.kind = l.kind
                               and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                             order by q.due_at, q.id
                             limit v_left
@@ -3954,7 +3756,7 @@ begin
                                 where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
                                   and q.kind = v_lane_kind[1]
                                   and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = v_lane_class[1]
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                                 order by q.due_at, q.id
                                 limit v_left
@@ -3979,7 +3781,7 @@ begin
                                 where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
                                   and q.kind = l.kind
                                   and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                                 order by q.due_at, q.id
                                 limit l.take
@@ -4027,7 +3829,7 @@ begin
                 -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
-                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
+                v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
@@ -4038,7 +3840,7 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
                         'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_jobs', v_floors::text, false);
@@ -4438,28 +4240,26 @@ begin
                                 then v_floors #> array[v_place, 'lanes'] end;
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg(''::text order by l.class), '{}'),
-                   coalesce(array_agg(l.class order by l.class), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class), '{}'),
+                   array_agg(due.at order by l.class), array_agg(due.id order by l.class)
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select c.class
                   from generate_series(0, 0) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from gleaner.polls as q
+                select q.due_at as at, q.provider_id as id
+                from gleaner.polls as q
                 where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
                   and q.due_at <= v_by
-                  and (q.due_at, q.provider_id) > (
+                  and (q.due_at, q.provider_id) >= (
                       coalesce((v_floor #>> array[l.class::text, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
                 order by q.due_at, q.provider_id
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -4470,7 +4270,7 @@ begin
                             select q.due_at as at, q.provider_id as id
                             from gleaner.polls as q
                             where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                              and q.due_at <= v_by and (q.due_at, q.provider_id) > (l.floor_at, l.floor_key)
+                              and q.due_at <= v_by and (q.due_at, q.provider_id) >= (l.floor_at, l.floor_key)
                               and q.provider_id <> all (v_passed)
                             order by q.due_at, q.provider_id
                             limit v_left
@@ -4491,7 +4291,7 @@ begin
                                        (q.status in ('running') or q.lost > 0) as odd
                                 from gleaner.polls as q
                                 where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                                  and q.due_at <= v_by and (q.due_at, q.provider_id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.due_at <= v_by and (q.due_at, q.provider_id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.provider_id <> all (v_passed)
                                 order by q.due_at, q.provider_id
                                 limit v_left
@@ -4511,7 +4311,7 @@ begin
                                        (q.status in ('running') or q.lost > 0) as odd
                                 from gleaner.polls as q
                                 where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                                  and q.due_at <= v_by and (q.due_at, q.provider_id) > (l.floor_at, l.floor_key)
+                                  and q.due_at <= v_by and (q.due_at, q.provider_id) >= (l.floor_at, l.floor_key)
                                   and q.provider_id <> all (v_passed)
                                 order by q.due_at, q.provider_id
                                 limit l.take
@@ -4534,7 +4334,7 @@ begin
                 -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
-                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
+                v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
@@ -4545,7 +4345,7 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_polls', v_floors::text, false);
                 end if;
@@ -4864,28 +4664,26 @@ begin
                                 then v_floors #> array[v_place, 'lanes'] end;
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg(''::text order by l.class), '{}'),
-                   coalesce(array_agg(l.class order by l.class), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class), '{}'),
+                   array_agg(due.at order by l.class), array_agg(due.id order by l.class)
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select c.class
                   from generate_series(0, 0) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from public.execution_jobs as q
+                select q.due_at as at, q.id as id
+                from public.execution_jobs as q
                 where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
                   and q.due_at <= v_by
-                  and (q.due_at, q.id) > (
+                  and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
                 order by q.due_at, q.id
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text, '1'])::uuid, '00000000-0000-0000-0000-000000000000'::uuid) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -4896,7 +4694,7 @@ begin
                             select q.due_at as at, q.id as id
                             from public.execution_jobs as q
                             where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
-                              and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                              and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
                             limit v_left
@@ -4917,7 +4715,7 @@ begin
                                        (q.status in ('running') or q.lost > 0) as odd
                                 from public.execution_jobs as q
                                 where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (v_floor_at[1], v_floor_key[1])
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit v_left
@@ -4937,7 +4735,7 @@ begin
                                        (q.status in ('running') or q.lost > 0) as odd
                                 from public.execution_jobs as q
                                 where true and q.status in ('queued', 'running', 'failed') and q.due_at is not null
-                                  and q.due_at <= v_by and (q.due_at, q.id) > (l.floor_at, l.floor_key)
+                                  and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
                                 limit l.take
@@ -4960,7 +4758,7 @@ begin
                 -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
-                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
+                v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
@@ -4971,7 +4769,7 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_runs', v_floors::text, false);
                 end if;
@@ -5944,9 +5742,39 @@ declare
     v_values  text;
     v_run     jsonb[] := '{}';
     v_run_sql text;
+    v_types   text;
+    v_aliases text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    -- Many that are alike, which is how programs write them, go in by one statement, without a look at each.
+    if jsonb_typeof(p_items) = 'array' and jsonb_array_length(p_items) >= 8 and jsonb_typeof(p_items -> 0) = 'object' then
+        v_names := array(select k from jsonb_object_keys(p_items -> 0) as k order by k);
+        if not v_names && array['lease', 'deadline_at', 'lost', 'started', 'agent', 'session'] and not exists (
+               select from jsonb_array_elements(p_items) as i (item)
+               where jsonb_typeof(i.item) <> 'object' or not i.item ?& v_names or i.item - v_names <> '{}') then
+            select string_agg(format('%I %s', n, format_type(a.atttypid, a.atttypmod)), ', ' order by n),
+                   string_agg(format('%I, ', n), '' order by n),
+                   coalesce(string_agg(format('%I, ', n), '' order by n) filter (where n <> 'due_at'), ''),
+                   coalesce(string_agg(format('r.%I, ', n), '' order by n) filter (where n <> 'due_at'), '')
+            into v_types, v_aliases, v_columns, v_values
+            from unnest(v_names) as n
+            join pg_attribute as a on a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped
+            having count(*) = cardinality(v_names);
+            if found and v_types is not null then
+                return query execute format(
+                    'insert into public.agent_processing_queue as q (%1$sdue_at) select %2$scoalesce(%3$s$2) '
+                    'from rows from (jsonb_to_recordset($1) as (%4$s)) with ordinality as r (%5$sgleaner_place) order by r.gleaner_place '
+                    'returning q.id, ''enqueued''',
+                    v_columns, v_values,
+                    concat(case when 'due_at' = any (v_names) then $at$r.due_at, $at$ end, case when 'created_at' = any (v_names) then $at$r.created_at, $at$ end),
+                    v_types, v_aliases)
+                using p_items, clock_timestamp();
+                return;
+            end if;
+        end if;
+        v_names := null;
     end if;
     -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
     for v_item in
@@ -6012,9 +5840,39 @@ declare
     v_values  text;
     v_run     jsonb[] := '{}';
     v_run_sql text;
+    v_types   text;
+    v_aliases text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    -- Many that are alike, which is how programs write them, go in by one statement, without a look at each.
+    if jsonb_typeof(p_items) = 'array' and jsonb_array_length(p_items) >= 8 and jsonb_typeof(p_items -> 0) = 'object' then
+        v_names := array(select k from jsonb_object_keys(p_items -> 0) as k order by k);
+        if not v_names && array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session'] and not exists (
+               select from jsonb_array_elements(p_items) as i (item)
+               where jsonb_typeof(i.item) <> 'object' or not i.item ?& v_names or i.item - v_names <> '{}') then
+            select string_agg(format('%I %s', n, format_type(a.atttypid, a.atttypmod)), ', ' order by n),
+                   string_agg(format('%I, ', n), '' order by n),
+                   coalesce(string_agg(format('%I, ', n), '' order by n) filter (where n <> 'due_at'), ''),
+                   coalesce(string_agg(format('r.%I, ', n), '' order by n) filter (where n <> 'due_at'), '')
+            into v_types, v_aliases, v_columns, v_values
+            from unnest(v_names) as n
+            join pg_attribute as a on a.attrelid = 'public.scheduled_actions'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped
+            having count(*) = cardinality(v_names);
+            if found and v_types is not null then
+                return query execute format(
+                    'insert into public.scheduled_actions as q (%1$sdue_at) select %2$scoalesce(%3$s$2) '
+                    'from rows from (jsonb_to_recordset($1) as (%4$s)) with ordinality as r (%5$sgleaner_place) order by r.gleaner_place '
+                    'returning q.id, ''enqueued''',
+                    v_columns, v_values,
+                    concat(case when 'scheduled_for' = any (v_names) then $at$r.scheduled_for, $at$ end, case when 'due_at' = any (v_names) then $at$r.due_at, $at$ end, case when 'created_at' = any (v_names) then $at$r.created_at, $at$ end),
+                    v_types, v_aliases)
+                using p_items, clock_timestamp();
+                return;
+            end if;
+        end if;
+        v_names := null;
     end if;
     -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
     for v_item in
@@ -6080,9 +5938,39 @@ declare
     v_values  text;
     v_run     jsonb[] := '{}';
     v_run_sql text;
+    v_types   text;
+    v_aliases text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    -- Many that are alike, which is how programs write them, go in by one statement, without a look at each.
+    if jsonb_typeof(p_items) = 'array' and jsonb_array_length(p_items) >= 8 and jsonb_typeof(p_items -> 0) = 'object' then
+        v_names := array(select k from jsonb_object_keys(p_items -> 0) as k order by k);
+        if not v_names && array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'unique_key'] and not exists (
+               select from jsonb_array_elements(p_items) as i (item)
+               where jsonb_typeof(i.item) <> 'object' or not i.item ?& v_names or i.item - v_names <> '{}') then
+            select string_agg(format('%I %s', n, format_type(a.atttypid, a.atttypmod)), ', ' order by n),
+                   string_agg(format('%I, ', n), '' order by n),
+                   coalesce(string_agg(format('%I, ', n), '' order by n) filter (where n <> 'due_at'), ''),
+                   coalesce(string_agg(format('r.%I, ', n), '' order by n) filter (where n <> 'due_at'), '')
+            into v_types, v_aliases, v_columns, v_values
+            from unnest(v_names) as n
+            join pg_attribute as a on a.attrelid = 'gleaner.jobs'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped
+            having count(*) = cardinality(v_names);
+            if found and v_types is not null then
+                return query execute format(
+                    'insert into gleaner.jobs as q (%1$sdue_at) select %2$scoalesce(%3$s$2) '
+                    'from rows from (jsonb_to_recordset($1) as (%4$s)) with ordinality as r (%5$sgleaner_place) order by r.gleaner_place '
+                    'returning q.id, ''enqueued''',
+                    v_columns, v_values,
+                    concat(case when 'due_at' = any (v_names) then $at$r.due_at, $at$ end, case when 'created_at' = any (v_names) then $at$r.created_at, $at$ end),
+                    v_types, v_aliases)
+                using p_items, clock_timestamp();
+                return;
+            end if;
+        end if;
+        v_names := null;
     end if;
     -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
     for v_item in
@@ -6177,9 +6065,39 @@ declare
     v_values  text;
     v_run     jsonb[] := '{}';
     v_run_sql text;
+    v_types   text;
+    v_aliases text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    -- Many that are alike, which is how programs write them, go in by one statement, without a look at each.
+    if jsonb_typeof(p_items) = 'array' and jsonb_array_length(p_items) >= 8 and jsonb_typeof(p_items -> 0) = 'object' then
+        v_names := array(select k from jsonb_object_keys(p_items -> 0) as k order by k);
+        if not v_names && array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session'] and not exists (
+               select from jsonb_array_elements(p_items) as i (item)
+               where jsonb_typeof(i.item) <> 'object' or not i.item ?& v_names or i.item - v_names <> '{}') then
+            select string_agg(format('%I %s', n, format_type(a.atttypid, a.atttypmod)), ', ' order by n),
+                   string_agg(format('%I, ', n), '' order by n),
+                   coalesce(string_agg(format('%I, ', n), '' order by n) filter (where n <> 'due_at'), ''),
+                   coalesce(string_agg(format('r.%I, ', n), '' order by n) filter (where n <> 'due_at'), '')
+            into v_types, v_aliases, v_columns, v_values
+            from unnest(v_names) as n
+            join pg_attribute as a on a.attrelid = 'gleaner.polls'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped
+            having count(*) = cardinality(v_names);
+            if found and v_types is not null then
+                return query execute format(
+                    'insert into gleaner.polls as q (%1$sdue_at) select %2$scoalesce(%3$s$2) '
+                    'from rows from (jsonb_to_recordset($1) as (%4$s)) with ordinality as r (%5$sgleaner_place) order by r.gleaner_place '
+                    'returning q.provider_id, ''enqueued''',
+                    v_columns, v_values,
+                    concat(case when 'wanted_at' = any (v_names) then $at$r.wanted_at, $at$ end, case when 'due_at' = any (v_names) then $at$r.due_at, $at$ end),
+                    v_types, v_aliases)
+                using p_items, clock_timestamp();
+                return;
+            end if;
+        end if;
+        v_names := null;
     end if;
     -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
     for v_item in
@@ -6245,9 +6163,39 @@ declare
     v_values  text;
     v_run     jsonb[] := '{}';
     v_run_sql text;
+    v_types   text;
+    v_aliases text;
 begin
     if p_on_duplicate not in ('skip', 'replace') then
         raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    -- Many that are alike, which is how programs write them, go in by one statement, without a look at each.
+    if jsonb_typeof(p_items) = 'array' and jsonb_array_length(p_items) >= 8 and jsonb_typeof(p_items -> 0) = 'object' then
+        v_names := array(select k from jsonb_object_keys(p_items -> 0) as k order by k);
+        if not v_names && array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session'] and not exists (
+               select from jsonb_array_elements(p_items) as i (item)
+               where jsonb_typeof(i.item) <> 'object' or not i.item ?& v_names or i.item - v_names <> '{}') then
+            select string_agg(format('%I %s', n, format_type(a.atttypid, a.atttypmod)), ', ' order by n),
+                   string_agg(format('%I, ', n), '' order by n),
+                   coalesce(string_agg(format('%I, ', n), '' order by n) filter (where n <> 'due_at'), ''),
+                   coalesce(string_agg(format('r.%I, ', n), '' order by n) filter (where n <> 'due_at'), '')
+            into v_types, v_aliases, v_columns, v_values
+            from unnest(v_names) as n
+            join pg_attribute as a on a.attrelid = 'public.execution_jobs'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped
+            having count(*) = cardinality(v_names);
+            if found and v_types is not null then
+                return query execute format(
+                    'insert into public.execution_jobs as q (%1$sdue_at) select %2$scoalesce(%3$s$2) '
+                    'from rows from (jsonb_to_recordset($1) as (%4$s)) with ordinality as r (%5$sgleaner_place) order by r.gleaner_place '
+                    'returning q.id, ''enqueued''',
+                    v_columns, v_values,
+                    concat(case when 'due_at' = any (v_names) then $at$r.due_at, $at$ end, case when 'created_at' = any (v_names) then $at$r.created_at, $at$ end),
+                    v_types, v_aliases)
+                using p_items, clock_timestamp();
+                return;
+            end if;
+        end if;
+        v_names := null;
     end if;
     -- Neighbours with the same columns are inserted together, in the order they came; the null at the end ends the last run.
     for v_item in
@@ -9216,6 +9164,19 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.refuse_banned(p_user uuid) IS 'Raises when the user of a token is banned or disabled.';
+
+CREATE FUNCTION gleaner.refuse_update() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+begin
+    raise insufficient_privilege using
+        message = format('status, times and lease of %s are changed by acts alone', tg_relid::regclass),
+        hint = format('Call gleaner.cancel_%1$s, gleaner.requeue_%1$s or gleaner.bury_%1$s, or use `gleaner items`. Other columns are yours to update.', tg_argv[0]);
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.refuse_update() IS 'Refuses a plain update of what a queue with sheaves changes by acts alone.';
 
 CREATE FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -12232,11 +12193,9 @@ CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
 
 CREATE INDEX substrate_relationships_to_id_idx ON public.substrate_relationships USING btree (to_id);
 
-CREATE TRIGGER zz_gleaner_again_jobs BEFORE UPDATE OF status ON gleaner.jobs FOR EACH ROW WHEN (((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name) AND (old.status = 'done'::text) AND (new.status = 'done'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_jobs('again');
-
 CREATE TRIGGER zz_gleaner_insert_polls BEFORE INSERT ON gleaner.polls FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_polls();
 
-CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE ON gleaner.jobs FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_jobs();
+CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_at, attempts, lost, started, agent, session, status ON gleaner.jobs FOR EACH STATEMENT WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.refuse_update('jobs');
 
 CREATE TRIGGER zz_gleaner_update_polls BEFORE UPDATE ON gleaner.polls FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_polls();
 
@@ -12548,8 +12507,6 @@ REVOKE ALL ON FUNCTION gleaner.adapt_activities() FROM PUBLIC;
 REVOKE ALL ON FUNCTION gleaner.adapt_dumps() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.adapt_followups() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_jobs() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.adapt_polls() FROM PUBLIC;
 
@@ -12983,6 +12940,8 @@ REVOKE ALL ON FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_passw
 REVOKE ALL ON FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.refuse_banned(p_user uuid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.refuse_update() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) TO authenticated;

@@ -248,6 +248,11 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
         .into(),
     );
 
+    // What only acts may change where no adapter turns plain updates into acts.
+    let mut acts_alone: Vec<&str> = engine.columns.iter().map(|c| c.name.as_str()).collect();
+    acts_alone.push(&d.status.column);
+    acts_alone.extend(d.due.as_deref().filter(|due| !engine.columns.iter().any(|c| c.name == *due)));
+    context.insert("acts_alone", acts_alone.iter().map(|n| quote(n)).collect::<Vec<_>>().join(", ").into());
     let sheaf = sheaf::sheaf(check, d, &key_type, &engine);
     context.insert("sheaf", sheaf.unwrap_or_default());
 

@@ -144,7 +144,9 @@ pub(crate) fn functions(plan: &Plan) -> Vec<Function> {
         add(&format!("loosen_{name}"), false, &[&keys, "bigint"], Audience::Nobody);
     }
     add(&format!("fill_{name}"), false, &[&key, "integer"], Audience::Nobody);
-    add(&format!("adapt_{name}"), false, &[], Audience::Nobody);
+    if plan.declaration.adapt_inserts || !has("sheaf") {
+        add(&format!("adapt_{name}"), false, &[], Audience::Nobody);
+    }
     if plan.declaration.notify {
         add(&format!("ring_{name}"), false, &[], Audience::Nobody);
     }

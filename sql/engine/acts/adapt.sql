@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, in_zone, waiting_since, keep_open, error_value, lease_after_other, lease_after_own, as_held -%}
+{%- from "macros.sql" import definer, in_zone, waiting_since, keep_open, error_value, lease_after_other, lease_after_own -%}
 {#- Both times of a row that waits from `since` on. -#}
 {%- macro stamp(due) %}
         new.{{ col.due }} := {{ due }};
@@ -18,6 +18,7 @@
         new.{{ holder.at.column }} := null;
 {%- endif %}
 {%- endmacro -%}
+{%- if adapt_inserts or not sheaf %}
 /*
  * The adapter: turns plain inserts and updates into acts, for programs that know nothing of us. Skipped when the engine
  * itself writes. An insert is stamped; a status that becomes running is a claim, done a completion, failed a failure, ready
@@ -33,9 +34,6 @@ declare
     v_session  text;
     v_mine     boolean;
     v_attempts integer;
-{%- if sheaf %}
-    v_sheaf    gleaner.sheaf;
-{%- endif %}
 begin
     if tg_op = 'INSERT' then
         new.{{ col.lease }} := 0;
@@ -85,13 +83,6 @@ begin
         return new;
     end if;
 
-{%- if sheaf %}
-
-    if new.{{ status.column }} is distinct from old.{{ status.column }} then
-        -- A row that a sheaf holds says that it is ready, and is not.
-        {{- as_held("old") | indent(4) }}
-    end if;
-{%- endif %}
 
     -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
@@ -298,3 +289,4 @@ begin
     return new;
 end
 $adapt$;
+{%- endif %}

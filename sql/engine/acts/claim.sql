@@ -411,7 +411,7 @@ begin
                 -- where this one ended, for a moment, or until twenty times the slow look has passed. What the rows of the
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
-                v_slow := clock_timestamp() - v_begun - v_count * interval '20 microseconds';
+                v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
                     v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
@@ -422,7 +422,7 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '50 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
 {%- if kind %}
                         'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
 {%- endif %}

@@ -17,7 +17,7 @@
 {%- if priority %}
                                   and {{ priority.of }} = {{ class_is }}
 {%- endif %}
-                                  and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > ({{ floor }})
+                                  and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) >= ({{ floor }})
                                   and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                                 order by {{ at }}, q.{{ key.column }}
                                 limit {{ take }}
@@ -26,7 +26,9 @@
 {#- One probe: lanes that have a due row, then the rows themselves, locked by the index. -#}
 {%- macro probe(class, condition, at) %}
 {%- if kind %}
-            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) and v_floored then
+            -- A kind nobody has seen waits a moment longer while others keep the session busy: see below for floors.
+            if p_kinds is null and (v_floors #>> array[v_place, 'kinds_until'])::double precision > extract(epoch from v_begun) then
+                v_hidden := true;
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::{{ kind.type }}[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
@@ -44,15 +46,17 @@
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
 {%- endif %}
-            -- Only lanes with a due row go on: an empty one costs a single index descent.
+            -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
             select coalesce(array_agg({% if kind %}l.kind{% else %}''::text{% endif %} order by l.class{% if kind %}, l.kind{% endif %}), '{}'),
-                   coalesce(array_agg(l.class order by l.class{% if kind %}, l.kind{% endif %}), '{}')
-            into v_lane_kind, v_lane_class
+                   coalesce(array_agg(l.class order by l.class{% if kind %}, l.kind{% endif %}), '{}'),
+                   array_agg(due.at order by l.class{% if kind %}, l.kind{% endif %}), array_agg(due.id order by l.class{% if kind %}, l.kind{% endif %})
+            into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select {% if kind %}k.kind, {% endif %}c.class
                   from {% if kind %}unnest(v_kinds) as k (kind) cross join {% endif %}generate_series(0, {{ priority.last if priority else 0 }}) as c (class)) as l
             -- Not `exists`: the planner would turn that into a join over every due row.
             cross join lateral (
-                select from {{ table }} as q
+                select {{ at }} as at, q.{{ key.column }} as id
+                from {{ table }} as q
                 where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ unheld() }}
 {%- if kind %}
                   and {{ kind.of }} = l.kind
@@ -61,17 +65,13 @@
                   and {{ priority.of }} = l.class
 {%- endif %}
                   and {{ at }} <= v_by
-                  and ({{ at }}, q.{{ key.column }}) > (
+                  and ({{ at }}, q.{{ key.column }}) >= (
                       coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '1'])::{{ key.type }}, {{ key.min }}))
                 order by {{ at }}, q.{{ key.column }}
                 limit 1
             ) as due;
             if cardinality(v_lane_class) > 0 then
-                select array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text{% if kind %} || ':' || v_lane_kind[i]{% endif %}, '0'])::timestamptz, '-infinity') order by i),
-                       array_agg(coalesce((v_floor #>> array[v_lane_class[i]::text{% if kind %} || ':' || v_lane_kind[i]{% endif %}, '1'])::{{ key.type }}, {{ key.min }}) order by i)
-                into v_floor_at, v_floor_key
-                from generate_subscripts(v_lane_class, 1) as i;
                 v_take := array_fill(v_left, array[cardinality(v_lane_class)]);
                 if cardinality(v_lane_class) > 1 and v_left > 1 then
                     -- How many rows of each lane the batch will hold, so that no more are locked than are taken.
@@ -88,7 +88,7 @@
 {%- if priority %}
                               and {{ priority.of }} = l.class
 {%- endif %}
-                              and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) > (l.floor_at, l.floor_key)
+                              and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) >= (l.floor_at, l.floor_key)
                               and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                             order by {{ at }}, q.{{ key.column }}
                             limit v_left

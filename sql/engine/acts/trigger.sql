@@ -8,20 +8,27 @@ execute function gleaner.adapt_{{ name }}();
 {%- endif %}
 
 drop trigger if exists {{ trigger_update }} on {{ table }};
+drop trigger if exists {{ trigger_again }} on {{ table }};
+{%- if sheaf %}
+-- Once for a statement: a trigger for each row would lock each row once more, and what a sheaf holds is nothing a row can tell.
+create trigger {{ trigger_update }}
+before update of {{ acts_alone }} on {{ table }}
+for each statement when (current_user is distinct from 'gleaner_engine')
+execute function gleaner.refuse_update('{{ name }}');
+{%- else %}
 create trigger {{ trigger_update }}
 before update on {{ table }}
 for each row when (current_user is distinct from 'gleaner_engine')
 execute function gleaner.adapt_{{ name }}();
-
-
-drop trigger if exists {{ trigger_again }} on {{ table }};
 {%- if result %}
+
 -- Fires only when the statement names the status: ending the work once more, as opposed to correcting its result.
 create trigger {{ trigger_again }}
 before update of {{ status.column }} on {{ table }}
 for each row when (current_user is distinct from 'gleaner_engine' and old.{{ status.column }} = {{ status.done }} and new.{{ status.column }} = {{ status.done }}
     and new.{{ result.column }} is distinct from old.{{ result.column }})
 execute function gleaner.adapt_{{ name }}('again');
+{%- endif %}
 {%- endif %}
 {%- if notify %}
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::{Json, ToSql, Type};
 use tokio_postgres::{CopyInSink, GenericClient, Row, Transaction};
 
 use super::copy::copy_line;
@@ -124,15 +124,18 @@ impl Acts {
 
     /// Puts items in; their keys are columns of the table. In the caller's transaction when `client` is one.
     pub async fn enqueue(&self, client: &impl GenericClient, items: &[Value], on_duplicate: OnDuplicate) -> Result<Vec<Enqueued>> {
-        let items = Value::Array(items.to_vec());
         let duplicate = match on_duplicate {
             OnDuplicate::Skip => "skip",
             OnDuplicate::Replace => "replace",
         };
-        let sql =
-            format!("select id::text, outcome from gleaner.enqueue_{}({}p_items => $1, p_on_duplicate => $2)", self.name, self.tenant(3));
-        let rows = self.query(client, "enqueue", &sql, &[(&items, Type::JSONB), (&duplicate, Type::TEXT)]).await?;
-        Ok(rows.iter().map(|r| Enqueued { key: r.get(0), outcome: r.get(1) }).collect())
+        let sql = format!(
+            "select {}, outcome from gleaner.enqueue_{}({}p_items => $1, p_on_duplicate => $2)",
+            self.key_type.told("id"),
+            self.name,
+            self.tenant(3)
+        );
+        let rows = self.query(client, "enqueue", &sql, &[(&Json(items), Type::JSONB), (&duplicate, Type::TEXT)]).await?;
+        Ok(rows.iter().map(|r| Enqueued { key: self.key_type.read(r, 0), outcome: r.get(1) }).collect())
     }
 
     /// Puts thousands in at once with COPY, in the caller's transaction. All items have the keys of the first; unique keys

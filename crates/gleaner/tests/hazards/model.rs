@@ -52,6 +52,8 @@ fn check(names: &'static Names, rules: Rules, sheaf: Option<u32>) {
         let w = world().await.expect("a database");
         if let Some(from) = sheaf {
             w.bind_jobs_from(from).await.expect("jobs are attached with smaller sheaves");
+        } else {
+            w.never_bind_jobs().await.expect("jobs are attached without sheaves");
         }
         let acts = Acts::of(&w.client, if names.owned() { "activities" } else { "jobs" }).await.expect("the queue is attached");
         let mut owners = BTreeMap::new();
@@ -74,6 +76,14 @@ fn check(names: &'static Names, rules: Rules, sheaf: Option<u32>) {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
+}
+
+/// Where claims bind sheaves, a plain update of a lease is refused, whatever the row is.
+fn refused(answer: Result<()>) -> Result<()> {
+    let error = answer.err().context("a plain update was let through")?;
+    let told = format!("{error:#}");
+    ensure!(told.contains("by acts alone"), "{told}");
+    Ok(())
 }
 
 /// One run: the real table and the model, side by side.
@@ -285,6 +295,9 @@ impl<'a> Player<'a> {
             }
             Act::Plain { row, word } => {
                 if let Some(key) = self.row(*row) {
+                    if self.sheaves {
+                        return refused(table.plain(&key, *word).await);
+                    }
                     let backoff = self.backoff(&key).await?;
                     table.plain(&key, *word).await?;
                     let now = self.now().await?;
@@ -293,6 +306,9 @@ impl<'a> Player<'a> {
             }
             Act::WriteBack { row } => {
                 if let Some(key) = self.row(*row) {
+                    if self.sheaves {
+                        return refused(table.write_back(&key).await);
+                    }
                     table.write_back(&key).await?;
                 }
             }
@@ -504,7 +520,6 @@ fn row(key: &str, new: &New<'_>, created: Span, due: Span) -> Row {
         agent: None,
         plain: false,
         letters: 0,
-        bound: false,
     }
 }
 

@@ -6,6 +6,7 @@
 mod cancelling;
 mod clocks;
 mod crashes;
+mod enqueueing;
 mod failures;
 mod hands;
 mod leases;

@@ -70,10 +70,18 @@ impl World {
 
     /// The built-in queue, with sheaves of `from` rows and more.
     pub async fn bind_jobs_from(&self, from: u32) -> Result<()> {
-        let source = self.text("select source from gleaner.queue where name = 'jobs'").await?.context("jobs are attached")?;
-        let others: Vec<&str> = source.lines().filter(|line| !line.starts_with("sheaf")).collect();
-        let smaller = format!("sheaf = {from}\n{}", others.join("\n"));
+        let smaller = format!("sheaf = {from}\n{}", self.jobs_without_sheaves().await?);
         self.attach("jobs", &smaller).await.map(drop)
+    }
+
+    /// Lets every claim of jobs write its lease on the rows, and plain writers write theirs.
+    pub async fn never_bind_jobs(&self) -> Result<()> {
+        self.attach("jobs", &self.jobs_without_sheaves().await?).await.map(drop)
+    }
+
+    async fn jobs_without_sheaves(&self) -> Result<String> {
+        let source = self.text("select source from gleaner.queue where name = 'jobs'").await?.context("jobs are attached")?;
+        Ok(source.lines().filter(|line| !line.starts_with("sheaf")).collect::<Vec<_>>().join("\n"))
     }
 
     /// A salesperson; returns the id. `threshold` in minutes.

@@ -61,8 +61,6 @@ pub struct Row {
     pub plain: bool,
     /// Dead letters it has left.
     pub letters: i64,
-    /// A sheaf holds it, and the row itself still says ready. How it is held, not what: taken over unchecked.
-    pub bound: bool,
 }
 
 impl Row {
@@ -518,7 +516,7 @@ impl Model {
         let row = self.rows[key].clone();
         let (mine, expired) = (row.plain, row.due_at() <= now.high);
         // To write ready over a row that says ready says nothing.
-        if row.status == word || row.bound && word == Word::Ready {
+        if row.status == word {
             return;
         }
         if row.held() {

@@ -35,7 +35,7 @@ pub const JOBS: Names = Names {
                    case when s.id is null then t.status else 'running' end as status, coalesce(s.due_at, t.due_at) as due_at,
                    coalesce(-s.id, t.lease) as lease, coalesce(s.deadline_at, t.deadline_at) as deadline_at,
                    case when s.id is null then t.started when s.begun @> t.id then 1::smallint else 0::smallint end as started,
-                   coalesce(s.agent, t.agent) as agent, coalesce(s.session, t.session) as session, s.id is not null as bound
+                   coalesce(s.agent, t.agent) as agent, coalesce(s.session, t.session) as session
             from gleaner.jobs as t
             left join gleaner.sheaf as s on s.queue = 'jobs' and t.lease = 0 and t.status = 'ready' and s.keys @> t.id)",
     status: "status",
@@ -57,7 +57,7 @@ pub const JOBS: Names = Names {
 
 pub const ACTIVITIES: Names = Names {
     table: "public.activities",
-    seen: "(select t.*, false as bound from public.activities as t)",
+    seen: "(select t.* from public.activities as t)",
     status: "processing_status",
     owner: "sales_id",
     kind: "type",
@@ -112,7 +112,7 @@ impl Table {
         let micros = |column: &str| format!("(extract(epoch from {column}) * 1000000)::bigint");
         let sql = format!(
             "select {clock}, q.id::text, q.{kind}, ({class})::bigint, {unique}, {owner}, q.{status}, {due}, {open}, {created}, q.lease, {deadline},
-                    q.attempts, q.lost, q.started, q.agent, q.session is not null and q.agent is null, ({letters})::bigint, q.bound
+                    q.attempts, q.lost, q.started, q.agent, q.session is not null and q.agent is null, ({letters})::bigint
              from (select clock_timestamp() as clock) as c left join {seen} as q on true",
             clock = micros("c.clock"),
             kind = n.kind,
@@ -151,7 +151,6 @@ impl Table {
                 agent: r.get(15),
                 plain: r.get(16),
                 letters: r.get(17),
-                bound: r.get(18),
             };
             rows.insert(key, row);
         }
