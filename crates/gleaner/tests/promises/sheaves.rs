@@ -199,6 +199,63 @@ async fn cancel_bury_and_requeue_take_rows_out_of_a_sheaf() -> Result<()> {
     Ok(())
 }
 
+/// Keys that follow each other are read as one piece. Those that do not, or not in the order of the line, are none.
+#[tokio::test]
+async fn a_sheaf_gives_out_its_own_rows_in_the_order_of_the_line() -> Result<()> {
+    let (world, queue) = field(0).await?;
+    let backwards: Vec<Value> = (0..6).map(|n| json!({"kind": "back", "due_at": format!("2020-01-0{}T00:00:00Z", 7 - n)})).collect();
+    let between: Vec<Value> = (0..12).map(|n| json!({"kind": if n % 2 == 0 { "even" } else { "odd" }, "payload": n})).collect();
+    queue.enqueue(&backwards).await?;
+    queue.enqueue(&between).await?;
+    for (kind, order) in [("back", "due_at, id"), ("even", "id"), ("odd", "id")] {
+        let items = queue.claim(&Claim::by("a").kinds([kind]).limit(6)).await?.items;
+        let line =
+            world.text(&format!("select string_agg(id::text, ' ' order by {order}) from gleaner.jobs where kind = '{kind}'")).await?;
+        assert_eq!(Some(keys(&items).join(" ")), line, "{kind}");
+        assert!(items.iter().all(|i| i.kind.as_deref() == Some(kind) && i.lease < 0), "{items:?}");
+    }
+    assert_eq!(world.count("select sum(upper(r) - lower(r))::bigint from gleaner.sheaf, unnest(keys) as r").await?, 18);
+    Ok(())
+}
+
+/// Without results a sheaf is ended along its key, piece by piece: what lies in the piece and is no longer held stays as it is.
+#[tokio::test]
+async fn a_completion_without_results_ends_what_is_held_and_nothing_between() -> Result<()> {
+    let (world, queue, items) = bound(8, "a").await?;
+    let key = |n: usize| items[n].key.as_str();
+    queue.cancel(&[key(1)], None).await?;
+    queue.requeue(&[key(3)]).await?;
+    world.run(&format!("delete from gleaner.jobs where id = {}", key(4))).await?;
+    // As a restored backup has it: the sheaf names the row, and the row has a past.
+    world
+        .run(&format!(
+            "begin; set local role gleaner_engine; update gleaner.jobs set lease = 9, status = 'cancelled' where id = {}; commit",
+            key(2)
+        ))
+        .await?;
+    // The first six, the last of them twice: a seventh and an eighth are not meant.
+    let meant: Vec<_> = items[..6].iter().chain(&items[5..6]).map(|i| (i.key.as_str(), i.lease, None)).collect();
+    let mut told: Vec<(String, Outcome)> = queue.complete(&meant).await?.into_iter().map(|a| (a.key, a.outcome)).collect();
+    told.sort_by_key(|t| t.0.parse::<i64>().unwrap_or_default());
+    told.dedup();
+    let expected = [Outcome::Done, Outcome::Lost, Outcome::Lost, Outcome::Lost, Outcome::Gone, Outcome::Done];
+    assert_eq!(told, items.iter().map(|i| i.key.clone()).zip(expected).collect::<Vec<_>>());
+    let seen = world.text("select string_agg(status, ' ' order by id) from gleaner.jobs").await?;
+    assert_eq!(seen.as_deref(), Some("done cancelled cancelled ready done ready ready"));
+    assert_eq!(
+        world.count("select sum(upper(r) - lower(r))::bigint from gleaner.sheaf, unnest(keys) as r").await?,
+        2,
+        "two are still held"
+    );
+    // Out of order, in pieces, and beside a row of somebody else.
+    let other = queue.claim(&Claim::by("b").limit(1)).await?.items;
+    let rest = [(key(7), items[7].lease, None), (other[0].key.as_str(), other[0].lease, None), (key(6), items[6].lease, None)];
+    assert_eq!(outcomes(&queue.complete(&rest).await?), [Outcome::Done; 3]);
+    assert_eq!(world.count("select count(*) from gleaner.jobs where status = 'done'").await?, 5);
+    assert_eq!(world.count("select count(*) from gleaner.sheaf").await?, 0);
+    Ok(())
+}
+
 #[tokio::test]
 async fn plain_writers_neither_take_nor_end_what_a_sheaf_holds() -> Result<()> {
     let (world, queue, items) = bound(3, "a").await?;
