@@ -8304,18 +8304,20 @@ CREATE FUNCTION gleaner.prune_dumps(p_limit integer DEFAULT 1000, p_older_than i
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, null);
     v_before     timestamp with time zone;
     v_count      integer;
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = 'dumps' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = 'dumps' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'dumps' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'dumps' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
-    v_before := clock_timestamp() - v_older_than;
+    v_before := v_now - v_older_than;
     delete from public.agent_processing_queue as q
     where q.id = any (array(
         select q.id
@@ -8336,18 +8338,20 @@ CREATE FUNCTION gleaner.prune_followups(p_limit integer DEFAULT 1000, p_older_th
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, null);
     v_before     timestamp with time zone;
     v_count      integer;
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = 'followups' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = 'followups' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'followups' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'followups' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
-    v_before := clock_timestamp() - v_older_than;
+    v_before := v_now - v_older_than;
     delete from public.scheduled_actions as q
     where q.id = any (array(
         select q.id
@@ -8418,39 +8422,43 @@ COMMENT ON FUNCTION gleaner.prune_ingestion(p_raw_age interval, p_raw_rows bigin
 CREATE FUNCTION gleaner.prune_jobs(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, interval '7 days');
-    v_now     timestamptz := clock_timestamp();
-    v_before  timestamptz := v_now - v_older_than;
-    v_until   timestamptz := statement_timestamp() + nullif(current_setting('statement_timeout')::interval, '0') / 2;
-    v_count   integer := 0;
-    v_begins  bigint;
-    v_stretch gleaner.stretch;
-    v_upto    bigint;
-    -- The slice: where it begins, how many rows it may have, how many it had, and what they say.
-    v_from    bigint;
-    v_slice   integer;
-    v_read    integer;
-    v_last    bigint;
-    v_young   timestamptz;
-    v_oldest  timestamptz;
-    v_created timestamptz;
-    v_old     bigint[];
-    v_gone    integer;
-    v_next    bigint;
-    v_whole   boolean;
-    -- What becomes one note: slices read one after the other, what stayed of them, and its earliest end.
-    v_part    bigint;
-    v_stayed  integer;
-    v_ended   timestamptz;
+    v_before     timestamptz := v_now - v_older_than;
+    v_until      timestamptz := statement_timestamp() + nullif(current_setting('statement_timeout')::interval, '0') / 2;
+    v_count      integer := 0;
+    v_begins     bigint;
+    v_stretch    gleaner.stretch;
+    v_upto       bigint;
+    -- The slice: where it begins, how many rows it may have, how many it had, what they say, and where the next one begins.
+    v_from       bigint;
+    v_slice      integer;
+    v_read       integer;
+    v_last       bigint;
+    v_young      timestamptz;
+    v_oldest     timestamptz;
+    v_created    timestamptz;
+    v_old        bigint[];
+    v_gone       integer;
+    v_next       bigint;
+    -- Why the walk ends here: with the stretch, with the limit or the time, or with rows that are all too young.
+    v_whole      boolean;
+    v_enough     boolean;
+    v_too_young  boolean;
+    -- What becomes one note: slices read one after the other, how many rows stayed of them, and the earliest end of those.
+    v_part       bigint;
+    v_stayed     integer;
+    v_ended      timestamptz;
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = 'jobs' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = 'jobs' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'jobs' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'jobs' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
@@ -8461,7 +8469,7 @@ begin
     end if;
     <<walk>>
     for v_begins in
-        select s.begins from gleaner.stretch as s where s.queue = 'jobs' and s.oldest < v_before order by s.oldest, s.begins
+        select s.begins from gleaner.stretch as s where s.queue = 'jobs' and s.oldest < v_before order by s.oldest
     loop
         exit when v_count >= p_limit;
         select s.* into v_stretch
@@ -8488,29 +8496,34 @@ begin
                   where q.id between v_from and v_upto
                   order by q.id
                   limit v_slice) as s;
-            v_whole := v_read < v_slice;
-            v_next := case when not v_whole then least(v_last, 9223372036854775807 - 1) + 1 when v_upto < 9223372036854775807 then v_upto + 1 else coalesce(least(v_last, 9223372036854775807 - 1) + 1, v_from) end;
+            v_whole := v_read < v_slice or v_last = v_upto;
+            v_next := case when v_whole and v_upto < 9223372036854775807 then v_upto + 1 else coalesce(v_last + (v_last < 9223372036854775807)::integer, v_from) end;
             v_stayed := v_stayed + v_read - cardinality(v_old);
             if cardinality(v_old) > p_limit - v_count then
                 v_whole := false;
                 v_next := v_old[p_limit - v_count + 1];
                 v_old := v_old[:p_limit - v_count];
             end if;
-            delete from gleaner.jobs as q
-            where q.id = any (array(
-                select q.id
-                from gleaner.jobs as q
-                where q.id = any (v_old) and (q.status in ('done', 'cancelled') or q.status = 'failed' and q.due_at is null)
-                  and q.finished_at < v_before
-                for update skip locked));
-            get diagnostics v_gone = row_count;
+            v_gone := 0;
+            if cardinality(v_old) > 0 then
+                delete from gleaner.jobs as q
+                where q.id = any (array(
+                    select q.id
+                    from gleaner.jobs as q
+                    where q.id = any (v_old) and (q.status in ('done', 'cancelled') or q.status = 'failed' and q.due_at is null)
+                      and q.finished_at < v_before
+                    for update skip locked));
+                get diagnostics v_gone = row_count;
+            end if;
             v_count := v_count + v_gone;
             -- What somebody has locked stays for the next call.
             v_stayed := v_stayed + cardinality(v_old) - v_gone;
             v_ended := least(v_ended, case when v_gone < cardinality(v_old) then v_oldest else v_young end);
 
+            v_enough := v_count >= p_limit or coalesce(clock_timestamp() > v_until, false);
+            v_too_young := coalesce(v_created >= v_before and v_now < v_stretch.unread_since + 2 * v_older_than, false);
             -- A part of which nothing stayed needs no note of its own: what may yet come there belongs to the part before.
-            if v_whole or v_stayed >= 10000 or v_count >= p_limit or clock_timestamp() > v_until or v_created >= v_before then
+            if v_whole or v_enough or v_too_young or v_stayed >= 10000 then
                 if v_next > v_part and (v_stayed > 0 or v_part = -9223372036854775808) then
                     insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_part, v_ended, null);
                 end if;
@@ -8523,10 +8536,10 @@ begin
                     insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, v_now, v_now);
                 end if;
                 exit;
-            elsif v_count >= p_limit or clock_timestamp() > v_until then
+            elsif v_enough then
                 insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, v_stretch.oldest, v_stretch.unread_since);
                 exit walk;
-            elsif v_created >= v_before and v_now < v_stretch.unread_since + 2 * v_older_than then
+            elsif v_too_young then
                 insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, v_created, v_stretch.unread_since);
                 exit;
             end if;
@@ -8545,18 +8558,20 @@ CREATE FUNCTION gleaner.prune_runs(p_limit integer DEFAULT 1000, p_older_than in
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, null);
     v_before     timestamp with time zone;
     v_count      integer;
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = 'runs' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = 'runs' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'runs' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'runs' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
-    v_before := clock_timestamp() - v_older_than;
+    v_before := v_now - v_older_than;
     delete from public.execution_jobs as q
     where q.id = any (array(
         select q.id

@@ -29,46 +29,50 @@ create or replace function gleaner.prune_{{ name }}(p_limit integer default 1000
 language plpgsql
 {{ definer() }}
 {%- if sheaf %}
--- A slice is a walk along the key under every plan, whatever the statistics say.
-set enable_seqscan = off
-set enable_bitmapscan = off
+-- A slice is a walk along the key under every plan, whatever the statistics say; none is worth compiling.
+set enable_sort = off
+set jit = off
 {%- endif %}
 as $prune$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, {{ retain if retain else "null" }});
 {%- if sheaf %}
-    v_now     timestamptz := clock_timestamp();
-    v_before  timestamptz := v_now - v_older_than;
-    v_until   timestamptz := statement_timestamp() + nullif(current_setting('statement_timeout')::interval, '0') / 2;
-    v_count   integer := 0;
-    v_begins  bigint;
-    v_stretch gleaner.stretch;
-    v_upto    bigint;
-    -- The slice: where it begins, how many rows it may have, how many it had, and what they say.
-    v_from    bigint;
-    v_slice   integer;
-    v_read    integer;
-    v_last    bigint;
-    v_young   timestamptz;
-    v_oldest  timestamptz;
-    v_created timestamptz;
-    v_old     bigint[];
-    v_gone    integer;
-    v_next    bigint;
-    v_whole   boolean;
-    -- What becomes one note: slices read one after the other, what stayed of them, and its earliest end.
-    v_part    bigint;
-    v_stayed  integer;
-    v_ended   timestamptz;
+    v_before     timestamptz := v_now - v_older_than;
+    v_until      timestamptz := statement_timestamp() + nullif(current_setting('statement_timeout')::interval, '0') / 2;
+    v_count      integer := 0;
+    v_begins     bigint;
+    v_stretch    gleaner.stretch;
+    v_upto       bigint;
+    -- The slice: where it begins, how many rows it may have, how many it had, what they say, and where the next one begins.
+    v_from       bigint;
+    v_slice      integer;
+    v_read       integer;
+    v_last       bigint;
+    v_young      timestamptz;
+    v_oldest     timestamptz;
+    v_created    timestamptz;
+    v_old        bigint[];
+    v_gone       integer;
+    v_next       bigint;
+    -- Why the walk ends here: with the stretch, with the limit or the time, or with rows that are all too young.
+    v_whole      boolean;
+    v_enough     boolean;
+    v_too_young  boolean;
+    -- What becomes one note: slices read one after the other, how many rows stayed of them, and the earliest end of those.
+    v_part       bigint;
+    v_stayed     integer;
+    v_ended      timestamptz;
 {%- else %}
     v_before     {{ finished.type }};
     v_count      integer;
 {%- endif %}
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = '{{ name }}' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = '{{ name }}' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = '{{ name }}' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = '{{ name }}' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
@@ -80,7 +84,7 @@ begin
     end if;
     <<walk>>
     for v_begins in
-        select s.begins from gleaner.stretch as s where s.queue = '{{ name }}' and s.oldest < v_before order by s.oldest, s.begins
+        select s.begins from gleaner.stretch as s where s.queue = '{{ name }}' and s.oldest < v_before order by s.oldest
     loop
         exit when v_count >= p_limit;
         select s.* into v_stretch
@@ -107,29 +111,34 @@ begin
                   where q.{{ key.column }} between v_from and v_upto
                   order by q.{{ key.column }}
                   limit v_slice) as s;
-            v_whole := v_read < v_slice;
-            v_next := case when not v_whole then least(v_last, {{ last }} - 1) + 1 when v_upto < {{ last }} then v_upto + 1 else coalesce(least(v_last, {{ last }} - 1) + 1, v_from) end;
+            v_whole := v_read < v_slice or v_last = v_upto;
+            v_next := case when v_whole and v_upto < {{ last }} then v_upto + 1 else coalesce(v_last + (v_last < {{ last }})::integer, v_from) end;
             v_stayed := v_stayed + v_read - cardinality(v_old);
             if cardinality(v_old) > p_limit - v_count then
                 v_whole := false;
                 v_next := v_old[p_limit - v_count + 1];
                 v_old := v_old[:p_limit - v_count];
             end if;
-            delete from {{ table }} as q
-            where q.{{ key.column }} = any (array(
-                select q.{{ key.column }}
-                from {{ table }} as q
-                where q.{{ key.column }} = any (v_old) and {{ final("q") }}
-                  and {{ in_zone("q." ~ finished.column, finished.type) }} < v_before
-                for update skip locked));
-            get diagnostics v_gone = row_count;
+            v_gone := 0;
+            if cardinality(v_old) > 0 then
+                delete from {{ table }} as q
+                where q.{{ key.column }} = any (array(
+                    select q.{{ key.column }}
+                    from {{ table }} as q
+                    where q.{{ key.column }} = any (v_old) and {{ final("q") }}
+                      and {{ in_zone("q." ~ finished.column, finished.type) }} < v_before
+                    for update skip locked));
+                get diagnostics v_gone = row_count;
+            end if;
             v_count := v_count + v_gone;
             -- What somebody has locked stays for the next call.
             v_stayed := v_stayed + cardinality(v_old) - v_gone;
             v_ended := least(v_ended, case when v_gone < cardinality(v_old) then v_oldest else v_young end);
 
+            v_enough := v_count >= p_limit or coalesce(clock_timestamp() > v_until, false);
+            v_too_young := coalesce(v_created >= v_before and v_now < v_stretch.unread_since + 2 * v_older_than, false);
             -- A part of which nothing stayed needs no note of its own: what may yet come there belongs to the part before.
-            if v_whole or v_stayed >= 10000 or v_count >= p_limit or clock_timestamp() > v_until or v_created >= v_before then
+            if v_whole or v_enough or v_too_young or v_stayed >= 10000 then
                 if v_next > v_part and (v_stayed > 0 or v_part = {{ first }}) then
                     {{ remember("v_part", "v_ended", "null") }}
                 end if;
@@ -142,10 +151,10 @@ begin
                     {{ remember("v_next", "v_now", "v_now") }}
                 end if;
                 exit;
-            elsif v_count >= p_limit or clock_timestamp() > v_until then
+            elsif v_enough then
                 {{ remember("v_next", "v_stretch.oldest", "v_stretch.unread_since") }}
                 exit walk;
-            elsif v_created >= v_before and v_now < v_stretch.unread_since + 2 * v_older_than then
+            elsif v_too_young then
                 {{ remember("v_next", "v_created", "v_stretch.unread_since") }}
                 exit;
             end if;
@@ -155,7 +164,7 @@ begin
     end loop;
     return v_count;
 {%- else %}
-    v_before := clock_timestamp(){% if finished.type == "timestamp without time zone" %} at time zone {{ zone }}{% endif %} - v_older_than;
+    v_before := v_now{% if finished.type == "timestamp without time zone" %} at time zone {{ zone }}{% endif %} - v_older_than;
     delete from {{ table }} as q
     where q.{{ key.column }} = any (array(
         select q.{{ key.column }}
