@@ -8422,6 +8422,7 @@ COMMENT ON FUNCTION gleaner.prune_ingestion(p_raw_age interval, p_raw_rows bigin
 CREATE FUNCTION gleaner.prune_jobs(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     SET enable_sort TO 'off'
     SET jit TO 'off'
     AS $$

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer, in_zone -%}
+{%- from "macros.sql" import definer, quick_definer, in_zone -%}
 {%- if finished %}
 {#- A row that ended for good, by alias. -#}
 {%- macro final(a) -%}
@@ -27,11 +27,13 @@ insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('{{ na
  */
 create or replace function gleaner.prune_{{ name }}(p_limit integer default 1000, p_older_than interval default null) returns integer
 language plpgsql
-{{ definer() }}
 {%- if sheaf %}
--- A slice is a walk along the key under every plan, whatever the statistics say; none is worth compiling.
+{{ quick_definer() }}
+-- A slice is a walk along the key, whatever the statistics say, and none is worth compiling.
 set enable_sort = off
 set jit = off
+{%- else %}
+{{ definer() }}
 {%- endif %}
 as $prune$
 declare

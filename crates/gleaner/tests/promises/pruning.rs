@@ -106,7 +106,8 @@ async fn whatever_ends_in_whatever_order_a_short_answer_means_that_nothing_old_i
         later(&world, &format!("{} hours", draw(60))).await?;
         let (limit, days) = ([1, 30, 100, 1000][draw(4) as usize], [2, 4, 7][draw(3) as usize]);
         while call(&world, &format!("{limit}, '{days} days'")).await? >= limit {}
-        let old = format!("select count(*) from gleaner.jobs where status = 'done' and finished_at < clock_timestamp() - interval '{days} days'");
+        let old =
+            format!("select count(*) from gleaner.jobs where status = 'done' and finished_at < clock_timestamp() - interval '{days} days'");
         assert_eq!(world.count(&old).await?, 0);
         assert_eq!(world.count("select count(*) from gleaner.stretch where begins = -9223372036854775808").await?, 1);
     }
@@ -136,7 +137,9 @@ async fn a_row_whose_key_is_out_of_order_goes_late_and_is_not_forgotten() -> Res
     assert_eq!(call(&world, "").await?, 0, "it is behind the young, where nobody looks");
     jobs(&world, 1_000_000_000_001, 1_000_000_000_001, "0", "null").await?;
     jobs(&world, -5, -5, "1 year", "1 year").await?;
-    world.run("update gleaner.jobs set created_at = now() - interval '1 year', finished_at = now() - interval '1 year' where id = 2500").await?;
+    world
+        .run("update gleaner.jobs set created_at = now() - interval '1 year', finished_at = now() - interval '1 year' where id = 2500")
+        .await?;
     let odd = "select count(*) from gleaner.jobs where id in (-5, 2500, 1000000000000)";
     for day in 1..=14 {
         // There is always somebody young before the last.
