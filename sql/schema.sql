@@ -8541,7 +8541,8 @@ begin
                 insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, v_stretch.oldest, v_stretch.unread_since);
                 exit walk;
             elsif v_too_young then
-                insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, v_created, v_stretch.unread_since);
+                -- Due by then, however young those are who come before.
+                insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, least(v_created, v_stretch.unread_since + v_older_than), v_stretch.unread_since);
                 exit;
             end if;
             v_from := v_next;

@@ -157,7 +157,8 @@ begin
                 {{ remember("v_next", "v_stretch.oldest", "v_stretch.unread_since") }}
                 exit walk;
             elsif v_too_young then
-                {{ remember("v_next", "v_created", "v_stretch.unread_since") }}
+                -- Due by then, however young those are who come before.
+                {{ remember("v_next", "least(v_created, v_stretch.unread_since + v_older_than)", "v_stretch.unread_since") }}
                 exit;
             end if;
             v_from := v_next;

@@ -124,6 +124,13 @@ async fn a_call_deletes_no_more_than_its_limit_and_the_next_goes_on_there() -> R
         told.push(call(&world, "70").await?);
     }
     assert_eq!(told, [70, 70, 70, 40, 0]);
+    // A stretch that is just as long as the slice, and another behind it.
+    jobs(&world, 1001, 3000, "1 day", "1 day").await?;
+    world.run("truncate gleaner.stretch").await?;
+    assert_eq!(call(&world, "").await?, 0);
+    assert_eq!(call(&world, "1000, '1 hour'").await?, 1000);
+    assert_eq!(call(&world, "1000, '1 hour'").await?, 1000);
+    assert_eq!(call(&world, "1000, '1 hour'").await?, 0);
     Ok(())
 }
 
@@ -151,6 +158,23 @@ async fn a_row_whose_key_is_out_of_order_goes_late_and_is_not_forgotten() -> Res
         }
     }
     assert_eq!(world.count(odd).await?, 0);
+    Ok(())
+}
+
+/// The last day before the walk must go to the end finds the head of the line younger than ever.
+#[tokio::test]
+async fn what_was_not_read_is_read_after_two_retentions_however_young_the_rows_before_it() -> Result<()> {
+    let world = world().await?;
+    jobs(&world, 1, 1000, "0", "null").await?;
+    jobs(&world, 1_000_000, 1_000_000, "1 year", "1 year").await?;
+    jobs(&world, 1_000_001, 1_000_001, "0", "null").await?;
+    assert_eq!(call(&world, "").await?, 0);
+    world.run("delete from gleaner.jobs where id <= 1000").await?;
+    later(&world, "13 days").await?;
+    jobs(&world, 2001, 4000, "0", "null").await?;
+    assert_eq!(call(&world, "").await?, 0);
+    later(&world, "1 day 1 hour").await?;
+    assert_eq!(call(&world, "").await?, 1);
     Ok(())
 }
 
@@ -197,7 +221,7 @@ async fn a_call_waits_for_nobody_and_what_was_locked_goes_with_the_next() -> Res
     let editor = other.transaction().await?;
     editor.execute("select from gleaner.jobs where id in (7, 4321) for key share", &[]).await?;
     let queue = world.queue("jobs").await?;
-    assert_eq!(queue.prune(None).await?, 4998);
+    assert_eq!(tokio::time::timeout(Duration::from_secs(60), queue.prune(None)).await.context("waited for the editor")??, 4998);
     editor.rollback().await?;
     assert_eq!(queue.prune(None).await?, 2);
 
