@@ -8402,18 +8402,20 @@ CREATE FUNCTION gleaner.prune_dumps(p_limit integer DEFAULT 1000, p_older_than i
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, null);
     v_before     timestamp with time zone;
     v_count      integer;
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = 'dumps' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = 'dumps' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'dumps' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'dumps' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
-    v_before := clock_timestamp() - v_older_than;
+    v_before := v_now - v_older_than;
     delete from public.agent_processing_queue as q
     where q.id = any (array(
         select q.id
@@ -8434,18 +8436,20 @@ CREATE FUNCTION gleaner.prune_followups(p_limit integer DEFAULT 1000, p_older_th
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, null);
     v_before     timestamp with time zone;
     v_count      integer;
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = 'followups' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = 'followups' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'followups' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'followups' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
-    v_before := clock_timestamp() - v_older_than;
+    v_before := v_now - v_older_than;
     delete from public.scheduled_actions as q
     where q.id = any (array(
         select q.id
@@ -8516,29 +8520,133 @@ COMMENT ON FUNCTION gleaner.prune_ingestion(p_raw_age interval, p_raw_rows bigin
 CREATE FUNCTION gleaner.prune_jobs(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_sort TO 'off'
+    SET jit TO 'off'
     AS $$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, interval '7 days');
-    v_before     timestamp with time zone;
-    v_count      integer;
+    v_before     timestamptz := v_now - v_older_than;
+    v_until      timestamptz := statement_timestamp() + nullif(current_setting('statement_timeout')::interval, '0') / 2;
+    v_count      integer := 0;
+    v_begins     bigint;
+    v_stretch    gleaner.stretch;
+    v_upto       bigint;
+    -- The slice: where it begins, how many rows it may have, how many it had, what they say, and where the next one begins.
+    v_from       bigint;
+    v_slice      integer;
+    v_read       integer;
+    v_last       bigint;
+    v_young      timestamptz;
+    v_oldest     timestamptz;
+    v_created    timestamptz;
+    v_old        bigint[];
+    v_gone       integer;
+    v_next       bigint;
+    -- Why the walk ends here: with the stretch, with the limit or the time, or with rows that are all too young.
+    v_whole      boolean;
+    v_enough     boolean;
+    v_too_young  boolean;
+    -- What becomes one note: slices read one after the other, how many rows stayed of them, and the earliest end of those.
+    v_part       bigint;
+    v_stayed     integer;
+    v_ended      timestamptz;
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = 'jobs' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = 'jobs' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'jobs' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'jobs' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
-    v_before := clock_timestamp() - v_older_than;
-    delete from gleaner.jobs as q
-    where q.id = any (array(
-        select q.id
-        from gleaner.jobs as q
-        where q.finished_at < v_before
-          and (q.status in ('done', 'cancelled') or q.status = 'failed' and q.due_at is null)
-        limit p_limit
-        for update skip locked));
-    get diagnostics v_count = row_count;
+    -- Asked first, for an insert would wait for a call that is about to write the same note.
+    if not exists (select from gleaner.stretch as s where s.queue = 'jobs' and s.begins = -9223372036854775808) then
+        insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', -9223372036854775808, '-infinity', v_now)
+        on conflict do nothing;
+    end if;
+    <<walk>>
+    for v_begins in
+        select s.begins from gleaner.stretch as s where s.queue = 'jobs' and s.oldest < v_before order by s.oldest
+    loop
+        exit when v_count >= p_limit;
+        select s.* into v_stretch
+        from gleaner.stretch as s
+        where s.queue = 'jobs' and s.begins = v_begins and s.oldest < v_before
+        for update skip locked;
+        continue when not found;
+        delete from gleaner.stretch as s where s.queue = 'jobs' and s.begins = v_begins;
+        v_upto := coalesce((select min(s.begins) - 1 from gleaner.stretch as s where s.queue = 'jobs' and s.begins > v_begins), 9223372036854775807);
+        v_from := v_begins;
+        v_part := v_begins;
+        v_stayed := 0;
+        v_ended := v_now;
+        -- As many rows as may go: more would be read for nothing where all are old.
+        v_slice := greatest(least(p_limit - v_count, 10000), 100);
+        loop
+            select count(*), max(s.id), min(s.ended) filter (where s.ended >= v_before), min(s.ended), min(s.created),
+                   coalesce(array_agg(s.id) filter (where s.ended < v_before), '{}')
+            into v_read, v_last, v_young, v_oldest, v_created, v_old
+            from (select q.id as id,
+                         case when (q.status in ('done', 'cancelled') or q.status = 'failed' and q.due_at is null) then q.finished_at end as ended,
+                         q.created_at as created
+                  from gleaner.jobs as q
+                  where q.id between v_from and v_upto
+                  order by q.id
+                  limit v_slice) as s;
+            v_whole := v_read < v_slice or v_last = v_upto;
+            v_next := case when v_whole and v_upto < 9223372036854775807 then v_upto + 1 else coalesce(v_last + (v_last < 9223372036854775807)::integer, v_from) end;
+            v_stayed := v_stayed + v_read - cardinality(v_old);
+            if cardinality(v_old) > p_limit - v_count then
+                v_whole := false;
+                v_next := v_old[p_limit - v_count + 1];
+                v_old := v_old[:p_limit - v_count];
+            end if;
+            v_gone := 0;
+            if cardinality(v_old) > 0 then
+                delete from gleaner.jobs as q
+                where q.id = any (array(
+                    select q.id
+                    from gleaner.jobs as q
+                    where q.id = any (v_old) and (q.status in ('done', 'cancelled') or q.status = 'failed' and q.due_at is null)
+                      and q.finished_at < v_before
+                    for update skip locked));
+                get diagnostics v_gone = row_count;
+            end if;
+            v_count := v_count + v_gone;
+            -- What somebody has locked stays for the next call.
+            v_stayed := v_stayed + cardinality(v_old) - v_gone;
+            v_ended := least(v_ended, case when v_gone < cardinality(v_old) then v_oldest else v_young end);
+
+            v_enough := v_count >= p_limit or coalesce(clock_timestamp() > v_until, false);
+            v_too_young := coalesce(v_created >= v_before and v_now < v_stretch.unread_since + 2 * v_older_than, false);
+            -- A part of which nothing stayed needs no note of its own: what may yet come there belongs to the part before.
+            if v_whole or v_enough or v_too_young or v_stayed >= 10000 then
+                if v_next > v_part and (v_stayed > 0 or v_part = -9223372036854775808) then
+                    insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_part, v_ended, null);
+                end if;
+                v_part := v_next;
+                v_stayed := 0;
+                v_ended := v_now;
+            end if;
+            if v_whole then
+                if v_upto = 9223372036854775807 then
+                    insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, v_now, v_now);
+                end if;
+                exit;
+            elsif v_enough then
+                insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, v_stretch.oldest, v_stretch.unread_since);
+                exit walk;
+            elsif v_too_young then
+                -- Due by then, however young those are who come before.
+                insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('jobs', v_next, least(v_created, v_stretch.unread_since + v_older_than), v_stretch.unread_since);
+                exit;
+            end if;
+            v_from := v_next;
+            v_slice := case when cardinality(v_old) > 0 then greatest(least(p_limit - v_count, 10000), 100) else least(2 * v_slice, 10000) end;
+        end loop;
+    end loop;
     return v_count;
 end
 $$;
@@ -8550,18 +8658,20 @@ CREATE FUNCTION gleaner.prune_runs(p_limit integer DEFAULT 1000, p_older_than in
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, null);
     v_before     timestamp with time zone;
     v_count      integer;
 begin
     -- Evidence and lost answers are kept for a week, whatever the queue keeps.
-    delete from gleaner.request as r where r.at < clock_timestamp() - interval '1 day';
-    delete from gleaner.late_result as l where l.queue = 'runs' and l.at < clock_timestamp() - interval '7 days';
-    delete from gleaner.offender as o where o.queue = 'runs' and o.until < clock_timestamp();
+    delete from gleaner.request as r where r.at < v_now - interval '1 day';
+    delete from gleaner.late_result as l where l.queue = 'runs' and l.at < v_now - interval '7 days';
+    delete from gleaner.offender as o where o.queue = 'runs' and o.until < v_now;
     if v_older_than is null then
         return 0;
     end if;
-    v_before := clock_timestamp() - v_older_than;
+    v_before := v_now - v_older_than;
     delete from public.execution_jobs as q
     where q.id = any (array(
         select q.id
@@ -11602,6 +11712,19 @@ ALTER TABLE gleaner.sheaf ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE gleaner.stretch (
+    queue text NOT NULL,
+    begins bigint NOT NULL,
+    oldest timestamp with time zone NOT NULL,
+    unread_since timestamp with time zone
+);
+
+COMMENT ON TABLE gleaner.stretch IS 'Stretches of keys that prune has walked, and the earliest end it left in each.';
+
+COMMENT ON COLUMN gleaner.stretch.oldest IS 'Nothing in the stretch ended earlier: until this is too old, nobody need look.';
+
+COMMENT ON COLUMN gleaner.stretch.unread_since IS 'Since when `oldest` is inferred from the rows before, and not read; null when it was read.';
+
 CREATE TABLE public.activity_failures (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     original_activity_id uuid,
@@ -12011,6 +12134,9 @@ ALTER TABLE gleaner.request
 ALTER TABLE gleaner.sheaf
     ADD CONSTRAINT sheaf_pkey PRIMARY KEY (id);
 
+ALTER TABLE gleaner.stretch
+    ADD CONSTRAINT stretch_pkey PRIMARY KEY (queue, begins);
+
 ALTER TABLE public.activities
     ADD CONSTRAINT activities_pkey PRIMARY KEY (id);
 
@@ -12089,8 +12215,6 @@ CREATE INDEX forgotten_files_at_idx ON gleaner.forgotten_files USING btree (at);
 
 CREATE INDEX gleaner_jobs_dead ON gleaner.jobs USING btree (id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
 
-CREATE INDEX gleaner_jobs_finished ON gleaner.jobs USING brin (finished_at) WITH (autosummarize='on');
-
 CREATE INDEX gleaner_jobs_global ON gleaner.jobs USING btree (kind, (
 CASE
     WHEN (priority >= 2) THEN 0
@@ -12116,6 +12240,8 @@ CREATE INDEX raw_request_received_at_idx ON gleaner.raw_request USING btree (rec
 CREATE INDEX request_at_idx ON gleaner.request USING btree (at);
 
 CREATE INDEX sheaf_queue_idx ON gleaner.sheaf USING btree (queue, xid);
+
+CREATE INDEX stretch_oldest_idx ON gleaner.stretch USING btree (queue, oldest);
 
 CREATE INDEX activities_contact_id_idx ON public.activities USING btree (contact_id, created_at);
 
@@ -13180,6 +13306,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.request TO gleaner_engine;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.sheaf TO gleaner_engine;
 GRANT SELECT ON TABLE gleaner.sheaf TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.stretch TO gleaner_engine;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.activity_failures TO gleaner_engine;
 GRANT SELECT ON TABLE public.activity_failures TO authenticated;

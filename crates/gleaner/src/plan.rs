@@ -293,7 +293,12 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
             unique: context["unique"]["target"]
                 .as_str()
                 .map(|t| (t.to_owned(), context["unique"]["predicate"].as_str().unwrap_or_default().to_owned())),
-            finished: finished.as_ref().filter(|_| d.retain.is_some()).and_then(|f| f["column"].as_str()).map(str::to_owned),
+            // Bulk work does without: its prune walks the key.
+            finished: finished
+                .as_ref()
+                .filter(|_| d.retain.is_some() && d.sheaf.is_none())
+                .and_then(|f| f["column"].as_str())
+                .map(str::to_owned),
         },
     );
 

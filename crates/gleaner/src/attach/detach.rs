@@ -48,9 +48,9 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
     let queue = literal(name);
     script += &format!("delete from gleaner.queue where name = {queue};\n");
     // Notes about rows of this table; the audit stays, as audits do.
-    script += &format!(
-        "delete from gleaner.request where queue = {queue};\ndelete from gleaner.offender where queue = {queue};\ndelete from gleaner.sheaf where queue = {queue};\n"
-    );
+    for notes in ["request", "offender", "sheaf", "stretch"] {
+        script += &format!("delete from gleaner.{notes} where queue = {queue};\n");
+    }
     with_lock_timeout(client, "detach", &script).await?;
     Ok(done)
 }

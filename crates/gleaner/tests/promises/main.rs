@@ -15,6 +15,7 @@ mod plain_writers;
 mod poison;
 mod policy;
 mod progress;
+mod pruning;
 mod racing;
 mod rights;
 mod sheaves;

@@ -14,5 +14,6 @@ mod pooler;
 mod rights;
 mod specs;
 mod supabase;
+mod walks;
 #[path = "../world/mod.rs"]
 mod world;

@@ -17,7 +17,7 @@ const PER_ROW: i64 = 50;
 const CONSTANT: i64 = 300;
 
 /// A session whose every statement, also those inside functions, is explained.
-struct Watched {
+pub struct Watched {
     client: Client,
     plans: mpsc::UnboundedReceiver<Value>,
     table: &'static str,
@@ -34,14 +34,14 @@ impl Drop for Watched {
 }
 
 /// What one call returned: keys and leases, where it has them.
-struct Returned {
-    rows: i64,
+pub struct Returned {
+    pub rows: i64,
     ids: Vec<String>,
     leases: Vec<String>,
 }
 
 impl Watched {
-    async fn connect(world: &World, table: &'static str, settings: &str) -> Result<Self> {
+    pub async fn connect(world: &World, table: &'static str, settings: &str) -> Result<Self> {
         let (client, mut connection) = tokio_postgres::connect(world.url(), NoTls).await?;
         let (tell, plans) = mpsc::unbounded_channel();
         tokio::spawn(async move {
@@ -67,7 +67,7 @@ impl Watched {
     }
 
     /// Runs a query that returns rows, looks at every plan inside the function it calls, and holds them to the bound.
-    async fn run(&mut self, what: &str, sql: &str) -> Result<Returned> {
+    pub async fn run(&mut self, what: &str, sql: &str) -> Result<Returned> {
         while self.plans.try_recv().is_ok() {}
         // The simple protocol: parameters would be one more plan cache between us and the function's own.
         let messages = self.client.simple_query(sql).await.with_context(|| sql.to_owned())?;
@@ -130,7 +130,7 @@ impl Watched {
 
 /// Fills a table quickly: as the engine, which no trigger looks at, with its secondary indexes made afterwards; and
 /// statistics as they were while it was empty.
-async fn load(world: &World, table: &str, inserts: &str) -> Result<()> {
+pub async fn load(world: &World, table: &str, inserts: &str) -> Result<()> {
     let indexes: Vec<(String, String)> = world
         .client
         .query(
@@ -155,7 +155,7 @@ async fn load(world: &World, table: &str, inserts: &str) -> Result<()> {
 
 /// The ways a plan can come about: custom at first, generic from the sixth call on, generic from the start; with
 /// statistics from when the table was empty, and with true ones.
-const SESSIONS: &[(&str, &str)] = &[("six times", "select 1"), ("generic", "set plan_cache_mode = force_generic_plan")];
+pub const SESSIONS: &[(&str, &str)] = &[("six times", "select 1"), ("generic", "set plan_cache_mode = force_generic_plan")];
 
 #[tokio::test]
 async fn claims_of_jobs_read_a_small_multiple_of_what_they_return() -> Result<()> {

@@ -59,6 +59,7 @@ pub const RELATIONS: &str = "
     gleaner.late_result           ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.offender              ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.sheaf                 ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.stretch               ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.change                ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.request               ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.api_key               ---- ---- ---- ---- ---- ---- ---- ----  true

@@ -59,6 +59,7 @@ insert into gleaner.request (queue, id, at) values ('jobs', gen_random_uuid(), n
 insert into gleaner.change (relation, kind, new_row) values ('public.activities'::regclass, 'I', '()');
 insert into gleaner.late_result (queue, key, lease) values ('jobs', 'x', 1);
 insert into gleaner.sheaf (queue, keys, session, due_at, deadline_at) values ('jobs', '{[1000000, 1000001)}', 'x', 'infinity', 'infinity');
+insert into gleaner.stretch (queue, begins, oldest) values ('jobs', 1, 'infinity');
 insert into gleaner.offender (queue, key, until, reason) values ('jobs', 'x', now(), 'x');
 insert into gleaner.audit (queue, key, act, caller) values ('jobs', 'x', 'bury', 'x');
 insert into gleaner.raw_request (id, provider_id, received_at, method, target, outcome) values (gen_random_uuid(), gen_random_uuid(), now(), 'POST', '/', 'stored');
