@@ -16,9 +16,9 @@ test: ## everything a change must pass: format, lints, licences, all tests, the 
 test-full: ## `make test` and the long forms: advisories, PostgreSQL 15 to 18, a clean machine
 	@scripts/test-full
 
-bench: ## measure Gleaner next to raw PostgreSQL (BENCH_ARGS, e.g. BENCH_ARGS=--help)
+bench: ## measure Gleaner next to raw PostgreSQL and pgmq (BENCH_ARGS, e.g. BENCH_ARGS=--help)
 	@scripts/install up
-	@scripts/cargo run --release --locked -p gleaner-bench -- $(BENCH_ARGS)
+	@scripts/cargo run --release --locked -p gleaner-bench --features peers -- $(BENCH_ARGS)
 
 fmt: ## format the Rust code
 	@scripts/cargo fmt --all

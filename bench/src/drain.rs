@@ -6,6 +6,7 @@ use anyhow::Result;
 use futures_util::future::try_join_all;
 use gleaner::{Acts, Claim};
 
+use crate::peer::Peer;
 use crate::raw::{self, Finish};
 use crate::report::Report;
 use crate::stage::Stage;
@@ -14,19 +15,31 @@ pub const BATCH: i32 = 500;
 
 pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let n = stage.rows(200_000);
+    let peer = Peer::set(stage, report).await?;
     for connections in [1, 2, 4] {
-        // By turns, so that a machine that drifts drifts under all three alike.
+        // By turns, so that a machine that drifts drifts under all of them alike.
         let (mut deleting, mut keeping, mut ours) = (0.0, 0.0, 0.0);
+        let (mut peer_deleting, mut peer_archiving) = (0.0, 0.0);
         for _ in 0..2 {
             deleting += raw::drain(stage, n, connections, Finish::Delete).await? / 2.0;
             keeping += raw::drain(stage, n, connections, Finish::Keep).await? / 2.0;
             prepare_jobs(stage, n).await?;
             ours += drain(stage, "jobs", connections, None).await? / 2.0;
+            if let Some(peer) = &peer {
+                peer_deleting += peer.drain(n, connections, Finish::Delete).await? / 2.0;
+                peer_archiving += peer.drain(n, connections, Finish::Keep).await? / 2.0;
+            }
         }
         report.figure(format!("raw claim-and-delete loop, {connections} connections"), deleting, "/s");
         report.figure(format!("raw claim-and-keep loop, {connections} connections"), keeping, "/s");
         report.ratio(format!("drain gleaner.jobs, {connections} connections"), ours, "/s", keeping, "claim-and-keep", None);
         report.ratio(format!("drain gleaner.jobs, {connections} connections"), ours, "/s", deleting, "claim-and-delete", Some(0.9));
+        if peer.is_some() {
+            for (does, rate, aim) in [("deleting", peer_deleting, Some(1.3)), ("archiving", peer_archiving, None)] {
+                report.ratio(format!("drain pgmq, {does}, {connections} connections"), rate, "/s", deleting, "claim-and-delete", None);
+                report.ratio(format!("drain gleaner.jobs, {connections} connections"), ours, "/s", rate, format!("pgmq, {does}"), aim);
+            }
+        }
         if connections == 2 {
             let n = stage.rows(50_000);
             fill_activities(stage, n).await?;
@@ -39,6 +52,9 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
                 None,
             );
         }
+    }
+    if let Some(peer) = peer {
+        peer.strike().await?;
     }
     wal(stage, report).await
 }

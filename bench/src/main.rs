@@ -13,6 +13,7 @@ mod drain;
 mod enqueue;
 mod idle;
 mod ingest;
+mod peer;
 mod pickup;
 mod pinned;
 mod quiet;
@@ -29,7 +30,7 @@ use crate::report::Report;
 use crate::stage::Stage;
 
 #[derive(Debug, Parser)]
-#[command(about = "Measures the engine against raw PostgreSQL in the same run")]
+#[command(about = "Measures the engine against raw PostgreSQL in the same run", after_help = peer::HINT)]
 struct Arguments {
     /// Measure a database of yours instead of a private server. It is migrated, and its jobs and activities are deleted.
     #[arg(long, env = "GLEANER_BENCH_URL")]

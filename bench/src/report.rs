@@ -17,12 +17,18 @@ struct Figure {
 #[derive(Debug)]
 pub struct Report {
     version: String,
+    peer: Option<String>,
     figures: Vec<Figure>,
 }
 
 impl Report {
     pub fn new(version: &str) -> Self {
-        Self { version: version.into(), figures: Vec::new() }
+        Self { version: version.into(), peer: None, figures: Vec::new() }
+    }
+
+    /// Which release of whom is measured beside us.
+    pub fn peer(&mut self, name: String) {
+        self.peer = Some(name);
     }
 
     /// A figure by itself.
@@ -49,7 +55,8 @@ impl Report {
     }
 
     pub fn print(&self) {
-        println!("\nPostgreSQL {}, {} cores", self.version, std::thread::available_parallelism().map_or(0, usize::from));
+        let peer = self.peer.as_ref().map(|p| format!("{p}, ")).unwrap_or_default();
+        println!("\nPostgreSQL {}, {peer}{} cores", self.version, std::thread::available_parallelism().map_or(0, usize::from));
         println!("{:<58} {:>12}        {:>6}", "what", "figure", "ratio");
         for figure in &self.figures {
             println!("{}", line(figure));
@@ -68,7 +75,7 @@ impl Report {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        std::fs::write(path, serde_json::to_string_pretty(&json!({"postgresql": self.version, "figures": figures}))?)?;
+        std::fs::write(path, serde_json::to_string_pretty(&json!({"postgresql": self.version, "peer": self.peer, "figures": figures}))?)?;
         Ok(())
     }
 }
