@@ -225,9 +225,11 @@ async fn changes_of_one_row_by_many_writers_come_in_order(stage: Stage) -> Resul
 
 async fn a_changed_key_is_told_with_the_old_one(stage: Stage) -> Result<()> {
     stage.run("create table places (room text, seat int, who text, primary key (room, seat)); alter publication supabase_realtime add table places; grant select on places to service_role").await?;
-    stage.run("insert into places values ('a, \"b\"', 1, 'ada')").await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("places", json!([{"event": "*", "schema": "public", "table": "places"}])).await?;
+    // Only now: a feed that lags may still bring what was written just before somebody followed.
+    stage.run("insert into places values ('a, \"b\"', 1, 'ada')").await?;
+    assert_eq!(socket.change().await?["type"], "INSERT");
     stage.run("update places set seat = 2").await?;
     let update = socket.change().await?;
     assert_eq!((&update["type"], &update["old_record"]), (&json!("UPDATE"), &json!({"room": "a, \"b\"", "seat": 1})));
