@@ -202,11 +202,10 @@ async fn install(
     let signatures: Vec<String> = functions(plan).iter().map(|f| format!("gleaner.{}({})", f.name, f.arguments)).collect();
     // Signatures of an earlier declaration go first: `create or replace` would leave them beside the new ones.
     let stale: Vec<String> = before("functions").into_iter().filter(|f| !signatures.contains(f)).collect();
-    let no_bell = if plan.declaration.notify {
-        String::new()
-    } else {
-        format!("drop trigger if exists zz_gleaner_notify_{} on {};\n", plan.name, plan.table.sql())
-    };
+    // Triggers before the functions they call; the script makes those anew that the queue still wants.
+    let untriggered: String = ["insert", "update", "again", "notify"]
+        .map(|trigger| format!("drop trigger if exists zz_gleaner_{trigger}_{} on {};\n", plan.name, plan.table.sql()))
+        .concat();
     let script = render(plan)?;
     let record = json!({
         "columns": union(before("columns"), &missing),
@@ -233,7 +232,7 @@ async fn install(
     // A queue that holds rows by sheaves no more: what is held becomes the rows' own lease while the function still knows how.
     let loosen = format!("gleaner.loosen_{}(", plan.name);
     let no_sheaves = if stale.iter().any(|f| f.starts_with(&loosen)) { format!("select {loosen}null);\n") } else { String::new() };
-    let whole = format!("{alter}\n{no_bell}{no_sheaves}{}{script}\n{registry}", drop_functions(&stale));
+    let whole = format!("{alter}\n{untriggered}{no_sheaves}{}{script}\n{registry}", drop_functions(&stale));
     with_lock_timeout(client, "install the acts", &whole).await?;
     report.added_columns = missing;
     Ok(())

@@ -36,7 +36,8 @@
                     {{ holder.at.column }} = {{ in_zone("v_now", holder.at.type) }}
 {%- endif %}
                 from {{ keys }} as taken (id)
-                where {{ tenant_is("q") }}q.{{ key.column }} = taken.id
+                -- Not by `=`: the planner could then begin with the table's keys, and hand rows out in their order.
+                where {{ tenant_is("q") }}q.{{ key.column }} = any (array[taken.id])
 {%- endmacro -%}
 {#- Inside `exception when others`: trouble of the moment is the caller's to retry; the rest is the row's fault. -#}
 {%- macro unless_momentary() %}
@@ -95,9 +96,9 @@ language plpgsql
 -- Joins follow arrays of keys: one index descent each, in the order of the array, under every plan.
 set enable_hashjoin = off
 set enable_mergejoin = off
-{%- if sheaf %}
--- A piece of the key is read along the key, whatever the planner believes of its length.
+-- Nor does one begin at a table that was nearly empty when it was last analysed, or read a piece of the key by reading all.
 set enable_seqscan = off
+{%- if sheaf %}
 set enable_bitmapscan = off
 {%- endif %}
 as $claim$
@@ -508,16 +509,18 @@ begin
                     elsif v_tids is not null then
                         return query
                         select {{ bound_row("-v_sheaf", "v_due", "v_deadline", "p_started", "p_agent", "v_session") }}
-                        from unnest(v_tids) as k (tid)
-                        join {{ table }} as q on q.ctid = k.tid;
+                        from unnest(v_tids) with ordinality as k (tid, n)
+                        join {{ table }} as q on q.ctid = k.tid
+                        order by k.n;
                     else
                         -- What has a past, or a unique key, is claimed row by row; all are given out in the order of the line.
                         v_others := array(select f from unnest(v_fine) as f where not v_bound @> f);
 {{- take("unnest(v_others)", "case when p_started then 1 else 0 end") }};
                         return query
                         select {{ bound_row("-v_sheaf", "v_due", "v_deadline", "p_started", "p_agent", "v_session", true) }}
-                        from unnest(v_fine) as k (id)
-                        join {{ table }} as q on q.{{ key.column }} = k.id;
+                        from unnest(v_fine) with ordinality as k (id, n)
+                        join {{ table }} as q on q.{{ key.column }} = k.id
+                        order by k.n;
                     end if;
                     v_taken := v_taken || v_fine;
                     v_total := v_total + cardinality(v_fine);

@@ -9,6 +9,7 @@ language plpgsql
 {{ quick_definer() }}
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_seqscan = off
 as $start$
 #variable_conflict use_column
 declare

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tokio_postgres::GenericClient;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::acts::{Acts, Param};
@@ -29,21 +29,28 @@ impl Acts {
         let limits: Vec<i32> = claims.iter().map(|claim| claim.limit).collect();
         let requests: Vec<Option<Uuid>> = claims.iter().map(|claim| claim.request).collect();
         let hold = claim.hold.map(|h| h.as_secs_f64());
-        let mut params: Vec<Param<'_>> = vec![
-            (&agents, Type::TEXT_ARRAY),
-            (&limits, Type::INT4_ARRAY),
-            (&requests, Type::UUID_ARRAY),
-            (&claim.started, Type::BOOL),
-            (&hold, Type::FLOAT8),
-        ];
+        let alone = claims.len() == 1;
+        let mut params: Vec<Param<'_>> = if alone {
+            vec![(&agents[0], Type::TEXT), (&limits[0], Type::INT4), (&requests[0], Type::UUID)]
+        } else {
+            vec![(&agents, Type::TEXT_ARRAY), (&limits, Type::INT4_ARRAY), (&requests, Type::UUID_ARRAY)]
+        };
+        params.extend([(&claim.started as &(dyn ToSql + Sync), Type::BOOL), (&hold, Type::FLOAT8)]);
         let wanted = self.wanted(claim, &mut params)?;
-        let name = &self.name;
-        let claimed = format!(
-            "select {item}, null::float8, a.place
-             from unnest($1, $2, $3) with ordinality as a (agent, most, request, place)
-             cross join lateral gleaner.claim_{name}({wanted}p_agent => a.agent, p_limit => a.most, p_request => a.request, p_started => $4, p_hold => $5 * interval '1 second') as c",
-            item = self.item(),
-        );
+        let (name, item) = (&self.name, self.item());
+        let call = |agent, most, request| {
+            format!(
+                "gleaner.claim_{name}({wanted}p_agent => {agent}, p_limit => {most}, p_request => {request}, p_started => $4, p_hold => $5 * interval '1 second') as c"
+            )
+        };
+        let claimed = if alone {
+            format!("select {item}, null::float8, 1::int8 from {}", call("$1", "$2", "$3"))
+        } else {
+            format!(
+                "select {item}, null::float8, a.place from unnest($1, $2, $3) with ordinality as a (agent, most, request, place) cross join lateral {}",
+                call("a.agent", "a.most", "a.request")
+            )
+        };
         let few = limits.iter().all(|limit| *limit < MANY);
         let sql = if few {
             // One statement for both: what was claimed, in order, or how long until there is something to claim.

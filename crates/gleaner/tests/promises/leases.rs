@@ -58,6 +58,54 @@ async fn a_stale_lease_can_neither_complete_fail_extend_release_nor_snooze_an_ac
     stale_lease_changes_nothing(&world, &queue, "activities", first).await
 }
 
+/// Evidence is for those who can have held the row; made-up leases fill nothing.
+#[tokio::test]
+async fn late_results_are_kept_once_and_made_up_ones_are_bounded() -> Result<()> {
+    let world = world().await?;
+    let me = world.person("me", 5, true).await?;
+    let other = world.person("other", 5, true).await?;
+    let (laptop, stranger) = (world.signed_in(me, "laptop").await?, world.signed_in(other, "phone").await?);
+    let acts = gleaner::Acts::of(&world.client, "activities").await?;
+    let queue = world.queue("activities").await?;
+    let kept = "select count(*) from gleaner.late_result";
+    world.activity(None, "call", 1.0).await?;
+    let first = acts.claim(&laptop, &gleaner::Claim::by("laptop")).await?.items.pop().context("due")?;
+    let late = |lease: i64| (first.key.as_str(), lease, Some(json!({"summary": "late"})));
+
+    // Above the lease of the row, of one that was never held, of one that is not there.
+    let untouched = world.activity(None, "sms", 1.0).await?;
+    for n in 1..50 {
+        acts.complete(
+            &stranger,
+            &[late(first.lease + n), (untouched.as_str(), n, None), ("00000000-0000-0000-0000-0000000000ff", n, None)],
+        )
+        .await?;
+    }
+    assert_eq!(world.count(kept).await?, 0, "nobody can have held these");
+
+    world.run(&format!("delete from activities where id = '{untouched}'")).await?;
+    world.age("activities", "2 hours").await?;
+    claim_anew(&world, &queue, "second", None, 1).await?.pop().context("the row did not come back")?;
+    for n in 1..50 {
+        acts.complete(&stranger, &[late(n), late(n + 100), late(n + 200)]).await?;
+    }
+    assert_eq!(world.count(kept).await?, 4, "of one sign-in a few");
+    for _ in 0..3 {
+        assert_eq!(outcomes(&acts.complete(&laptop, &[late(first.lease)]).await?), [Outcome::Lost]);
+    }
+    let of_the_holder = format!("{kept} where lease = {} and result ->> 'summary' = 'late'", first.lease);
+    assert_eq!(world.count(&of_the_holder).await?, 1, "the former holder's is kept, once");
+
+    // Operators may say what they like, of rows that are gone too, and still fill nothing.
+    let many: Vec<_> = (1..100).map(late).collect();
+    queue.complete(&many).await?;
+    queue.complete(&many).await?;
+    assert!((6..=32).contains(&world.count(kept).await?), "so many for a row");
+    queue.complete(&[("00000000-0000-0000-0000-0000000000ff", 7, None)]).await?;
+    assert_eq!(world.count(&format!("{kept} where key like '%ff'")).await?, 1);
+    Ok(())
+}
+
 /// Laptops sleep: waking up after the end of a lease that nobody took, the work is still theirs to finish.
 #[tokio::test]
 async fn an_expired_lease_that_nobody_took_still_completes() -> Result<()> {

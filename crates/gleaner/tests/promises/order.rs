@@ -196,3 +196,15 @@ async fn an_empty_claim_says_how_long_to_wait() -> Result<()> {
     assert_eq!(queue.claim(&Claim::by("a").owner(me).kinds(["call"])).await?.next_due_in, None, "no calls");
     Ok(())
 }
+
+/// Statistics that know of a single row make the planner begin at the table: the order of the line is kept all the same.
+#[tokio::test]
+async fn rows_are_handed_out_in_order_whatever_the_planner_believes_of_the_table() -> Result<()> {
+    let world = world().await?;
+    let queue = world.queue("jobs").await?;
+    world.run("insert into gleaner.jobs (id, status, due_at) values (1, 'done', null)").await?;
+    world.run("vacuum (analyze) gleaner.jobs").await?;
+    world.run("insert into gleaner.jobs (id, due_at) values (30, now()), (10, now() - interval '1 minute'), (20, now() - interval '2 minutes')").await?;
+    assert_eq!(keys(&world.claim(&queue, "a", None, 3).await?), ["20", "10", "30"]);
+    Ok(())
+}

@@ -202,7 +202,7 @@ async fn prunes_at_once_share_the_work_and_leave_nothing_old() -> Result<()> {
     let world = world().await?;
     for round in 0..3 {
         jobs(&world, round * 100_000, round * 100_000 + 11_999, "30 days", "8 days").await?;
-        world.run("update gleaner.jobs set status = 'ready', finished_at = null, due_at = now() where id % 4 = 0").await?;
+        world.run("begin; set local role gleaner_engine; update gleaner.jobs set status = 'ready', finished_at = null, due_at = now() where id % 4 = 0; commit").await?;
         let queue = world.queue("jobs").await?;
         let deleted = try_join_all((0..4).map(|_| queue.prune(None))).await?;
         assert_eq!(deleted.iter().sum::<u64>(), 9_000, "{deleted:?}");

@@ -88,7 +88,7 @@ async fn the_acts_are_definer_functions_of_the_engine_and_the_registry_lists_eve
             .await?;
         let found = world
             .count(&format!(
-                "select count(*) from pg_proc where pronamespace = 'gleaner'::regnamespace and proname ~ '_{queue}(_matching)?$'
+                "select count(*) from pg_proc where pronamespace = 'gleaner'::regnamespace and proname ~ '_{queue}(_matching|_grouped)?$'
                    and pg_get_userbyid(proowner) = 'gleaner_engine'"
             ))
             .await?;
