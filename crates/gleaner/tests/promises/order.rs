@@ -4,7 +4,7 @@ use anyhow::Result;
 use gleaner::Claim;
 
 use crate::hands::{claim_anew, claimable_by};
-use crate::world::{keys, world};
+use crate::world::{jobs, keys, world};
 
 #[tokio::test]
 async fn claim_order_is_own_then_global_then_stale_exactly() -> Result<()> {
@@ -206,5 +206,24 @@ async fn rows_are_handed_out_in_order_whatever_the_planner_believes_of_the_table
     world.run("vacuum (analyze) gleaner.jobs").await?;
     world.run("insert into gleaner.jobs (id, due_at) values (30, now()), (10, now() - interval '1 minute'), (20, now() - interval '2 minutes')").await?;
     assert_eq!(keys(&world.claim(&queue, "a", None, 3).await?), ["20", "10", "30"]);
+    Ok(())
+}
+
+/// A session that fills its batches does not look at every claim which kinds there are; what it has not seen waits a second at most.
+#[tokio::test]
+async fn a_kind_that_had_no_rows_is_found_within_a_second_by_a_busy_session() -> Result<()> {
+    let world = world().await?;
+    let queue = world.queue("jobs").await?;
+    queue.enqueue(&jobs("busy", 640)).await?;
+    let acts = gleaner::Acts::of(&world.client, "jobs").await?;
+    let claim = Claim::by("a").limit(64);
+    for _ in 0..3 {
+        assert_eq!(acts.claim(&world.client, &claim).await?.items.len(), 64);
+    }
+    queue.enqueue(&[serde_json::json!({"kind": "new", "due_at": "2020-01-01T00:00:00Z"})]).await?;
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    let items = acts.claim(&world.client, &claim).await?.items;
+    assert_eq!(items.first().and_then(|i| i.kind.as_deref()), Some("new"), "the oldest comes first");
+    assert_eq!(items.len(), 64);
     Ok(())
 }
