@@ -4,7 +4,7 @@ pub mod world;
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use world::{Line, World, eventually};
@@ -168,13 +168,17 @@ async fn an_agent_that_is_not_let_in_says_so_and_does_not_only_wait() -> Result<
     arrivals.next().await?.finish(json!({}));
     let shut = "alter role turned_away nologin; select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turned_away'";
     world.client.batch_execute(shut).await?;
+    let seen = std::sync::Mutex::new(serde_json::Value::Null);
     eventually("the page to say why", async || {
         let (_, view) = world::get(&agent, "status.json").await?;
         let says = |what: &serde_json::Value| what.as_str().is_some_and(|why| why.contains("not permitted to log in"));
         let since = view["trouble_since"].as_u64().unwrap_or(0);
-        Ok(view["state"] == "offline" && says(&view["trouble"]) && says(&view["health"]["reasons"][0]) && since > 1_700_000_000)
+        let told = view["state"] == "offline" && says(&view["trouble"]) && says(&view["health"]["reasons"][0]) && since > 1_700_000_000;
+        *seen.lock().expect("nobody panicked") = view;
+        Ok(told)
     })
-    .await?;
+    .await
+    .with_context(|| format!("it says {}", seen.lock().expect("nobody panicked")))?;
     let (_, view) = world::get(&agent, "status.json").await?;
     assert!(view["polling"]["consecutive_errors"].as_u64() < Some(5), "it was not told at once: {view}");
     let refused = world.agent_at(&url, &[("name", "second")]).await?.0.wait().await.map(|_| ()).map_err(|error| error.to_string());

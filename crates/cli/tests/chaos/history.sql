@@ -38,9 +38,9 @@ create trigger zz_gleaner_history_update after update on public.harvest for each
     when (old.status is distinct from new.status or old.lease is distinct from new.lease) execute function chaos.note();
 
 -- Who brought a result under which lease is nowhere in the row. So the act is listened to.
-alter function gleaner.complete_harvest(bigint[], bigint[], jsonb[]) rename to complete_harvest_unwatched;
-create function gleaner.complete_harvest(p_ids bigint[], p_leases bigint[], p_results jsonb[] default null)
-returns table (id bigint, outcome text, status text) language plpgsql as $$
+alter function gleaner.complete_harvest_grouped(bigint[], bigint[], jsonb[]) rename to complete_harvest_unwatched;
+create function gleaner.complete_harvest_grouped(p_ids bigint[], p_leases bigint[], p_results jsonb[] default null)
+returns table (ids bigint[], outcome text, status text) language plpgsql as $$
 declare
     v_ids      bigint[];
     v_outcomes text[];
@@ -48,7 +48,7 @@ declare
 begin
     select array_agg(a.id), array_agg(a.outcome), array_agg(a.status)
     into v_ids, v_outcomes, v_statuses
-    from gleaner.complete_harvest_unwatched(p_ids, p_leases, p_results) as a;
+    from (select unnest(g.ids) as id, g.outcome, g.status from gleaner.complete_harvest_unwatched(p_ids, p_leases, p_results) as g) as a;
     insert into chaos.history (item, what, lease, outcome)
     select p.id, 'answered', p.lease, p.outcome
     from (
@@ -64,7 +64,8 @@ begin
         left join public.harvest as h on h.id = u.id
     ) as p
     where p.outcome is not null;
-    return query select * from unnest(v_ids, v_outcomes, v_statuses);
+    return query
+    select array_agg(x.id), x.outcome, x.status from unnest(v_ids, v_outcomes, v_statuses) as x (id, outcome, status) group by x.outcome, x.status;
 end
 $$;
 
