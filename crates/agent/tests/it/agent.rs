@@ -166,8 +166,9 @@ async fn an_agent_that_is_not_let_in_says_so_and_does_not_only_wait() -> Result<
     let (agent, mut arrivals) = world.agent_at(&url, &[("poll.max", "2s")]).await?;
     world.job("greet").await?;
     arrivals.next().await?.finish(json!({}));
-    let shut = "alter role turned_away nologin; select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turned_away'";
-    world.client.batch_execute(shut).await?;
+    // One after the other: statements sent together are one transaction, and who is thrown out could be back before it ends.
+    world.client.batch_execute("alter role turned_away nologin").await?;
+    world.client.batch_execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turned_away'").await?;
     let seen = std::sync::Mutex::new(serde_json::Value::Null);
     eventually("the page to say why", async || {
         let (_, view) = world::get(&agent, "status.json").await?;
