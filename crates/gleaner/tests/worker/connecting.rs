@@ -118,7 +118,9 @@ async fn a_worker_that_is_no_longer_let_in_tells_so_keeps_its_results_and_comes_
     let run = tokio::spawn(worker.run_until(stopped));
     tokio::time::timeout(Duration::from_secs(20), began.notified()).await.context("the job was not taken")?;
 
-    w.run("alter role turned_away nologin; select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turned_away'").await?;
+    // One after the other: together they are one transaction, and who is thrown out could be back before it ends.
+    w.run("alter role turned_away nologin").await?;
+    w.run("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turned_away'").await?;
     // More often than any other refusal would be endured.
     until("it to be refused ten times", || control.stats().consecutive_errors >= 10).await?;
     let told = control.stats().errors.pop().context("an error")?;
