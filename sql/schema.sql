@@ -1283,6 +1283,7 @@ declare
     v_condition text := '';
     v_unknown   text;
     v_ids       uuid[];
+    v_lane      bigint;
 begin
     if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_activities.';
@@ -1299,6 +1300,11 @@ begin
         execute format('select (jsonb_populate_record(null::public.activities, $1)).%I::text', v_column) into v_value using p_match;
         v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
                                            else format(' and q.%I = %L', v_column, v_value) end;
+        if v_column = 'type' and v_value is not null then
+            -- The index knows a kind by the numbers of its lanes.
+            v_lane := (hashtextextended(v_value::text collate "C", 0) & -16);
+            v_condition := v_condition || ' and (hashtextextended(q.type collate "C", 0) & -16)' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
+        end if;
     end loop;
     execute format('select array(select q.id from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null%s)', v_condition)
     into v_ids;
@@ -1431,6 +1437,7 @@ declare
     v_condition text := '';
     v_unknown   text;
     v_ids       uuid[];
+    v_lane      bigint;
 begin
     if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_followups.';
@@ -1447,6 +1454,11 @@ begin
         execute format('select (jsonb_populate_record(null::public.scheduled_actions, $1)).%I::text', v_column) into v_value using p_match;
         v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
                                            else format(' and q.%I = %L', v_column, v_value) end;
+        if v_column = 'action_type' and v_value is not null then
+            -- The index knows a kind by the numbers of its lanes.
+            v_lane := (hashtextextended(v_value::text collate "C", 0) & -16);
+            v_condition := v_condition || ' and (hashtextextended(q.action_type collate "C", 0) & -16)' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
+        end if;
     end loop;
     execute format('select array(select q.id from public.scheduled_actions as q where q.status in (''pending'', ''processing'', ''failed'') and q.due_at is not null%s)', v_condition)
     into v_ids;
@@ -1506,6 +1518,7 @@ declare
     v_condition text := '';
     v_unknown   text;
     v_ids       bigint[];
+    v_lane      bigint;
 begin
     if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_jobs.';
@@ -1522,6 +1535,11 @@ begin
         execute format('select (jsonb_populate_record(null::gleaner.jobs, $1)).%I::text', v_column) into v_value using p_match;
         v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
                                            else format(' and q.%I = %L', v_column, v_value) end;
+        if v_column = 'kind' and v_value is not null then
+            -- The index knows a kind by the numbers of its lanes.
+            v_lane := (hashtextextended(v_value::text collate "C", 0) & -16);
+            v_condition := v_condition || ' and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end))' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
+        end if;
     end loop;
     execute format('select array(select q.id from gleaner.jobs as q where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null%s)', v_condition)
     into v_ids;
@@ -1965,17 +1983,20 @@ begin
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
-                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
-                with recursive kinds as (
-                    (select q.type as kind from public.activities as q
-                     where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
-                    union all
-                    select (select q.type from public.activities as q
-                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
-                            order by q.type limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds := array(
+                    with recursive kinds as (
+                        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                         where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > (kinds.lane | 15)
+                            order by (hashtextextended(q.type collate "C", 0) & -16) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k);
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
@@ -1989,8 +2010,7 @@ begin
             cross join lateral (
                 select q.due_at as at, q.id as id
                 from public.activities as q
-                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                  and q.type = l.kind
+                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                   and q.due_at <= v_by
                   and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
@@ -2008,8 +2028,7 @@ begin
                         cross join lateral (
                             select q.due_at as at, q.id as id
                             from public.activities as q
-                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                              and q.type = l.kind
+                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                               and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
@@ -2030,8 +2049,7 @@ begin
                                 select q.id as id, q.due_at as at,
                                        (q.processing_status in ('processing') or q.lost > 0) as odd
                                 from public.activities as q
-                                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                                  and q.type = v_lane_kind[1]
+                                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(v_lane_kind[1] collate "C", 0) & -16) and q.type = v_lane_kind[1]
                                   and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
@@ -2051,8 +2069,7 @@ begin
                                 select q.id as id, q.due_at as at,
                                        (q.processing_status in ('processing') or q.lost > 0) as odd
                                 from public.activities as q
-                                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                                  and q.type = l.kind
+                                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                                   and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
@@ -2077,17 +2094,20 @@ begin
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
-                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
-                with recursive kinds as (
-                    (select q.type as kind from public.activities as q
-                     where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
-                    union all
-                    select (select q.type from public.activities as q
-                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
-                            order by q.type limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds := array(
+                    with recursive kinds as (
+                        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                         where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > (kinds.lane | 15)
+                            order by (hashtextextended(q.type collate "C", 0) & -16) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k);
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
@@ -2101,8 +2121,7 @@ begin
             cross join lateral (
                 select q.due_at as at, q.id as id
                 from public.activities as q
-                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                  and q.type = l.kind
+                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                   and q.due_at <= v_by
                   and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
@@ -2120,8 +2139,7 @@ begin
                         cross join lateral (
                             select q.due_at as at, q.id as id
                             from public.activities as q
-                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                              and q.type = l.kind
+                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                               and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
@@ -2142,8 +2160,7 @@ begin
                                 select q.id as id, q.due_at as at,
                                        (q.processing_status in ('processing') or q.lost > 0) as odd
                                 from public.activities as q
-                                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                                  and q.type = v_lane_kind[1]
+                                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(v_lane_kind[1] collate "C", 0) & -16) and q.type = v_lane_kind[1]
                                   and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
@@ -2163,8 +2180,7 @@ begin
                                 select q.id as id, q.due_at as at,
                                        (q.processing_status in ('processing') or q.lost > 0) as odd
                                 from public.activities as q
-                                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                                  and q.type = l.kind
+                                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                                   and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
@@ -2189,17 +2205,20 @@ begin
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
-                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
-                with recursive kinds as (
-                    (select q.type as kind from public.activities as q
-                     where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
-                    union all
-                    select (select q.type from public.activities as q
-                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
-                            order by q.type limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds := array(
+                    with recursive kinds as (
+                        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                         where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > (kinds.lane | 15)
+                            order by (hashtextextended(q.type collate "C", 0) & -16) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k);
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
@@ -2213,8 +2232,7 @@ begin
             cross join lateral (
                 select q.open_at as at, q.id as id
                 from public.activities as q
-                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                  and q.type = l.kind
+                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                   and q.open_at <= v_by
                   and (q.open_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
@@ -2232,8 +2250,7 @@ begin
                         cross join lateral (
                             select q.open_at as at, q.id as id
                             from public.activities as q
-                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                              and q.type = l.kind
+                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                               and q.open_at <= v_by and (q.open_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.open_at, q.id
@@ -2254,8 +2271,7 @@ begin
                                 select q.id as id, q.open_at as at,
                                        (q.processing_status in ('processing') or q.lost > 0) as odd
                                 from public.activities as q
-                                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                                  and q.type = v_lane_kind[1]
+                                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(v_lane_kind[1] collate "C", 0) & -16) and q.type = v_lane_kind[1]
                                   and q.open_at <= v_by and (q.open_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.open_at, q.id
@@ -2275,8 +2291,7 @@ begin
                                 select q.id as id, q.open_at as at,
                                        (q.processing_status in ('processing') or q.lost > 0) as odd
                                 from public.activities as q
-                                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                                  and q.type = l.kind
+                                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind
                                   and q.open_at <= v_by and (q.open_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.open_at, q.id
@@ -2351,19 +2366,19 @@ begin
                 else
                     -- Per owner that shares, straight from the owner's own line: exact whatever rows were stamped with.
                     with recursive fields as (
-                        (select q.sales_id as owner, q.type as kind
+                        (select q.sales_id as owner, q.type as kind, (hashtextextended(q.type collate "C", 0) & -16) as lane
                          from public.activities as q
                          where q.sales_id is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                         order by q.sales_id, q.type limit 1)
+                         order by q.sales_id, (hashtextextended(q.type collate "C", 0) & -16) limit 1)
                         union all
-                        select next.owner, next.kind
+                        select next.owner, next.kind, next.lane
                         from fields
                         cross join lateral (
-                            select q.sales_id as owner, q.type as kind
+                            select q.sales_id as owner, q.type as kind, (hashtextextended(q.type collate "C", 0) & -16) as lane
                             from public.activities as q
                             where q.sales_id is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                              and (q.sales_id, q.type) > (fields.owner, fields.kind)
-                            order by q.sales_id, q.type limit 1
+                              and (q.sales_id, (hashtextextended(q.type collate "C", 0) & -16)) > (fields.owner, fields.lane | 15)
+                            order by q.sales_id, (hashtextextended(q.type collate "C", 0) & -16) limit 1
                         ) as next
                     ), lanes as (
                         select f.owner, f.kind, c.class, coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes') as open_after
@@ -2385,8 +2400,7 @@ begin
                             select q.id as id, q.due_at as at,
                                    (q.processing_status in ('processing') or q.lost > 0) as odd
                             from public.activities as q
-                            where q.sales_id = lanes.owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-                              and q.type = lanes.kind
+                            where q.sales_id = lanes.owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(lanes.kind collate "C", 0) & -16) and q.type = lanes.kind
                               -- The first keeps it on the index; the second is the policy, for a due time may be earlier than the row.
                               and q.due_at <= v_by - lanes.open_after and q.created_at <= v_by - lanes.open_after
                               and q.id <> all (v_passed)
@@ -3193,17 +3207,20 @@ begin
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
-                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
-                with recursive kinds as (
-                    (select q.action_type as kind from public.scheduled_actions as q
-                     where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null order by q.action_type limit 1)
-                    union all
-                    select (select q.action_type from public.scheduled_actions as q
-                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and q.action_type > kinds.kind
-                            order by q.action_type limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds := array(
+                    with recursive kinds as (
+                        (select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind from public.scheduled_actions as q
+                         where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.action_type collate "C", 0) & -16) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind from public.scheduled_actions as q
+                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) > (kinds.lane | 15)
+                            order by (hashtextextended(q.action_type collate "C", 0) & -16) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k);
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
@@ -3217,8 +3234,7 @@ begin
             cross join lateral (
                 select q.due_at as at, q.id as id
                 from public.scheduled_actions as q
-                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
-                  and q.action_type = l.kind
+                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.action_type = l.kind
                   and q.due_at <= v_by
                   and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
@@ -3236,8 +3252,7 @@ begin
                         cross join lateral (
                             select q.due_at as at, q.id as id
                             from public.scheduled_actions as q
-                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
-                              and q.action_type = l.kind
+                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.action_type = l.kind
                               and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed)
                             order by q.due_at, q.id
@@ -3258,8 +3273,7 @@ begin
                                 select q.id as id, q.due_at as at,
                                        (q.status in ('processing') or q.lost > 0) as odd
                                 from public.scheduled_actions as q
-                                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
-                                  and q.action_type = v_lane_kind[1]
+                                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = (hashtextextended(v_lane_kind[1] collate "C", 0) & -16) and q.action_type = v_lane_kind[1]
                                   and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
@@ -3279,8 +3293,7 @@ begin
                                 select q.id as id, q.due_at as at,
                                        (q.status in ('processing') or q.lost > 0) as odd
                                 from public.scheduled_actions as q
-                                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
-                                  and q.action_type = l.kind
+                                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.action_type = l.kind
                                   and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed)
                                 order by q.due_at, q.id
@@ -3695,17 +3708,20 @@ begin
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::text[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
-                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
-                with recursive kinds as (
-                    (select q.kind as kind from gleaner.jobs as q
-                     where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by q.kind limit 1)
-                    union all
-                    select (select q.kind from gleaner.jobs as q
-                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind > kinds.kind
-                            order by q.kind limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds := array(
+                    with recursive kinds as (
+                        (select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind from gleaner.jobs as q
+                         where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind from gleaner.jobs as q
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) > (kinds.lane | 15)
+                            order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k);
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
@@ -3719,9 +3735,7 @@ begin
             cross join lateral (
                 select q.due_at as at, q.id as id
                 from gleaner.jobs as q
-                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and (q.lease <> 0 or not v_sheaves @> q.id)
-                  and q.kind = l.kind
-                  and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind and (q.lease <> 0 or not v_sheaves @> q.id)
                   and q.due_at <= v_by
                   and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
@@ -3739,9 +3753,7 @@ begin
                         cross join lateral (
                             select q.due_at as at, q.id as id
                             from gleaner.jobs as q
-                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                              and q.kind = l.kind
-                              and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind
                               and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                             order by q.due_at, q.id
@@ -3765,9 +3777,7 @@ begin
                                        case when q.lease <> 0 then 0 when q.unique_key is not null then 1 when q.status = 'ready' then 2 else 1 end as fresh,
                                        q.ctid as tid
                                 from gleaner.jobs as q
-                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                                  and q.kind = v_lane_kind[1]
-                                  and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = v_lane_class[1]
+                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(v_lane_kind[1] collate "C", 0) & -16) + v_lane_class[1]) and q.kind = v_lane_kind[1]
                                   and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                                 order by q.due_at, q.id
@@ -3790,9 +3800,7 @@ begin
                                        case when q.lease <> 0 then 0 when q.unique_key is not null then 1 when q.status = 'ready' then 2 else 1 end as fresh,
                                        q.ctid as tid
                                 from gleaner.jobs as q
-                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-                                  and q.kind = l.kind
-                                  and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = l.class
+                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind
                                   and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                                 order by q.due_at, q.id
@@ -7745,56 +7753,62 @@ begin
     select least(
         (select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
-                with recursive kinds as (
-                    (select q.type as kind from public.activities as q
-                     where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
-                    union all
-                    select (select q.type from public.activities as q
-                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
-                            order by q.type limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select k.kind from kinds as k where k.kind is not null))) as l (kind)
-            cross join generate_series(0, 0) as c (class)
+                    with recursive kinds as (
+                        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                         where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > (kinds.lane | 15)
+                            order by (hashtextextended(q.type collate "C", 0) & -16) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k))) as l (kind) cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.activities as q
-                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind and q.id <> all (v_passed)
+                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind and q.id <> all (v_passed)
                 order by q.due_at, q.id limit 1
             ) as p),
         (select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
-                with recursive kinds as (
-                    (select q.type as kind from public.activities as q
-                     where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
-                    union all
-                    select (select q.type from public.activities as q
-                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
-                            order by q.type limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select k.kind from kinds as k where k.kind is not null))) as l (kind)
-            cross join generate_series(0, 0) as c (class)
+                    with recursive kinds as (
+                        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                         where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > (kinds.lane | 15)
+                            order by (hashtextextended(q.type collate "C", 0) & -16) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k))) as l (kind) cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.activities as q
-                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind and q.id <> all (v_passed)
+                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind and q.id <> all (v_passed)
                 order by q.due_at, q.id limit 1
             ) as p),
         (select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
-                with recursive kinds as (
-                    (select q.type as kind from public.activities as q
-                     where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by q.type limit 1)
-                    union all
-                    select (select q.type from public.activities as q
-                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type > kinds.kind
-                            order by q.type limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select k.kind from kinds as k where k.kind is not null))) as l (kind)
-            cross join generate_series(0, 0) as c (class)
+                    with recursive kinds as (
+                        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                         where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind from public.activities as q
+                            where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > (kinds.lane | 15)
+                            order by (hashtextextended(q.type collate "C", 0) & -16) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k))) as l (kind) cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.open_at as at from public.activities as q
-                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.type = l.kind and q.id <> all (v_passed)
+                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.type = l.kind and q.id <> all (v_passed)
                 order by q.open_at, q.id limit 1
             ) as p))
     into v_at;
@@ -7852,20 +7866,22 @@ begin
     from gleaner.offender as o where o.queue = 'followups' and o.until > clock_timestamp();
     select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
-                with recursive kinds as (
-                    (select q.action_type as kind from public.scheduled_actions as q
-                     where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null order by q.action_type limit 1)
-                    union all
-                    select (select q.action_type from public.scheduled_actions as q
-                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and q.action_type > kinds.kind
-                            order by q.action_type limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select k.kind from kinds as k where k.kind is not null))) as l (kind)
-            cross join generate_series(0, 0) as c (class)
+                    with recursive kinds as (
+                        (select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind from public.scheduled_actions as q
+                         where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.action_type collate "C", 0) & -16) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind from public.scheduled_actions as q
+                            where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) > (kinds.lane | 15)
+                            order by (hashtextextended(q.action_type collate "C", 0) & -16) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k))) as l (kind) cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.scheduled_actions as q
-                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and q.action_type = l.kind and q.id <> all (v_passed)
+                where true and q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = (hashtextextended(l.kind collate "C", 0) & -16) and q.action_type = l.kind and q.id <> all (v_passed)
                 order by q.due_at, q.id limit 1
             ) as p
     into v_at;
@@ -7896,20 +7912,22 @@ begin
     select coalesce(range_agg(s.keys), '{}'), min(s.due_at) into v_sheaves, v_lapses from gleaner.sheaf as s where s.queue = 'jobs';
     select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
-                with recursive kinds as (
-                    (select q.kind as kind from gleaner.jobs as q
-                     where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by q.kind limit 1)
-                    union all
-                    select (select q.kind from gleaner.jobs as q
-                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind > kinds.kind
-                            order by q.kind limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select k.kind from kinds as k where k.kind is not null))) as l (kind)
-            cross join generate_series(0, 3) as c (class)
+                    with recursive kinds as (
+                        (select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind from gleaner.jobs as q
+                         where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind from gleaner.jobs as q
+                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) > (kinds.lane | 15)
+                            order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k))) as l (kind) cross join generate_series(0, 3) as c (class)
             cross join lateral (
                 select q.due_at as at from gleaner.jobs as q
-                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.kind = l.kind and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id) and (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end) = c.class
+                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + c.class) and q.kind = l.kind and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                 order by q.due_at, q.id limit 1
             ) as p
     into v_at;
@@ -12317,13 +12335,13 @@ CREATE INDEX forgotten_files_at_idx ON gleaner.forgotten_files USING btree (at);
 
 CREATE INDEX gleaner_jobs_dead ON gleaner.jobs USING btree (id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
 
-CREATE INDEX gleaner_jobs_global ON gleaner.jobs USING btree (kind, (
+CREATE INDEX gleaner_jobs_global ON gleaner.jobs USING btree ((((hashtextextended((kind COLLATE "C"), (0)::bigint) & ('-16'::integer)::bigint) +
 CASE
     WHEN (priority >= 2) THEN 0
     WHEN (priority >= 1) THEN 1
     WHEN (priority >= 0) THEN 2
     ELSE 3
-END), due_at, id) WHERE ((status = ANY (ARRAY['ready'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
+END)), due_at, id) WHERE ((status = ANY (ARRAY['ready'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
 
 CREATE UNIQUE INDEX gleaner_jobs_unique ON gleaner.jobs USING btree (unique_key) WHERE ((unique_key IS NOT NULL) AND (due_at IS NOT NULL) AND (status = ANY (ARRAY['ready'::text, 'failed'::text])));
 
@@ -12373,11 +12391,11 @@ CREATE INDEX crm_processing_nodes_current_activity_id_idx ON public.crm_processi
 
 CREATE INDEX gleaner_activities_dead ON public.activities USING btree (id) WHERE ((due_at IS NULL) AND (processing_status = 'failed'::text));
 
-CREATE INDEX gleaner_activities_global ON public.activities USING btree (type, due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NULL));
+CREATE INDEX gleaner_activities_global ON public.activities USING btree (((hashtextextended((type COLLATE "C"), (0)::bigint) & ('-16'::integer)::bigint)), due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NULL));
 
-CREATE INDEX gleaner_activities_own ON public.activities USING btree (sales_id, type, due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NOT NULL));
+CREATE INDEX gleaner_activities_own ON public.activities USING btree (sales_id, ((hashtextextended((type COLLATE "C"), (0)::bigint) & ('-16'::integer)::bigint)), due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NOT NULL));
 
-CREATE INDEX gleaner_activities_stale ON public.activities USING btree (type, open_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NOT NULL) AND (open_at IS NOT NULL));
+CREATE INDEX gleaner_activities_stale ON public.activities USING btree (((hashtextextended((type COLLATE "C"), (0)::bigint) & ('-16'::integer)::bigint)), open_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NOT NULL) AND (open_at IS NOT NULL));
 
 CREATE INDEX gleaner_dumps_dead ON public.agent_processing_queue USING btree (id) WHERE ((due_at IS NULL) AND (processing_state = 'failed'::public.processing_state));
 
@@ -12385,7 +12403,7 @@ CREATE INDEX gleaner_dumps_global ON public.agent_processing_queue USING btree (
 
 CREATE INDEX gleaner_followups_dead ON public.scheduled_actions USING btree (id) WHERE ((due_at IS NULL) AND ((status)::text = 'failed'::text));
 
-CREATE INDEX gleaner_followups_global ON public.scheduled_actions USING btree (action_type, due_at, id) WHERE (((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying, 'failed'::character varying])::text[])) AND (due_at IS NOT NULL));
+CREATE INDEX gleaner_followups_global ON public.scheduled_actions USING btree (((hashtextextended((action_type COLLATE "C"), (0)::bigint) & ('-16'::integer)::bigint)), due_at, id) WHERE (((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying, 'failed'::character varying])::text[])) AND (due_at IS NOT NULL));
 
 CREATE INDEX gleaner_runs_dead ON public.execution_jobs USING btree (id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
 

@@ -136,6 +136,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
 
     let kind = lanes::kind(check, d);
     let priority = lanes::priority(check, d);
+    let lane = lanes::lane(kind.as_ref(), priority.as_ref());
     let owner = owner::owner(check, d, created.is_some() || due.is_some(), around.owners.as_ref());
 
     let result = columns::simple(check, "result", d.result.as_ref(), &["jsonb", "text", "character varying"]);
@@ -283,8 +284,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
         &indexes::IndexParts {
             tenant: tenant.as_ref().and_then(|t| t["column"].as_str()).map(str::to_owned),
             key: quote(&key),
-            kind: kind.as_ref().and_then(|k| k["bare"].as_str()).map(str::to_owned),
-            priority: priority.as_ref().filter(|p| p["last"].as_u64() > Some(0)).and_then(|p| p["bare"].as_str()).map(str::to_owned),
+            lane: lane.as_ref().and_then(|l| l["bare"].as_str()).map(str::to_owned),
             owner: owner.as_ref().and_then(|o| o["column"].as_str()).map(str::to_owned),
             due: c("due"),
             open: c("open"),
@@ -312,6 +312,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
     context.insert("finished", finished.unwrap_or_default());
     context.insert("kind", kind.unwrap_or_default());
     context.insert("priority", priority.unwrap_or_default());
+    context.insert("lane", lane.unwrap_or_default());
     context.insert("owner", owner.unwrap_or_default());
     context.insert("result", result.unwrap_or_default());
     context.insert("progress", progress.unwrap_or_default());

@@ -62,6 +62,9 @@ declare
     v_condition text := '';
     v_unknown   text;
     v_ids       {{ key.type }}[];
+{%- if kind %}
+    v_lane      bigint;
+{%- endif %}
 begin
     if p_match is null or p_match = '{}' then
         raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_{{ name }}.';
@@ -78,6 +81,13 @@ begin
         execute format('select (jsonb_populate_record(null::{{ table_in_text }}, $1)).%I::text', v_column) into v_value using p_match;
         v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
                                            else format(' and q.%I = %L', v_column, v_value) end;
+{%- if kind %}
+        if v_column = '{{ kind.name | replace("'", "''") }}' and v_value is not null then
+            -- The index knows a kind by the numbers of its lanes.
+            v_lane := {{ lane.first | replace("KIND", "v_value::" ~ kind.type) }};
+            v_condition := v_condition || ' and {{ lane.of | replace("'", "''") }}' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
+        end if;
+{%- endif %}
     end loop;
     execute format('select array(select q.{{ key.column }} from {{ table_in_text }} as q where {{ "q." ~ tenant.column ~ " = $1 and " if tenant }}{{ claimable_in_text }}%s)', v_condition)
     into v_ids{% if tenant %} using p_tenant{% endif %};

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, waiting_since, same_caller -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_lane, waiting_since, same_caller -%}
 {%- from "probe.sql" import probe, look_at_sheaves -%}
 {%- from "take.sql" import bound_row, take, bind -%}
 {%- set plain -%}{% if partitioned %}false{% else %}gleaner.is_plain({{ table_literal }}, array[{{ claimed_columns }}], {{ status_literal }}){% endif %}{%- endset -%}
@@ -309,19 +309,19 @@ begin
                 else
                     -- Per owner that shares, straight from the owner's own line: exact whatever rows were stamped with.
                     with recursive fields as (
-                        (select q.{{ owner.column }} as owner{% if kind %}, {{ kind.of }} as kind{% endif %}
+                        (select q.{{ owner.column }} as owner{% if kind %}, {{ kind.of }} as kind, {{ lane.of }} as lane{% endif %}
                          from {{ table }} as q
                          where {{ tenant_is("q") }}q.{{ owner.column }} is not null and {{ claimable }}
-                         order by q.{{ owner.column }}{% if kind %}, {{ kind.of }}{% endif %} limit 1)
+                         order by q.{{ owner.column }}{% if kind %}, {{ lane.of }}{% endif %} limit 1)
                         union all
-                        select next.owner{% if kind %}, next.kind{% endif %}
+                        select next.owner{% if kind %}, next.kind, next.lane{% endif %}
                         from fields
                         cross join lateral (
-                            select q.{{ owner.column }} as owner{% if kind %}, {{ kind.of }} as kind{% endif %}
+                            select q.{{ owner.column }} as owner{% if kind %}, {{ kind.of }} as kind, {{ lane.of }} as lane{% endif %}
                             from {{ table }} as q
                             where {{ tenant_is("q") }}q.{{ owner.column }} is not null and {{ claimable }}
-                              and {% if kind %}(q.{{ owner.column }}, {{ kind.of }}) > (fields.owner, fields.kind){% else %}q.{{ owner.column }} > fields.owner{% endif %}
-                            order by q.{{ owner.column }}{% if kind %}, {{ kind.of }}{% endif %} limit 1
+                              and {% if kind %}(q.{{ owner.column }}, {{ lane.of }}) > (fields.owner, fields.lane | 15){% else %}q.{{ owner.column }} > fields.owner{% endif %}
+                            order by q.{{ owner.column }}{% if kind %}, {{ lane.of }}{% endif %} limit 1
                         ) as next
                     ), lanes as (
                         select f.owner{% if kind %}, f.kind{% endif %}, c.class, {{ owner.open_after }} as open_after
@@ -347,13 +347,7 @@ begin
                             select q.{{ key.column }} as id, q.{{ col.due }} as at,
                                    (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
                             from {{ table }} as q
-                            where {{ tenant_is("q") }}q.{{ owner.column }} = lanes.owner and {{ claimable }}
-{%- if kind %}
-                              and {{ kind.of }} = lanes.kind
-{%- endif %}
-{%- if priority %}
-                              and {{ priority.of }} = lanes.class
-{%- endif %}
+                            where {{ tenant_is("q") }}q.{{ owner.column }} = lanes.owner and {{ claimable }}{{ in_lane("lanes.kind", "lanes.class") }}
                               -- The first keeps it on the index; the second is the policy, for a due time may be earlier than the row.
                               and q.{{ col.due }} <= v_by - lanes.open_after and {{ waiting_since("q") }} <= v_by - lanes.open_after
                               and q.{{ key.column }} <> all (v_passed)

@@ -70,6 +70,32 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
 {%- endif -%}
 {%- endmacro -%}
 
+{#- Holds for the rows of one lane: those of a kind and a class, each an expression. By its number, which the index leads with, and
+    by the kind itself, because two may share a number. -#}
+{%- macro in_lane(kind_is, class_is) -%}
+{%- if lane %} and {{ lane.of }} = {{ lane.at | replace("KIND", kind_is) | replace("CLASS", class_is) }}{% endif -%}
+{%- if kind %} and {{ kind.of }} = {{ kind_is }}{% endif -%}
+{%- endmacro -%}
+
+{#- The kinds that have claimable rows which fulfil the condition. A loose index scan: one descent per kind that has work, so a kind
+    nobody announced is found too. -#}
+{%- macro waiting_kinds(condition) -%}
+array(
+                    with recursive kinds as (
+                        (select {{ lane.of }} as lane, {{ kind.of }} as kind from {{ table }} as q
+                         where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} order by {{ lane.of }} limit 1)
+                        union all
+                        select next.lane, next.kind
+                        from kinds
+                        cross join lateral (
+                            select {{ lane.of }} as lane, {{ kind.of }} as kind from {{ table }} as q
+                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ lane.of }} > (kinds.lane | 15)
+                            order by {{ lane.of }} limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k)
+{%- endmacro -%}
+
 {#- What keeps a row out of a claim's sight although it says that it is ready: a sheaf holds it. -#}
 {%- macro unheld() -%}{% if sheaf %} and (q.{{ col.lease }} <> 0 or not v_sheaves @> q.{{ key.column }}){% endif %}{%- endmacro -%}
 

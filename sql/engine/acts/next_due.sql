@@ -1,35 +1,12 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, unheld -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_lane, waiting_kinds, unheld -%}
 {%- macro soonest(condition, at) -%}
-{%- if kind -%}
 select min(p.at)
-            from unnest(coalesce(p_kinds::{{ kind.type }}[], array(
-                with recursive kinds as (
-                    (select {{ kind.of }} as kind from {{ table }} as q
-                     where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} order by {{ kind.of }} limit 1)
-                    union all
-                    select (select {{ kind.of }} from {{ table }} as q
-                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ kind.of }} > kinds.kind
-                            order by {{ kind.of }} limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select k.kind from kinds as k where k.kind is not null))) as l (kind)
-            cross join generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
+            from {% if kind %}unnest(coalesce(p_kinds::{{ kind.type }}[], {{ waiting_kinds(condition) }})) as l (kind) cross join {% endif %}generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
             cross join lateral (
                 select {{ at }} as at from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ kind.of }} = l.kind and q.{{ key.column }} <> all (v_passed){{ unheld() }}
-{%- if priority %} and {{ priority.of }} = c.class{% endif %}
+                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ in_lane("l.kind", "c.class") }} and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                 order by {{ at }}, q.{{ key.column }} limit 1
             ) as p
-{%- else -%}
-select min(p.at)
-            from generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
-            cross join lateral (
-                select {{ at }} as at from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and q.{{ key.column }} <> all (v_passed){{ unheld() }}
-{%- if priority %} and {{ priority.of }} = c.class{% endif %}
-                order by {{ at }}, q.{{ key.column }} limit 1
-            ) as p
-{%- endif -%}
 {%- endmacro -%}
 /*
  * How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.

@@ -1,7 +1,7 @@
 {#- How a claim looks: the lanes of a probe, the rows at their heads, and what sheaves hold. Part of claim.sql, whose variables it reads and writes. -#}
-{%- from "macros.sql" import tenant_is, unheld -%}
+{%- from "macros.sql" import tenant_is, in_lane, waiting_kinds, unheld -%}
 {#- The rows of one lane, in their order, locked by the index. -#}
-{%- macro lane(condition, at, kind_is, class_is, floor, take) %}
+{%- macro rows_of_lane(condition, at, kind_is, class_is, floor, take) %}
                                 select q.{{ key.column }} as id, {{ at }} as at,
                                        (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
 {%- if sheaf %},
@@ -10,13 +10,7 @@
                                        q.ctid as tid
 {%- endif %}
                                 from {{ table }} as q
-                                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
-{%- if kind %}
-                                  and {{ kind.of }} = {{ kind_is }}
-{%- endif %}
-{%- if priority %}
-                                  and {{ priority.of }} = {{ class_is }}
-{%- endif %}
+                                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ in_lane(kind_is, class_is) }}
                                   and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) >= ({{ floor }})
                                   and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                                 order by {{ at }}, q.{{ key.column }}
@@ -32,17 +26,7 @@
                 v_kinds := array(select jsonb_array_elements_text(v_floors #> array[v_place, 'kinds']))::{{ kind.type }}[];
                 v_kinds_until := (v_floors #>> array[v_place, 'kinds_until'])::double precision;
             elsif p_kinds is null then
-                -- A loose index scan: one descent per kind that has work, so a kind nobody announced is found too.
-                with recursive kinds as (
-                    (select {{ kind.of }} as kind from {{ table }} as q
-                     where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} order by {{ kind.of }} limit 1)
-                    union all
-                    select (select {{ kind.of }} from {{ table }} as q
-                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ kind.of }} > kinds.kind
-                            order by {{ kind.of }} limit 1)
-                    from kinds where kinds.kind is not null
-                )
-                select array(select k.kind from kinds as k where k.kind is not null) into v_kinds;
+                v_kinds := {{ waiting_kinds(condition) }};
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
 {%- endif %}
@@ -57,13 +41,7 @@
             cross join lateral (
                 select {{ at }} as at, q.{{ key.column }} as id
                 from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ unheld() }}
-{%- if kind %}
-                  and {{ kind.of }} = l.kind
-{%- endif %}
-{%- if priority %}
-                  and {{ priority.of }} = l.class
-{%- endif %}
+                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ in_lane("l.kind", "l.class") }}{{ unheld() }}
                   and {{ at }} <= v_by
                   and ({{ at }}, q.{{ key.column }}) >= (
                       coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '0'])::timestamptz, '-infinity'),
@@ -81,13 +59,7 @@
                         cross join lateral (
                             select {{ at }} as at, q.{{ key.column }} as id
                             from {{ table }} as q
-                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}
-{%- if kind %}
-                              and {{ kind.of }} = l.kind
-{%- endif %}
-{%- if priority %}
-                              and {{ priority.of }} = l.class
-{%- endif %}
+                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ in_lane("l.kind", "l.class") }}
                               and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) >= (l.floor_at, l.floor_key)
                               and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                             order by {{ at }}, q.{{ key.column }}
@@ -104,7 +76,7 @@
                     if cardinality(v_lane_class) = 1 then
                         select coalesce(array_agg(p.id), '{}'), coalesce(array_agg(p.odd), '{}'), coalesce(array_agg(p.at), '{}'){% if sheaf %}, coalesce(array_agg(p.fresh), '{}'), array_agg(p.tid){% endif %}
                         into v_keys, v_odd, v_at{% if sheaf %}, v_fresh, v_tids{% endif %}
-                        from ({{ lane(condition, at, "v_lane_kind[1]", "v_lane_class[1]", "v_floor_at[1], v_floor_key[1]", "v_left") }}
+                        from ({{ rows_of_lane(condition, at, "v_lane_kind[1]", "v_lane_class[1]", "v_floor_at[1], v_floor_key[1]", "v_left") }}
                         ) as p;
                         v_lane := '{}';
                     else
@@ -115,7 +87,7 @@
                             select p.id, p.odd, p.at, l.lane::integer as lane,{% if sheaf %} p.fresh, p.tid,{% endif %}
                                    p.at + l.class * {{ priority.head_start if priority else "interval '0'" }} as rank
                             from unnest(v_lane_kind, v_lane_class, v_floor_at, v_floor_key, v_take) with ordinality as l (kind, class, floor_at, floor_key, take, lane)
-                            cross join lateral ({{ lane(condition, at, "l.kind", "l.class", "l.floor_at, l.floor_key", "l.take") }}
+                            cross join lateral ({{ rows_of_lane(condition, at, "l.kind", "l.class", "l.floor_at, l.floor_key", "l.take") }}
                             ) as p
                             order by rank, p.id
                             limit v_left

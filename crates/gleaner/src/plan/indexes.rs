@@ -7,8 +7,7 @@ use crate::introspect::Table;
 pub(super) struct IndexParts {
     pub(super) tenant: Option<String>,
     pub(super) key: String,
-    pub(super) kind: Option<String>,
-    pub(super) priority: Option<String>,
+    pub(super) lane: Option<String>,
     pub(super) owner: Option<String>,
     pub(super) due: String,
     pub(super) open: String,
@@ -27,7 +26,7 @@ pub(super) fn indexes(queue: &str, table: &Table, p: &IndexParts) -> Vec<Index> 
         base.truncate(63 - suffix.len() - 1);
         format!("{base}_{suffix}")
     };
-    let (tenant, kind, priority) = (p.tenant.as_deref(), p.kind.as_deref(), p.priority.as_deref());
+    let (tenant, lane) = (p.tenant.as_deref(), p.lane.as_deref());
     let plain = |suffix: &str, columns: String, predicate: &str| Index {
         name: named(suffix),
         definition: format!("on {on} ({columns}) where {predicate}"),
@@ -37,21 +36,17 @@ pub(super) fn indexes(queue: &str, table: &Table, p: &IndexParts) -> Vec<Index> 
     if let Some(owner) = p.owner.as_deref() {
         out.push(plain(
             "own",
-            list(&[tenant, Some(owner), kind, priority, Some(&p.due), Some(&p.key)]),
+            list(&[tenant, Some(owner), lane, Some(&p.due), Some(&p.key)]),
             &format!("{} and {owner} is not null", p.claimable),
         ));
-        out.push(plain(
-            "global",
-            list(&[tenant, kind, priority, Some(&p.due), Some(&p.key)]),
-            &format!("{} and {owner} is null", p.claimable),
-        ));
+        out.push(plain("global", list(&[tenant, lane, Some(&p.due), Some(&p.key)]), &format!("{} and {owner} is null", p.claimable)));
         out.push(plain(
             "stale",
-            list(&[tenant, kind, priority, Some(&p.open), Some(&p.key)]),
+            list(&[tenant, lane, Some(&p.open), Some(&p.key)]),
             &format!("{} and {owner} is not null and {} is not null", p.claimable, p.open),
         ));
     } else {
-        out.push(plain("global", list(&[tenant, kind, priority, Some(&p.due), Some(&p.key)]), &p.claimable));
+        out.push(plain("global", list(&[tenant, lane, Some(&p.due), Some(&p.key)]), &p.claimable));
     }
     // Dead rows are few, and are counted and listed among millions of finished ones.
     out.push(plain("dead", list(&[tenant, Some(&p.key)]), &p.dead));

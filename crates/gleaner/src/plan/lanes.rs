@@ -6,6 +6,9 @@ use super::check::{Check, NUMBERS, TEXT, is_one_of};
 use crate::declaration::{Declaration, Priority};
 use crate::introspect::{Column, literal, quote};
 
+/// The hash that numbers the kinds of a text column.
+const OF_TEXT: &str = "hashtextextended";
+
 /// The kind column, as it stands in an index and in the acts.
 pub(super) fn kind(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
     let (k, table) = (d.kind.as_deref()?, check.table);
@@ -23,8 +26,32 @@ pub(super) fn kind(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
     let wrap = |prefix: &str| {
         if is_text && !column.not_null { format!("coalesce({prefix}{}, '')", quote(k)) } else { format!("{prefix}{}", quote(k)) }
     };
-    Some(json!({"name": k, "column": quote(k), "type": if is_text { "text".to_owned() } else { column.data_type.clone() },
+    let (data_type, hash) = if is_text { ("text", OF_TEXT) } else { (column.data_type.as_str(), "hashenumextended") };
+    Some(json!({"name": k, "column": quote(k), "type": data_type, "hash": hash,
                 "of": wrap("q."), "bare": wrap(""), "of_row": wrap("v_row."), "of_new": wrap("new.")}))
+}
+
+/// The lane of a row, which leads the probe indexes: one number for its kind and its class.
+///
+/// A number and not the kind itself, because PostgreSQL finds what follows a text in an index entry by walking through it, at every
+/// comparison. The class is in the last four bits, so that the next kind is one step away, whatever its classes. Two kinds may share
+/// a number: who reads a lane asks for the kind as well.
+pub(super) fn lane(kind: Option<&Value>, priority: Option<&Value>) -> Option<Value> {
+    let priority = priority.filter(|p| p["last"].as_u64() > Some(0));
+    let hash = kind.and_then(|k| k["hash"].as_str());
+    let number = |kind: Option<&str>, class: Option<&str>| match (hash, kind) {
+        (Some(hash), Some(kind)) => {
+            // Bytes decide what is one kind, whatever collation its column has.
+            let kind = if hash == OF_TEXT { format!("{kind} collate \"C\"") } else { kind.to_owned() };
+            let kind = format!("({hash}({kind}, 0) & -16)");
+            Some(class.map_or_else(|| kind.clone(), |class| format!("({kind} + {class})")))
+        }
+        _ => class.map(str::to_owned),
+    };
+    let form = |name: &str| number(kind.and_then(|k| k[name].as_str()), priority.and_then(|p| p[name].as_str()));
+    // Where the templates put a kind and a class of their own; `first` is the most urgent lane of a kind.
+    let place = kind.map(|_| "KIND");
+    Some(json!({"of": form("of")?, "bare": form("bare")?, "at": number(place, priority.map(|_| "CLASS"))?, "first": number(place, None)}))
 }
 
 /// The class of a row as an expression, most urgent first.

@@ -227,3 +227,25 @@ async fn a_kind_that_had_no_rows_is_found_within_a_second_by_a_busy_session() ->
     assert_eq!(items.len(), 64);
     Ok(())
 }
+
+/// The index knows a kind by a number, and these two have the same: made for this test, by running the hash backwards.
+#[tokio::test]
+async fn two_kinds_with_one_number_are_two_kinds() -> Result<()> {
+    let world = world().await?;
+    let queue = world.queue("jobs").await?;
+    let (one, other) = ("transcribing", "WVfyXbhoxmlm");
+    let alike = world.text(&format!("select (hashtextextended('{one}', 0) = hashtextextended('{other}', 0))::text")).await?;
+    assert_eq!(alike.as_deref(), Some("true"));
+    for kind in [one, other, one] {
+        queue.enqueue(&jobs(kind, 1)).await?;
+    }
+    let claim = |kind: &str| Claim::by("a").limit(10).kinds([kind]);
+    let got = queue.claim(&claim(other)).await?.items;
+    assert_eq!(got.iter().map(|i| i.kind.as_deref()).collect::<Vec<_>>(), [Some(other)]);
+    assert_eq!(queue.claim(&claim(other)).await?.next_due_in.map(|d| d.as_secs() > 60), Some(true), "the other kind is due, this one held");
+    queue.release(&[(&got[0].key, got[0].lease)]).await?;
+    assert_eq!(queue.cancel_matching(&serde_json::json!({"kind": one}), None).await?.len(), 2);
+    let left = queue.claim(&Claim::by("takes anything").limit(10)).await?.items;
+    assert_eq!(keys(&left), [got[0].key.clone()]);
+    Ok(())
+}
