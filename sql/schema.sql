@@ -2000,9 +2000,7 @@ begin
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
-                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            select coalesce(array_agg(l.kind), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
@@ -2111,9 +2109,7 @@ begin
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
-                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            select coalesce(array_agg(l.kind), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
@@ -2222,9 +2218,7 @@ begin
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
-                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            select coalesce(array_agg(l.kind), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
@@ -2764,9 +2758,7 @@ begin
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg(''::text order by l.class), '{}'),
-                   coalesce(array_agg(l.class order by l.class), '{}'),
-                   array_agg(due.at order by l.class), array_agg(due.id order by l.class)
+            select coalesce(array_agg(''::text), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select c.class
                   from generate_series(0, 0) as c (class)) as l
@@ -3224,9 +3216,7 @@ begin
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
-                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            select coalesce(array_agg(l.kind), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 0) as c (class)) as l
@@ -3725,9 +3715,7 @@ begin
                 v_kinds_until := extract(epoch from v_begun + greatest(20 * (clock_timestamp() - v_begun), interval '1 second'));
             end if;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg(l.kind order by l.class, l.kind), '{}'),
-                   coalesce(array_agg(l.class order by l.class, l.kind), '{}'),
-                   array_agg(due.at order by l.class, l.kind), array_agg(due.id order by l.class, l.kind)
+            select coalesce(array_agg(l.kind), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select k.kind, c.class
                   from unnest(v_kinds) as k (kind) cross join generate_series(0, 3) as c (class)) as l
@@ -3926,7 +3914,9 @@ begin
                     -- They mostly follow each other as they were numbered, and then are one piece of the key.
                     v_first := v_stalks[1];
                     v_last := v_first + cardinality(v_stalks) - 1;
-                    v_piece := v_stalks = array(select generate_series(v_first, v_last));
+                    v_piece := v_stalks[cardinality(v_stalks)] = v_last
+                        -- Of one due time they come by key, and then the ends tell; otherwise each is looked at.
+                        and (cardinality(v_lane_class) = 1 and v_at[1] = v_at[cardinality(v_at)] or v_stalks = array(select generate_series(v_first, v_last)));
                     v_bound := case when v_piece then int8multirange(int8range(v_first, v_last, '[]'))
                                     else (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i) end;
                     if v_sheaf is null then
@@ -4268,9 +4258,7 @@ begin
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg(''::text order by l.class), '{}'),
-                   coalesce(array_agg(l.class order by l.class), '{}'),
-                   array_agg(due.at order by l.class), array_agg(due.id order by l.class)
+            select coalesce(array_agg(''::text), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select c.class
                   from generate_series(0, 0) as c (class)) as l
@@ -4696,9 +4684,7 @@ begin
                 v_floored := v_floor is not null;
                 v_hidden := v_hidden or v_floored;
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg(''::text order by l.class), '{}'),
-                   coalesce(array_agg(l.class order by l.class), '{}'),
-                   array_agg(due.at order by l.class), array_agg(due.id order by l.class)
+            select coalesce(array_agg(''::text), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select c.class
                   from generate_series(0, 0) as c (class)) as l

@@ -31,9 +31,7 @@
             end if;
 {%- endif %}
             -- Only lanes with a due row go on, and begin there: what is dead before it is waded through once.
-            select coalesce(array_agg({% if kind %}l.kind{% else %}''::text{% endif %} order by l.class{% if kind %}, l.kind{% endif %}), '{}'),
-                   coalesce(array_agg(l.class order by l.class{% if kind %}, l.kind{% endif %}), '{}'),
-                   array_agg(due.at order by l.class{% if kind %}, l.kind{% endif %}), array_agg(due.id order by l.class{% if kind %}, l.kind{% endif %})
+            select coalesce(array_agg({{ "l.kind" if kind else "''::text" }}), '{}'), coalesce(array_agg(l.class), '{}'), array_agg(due.at), array_agg(due.id)
             into v_lane_kind, v_lane_class, v_floor_at, v_floor_key
             from (select {% if kind %}k.kind, {% endif %}c.class
                   from {% if kind %}unnest(v_kinds) as k (kind) cross join {% endif %}generate_series(0, {{ priority.last if priority else 0 }}) as c (class)) as l

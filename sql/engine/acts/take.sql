@@ -57,7 +57,9 @@
                     -- They mostly follow each other as they were numbered, and then are one piece of the key.
                     v_first := v_stalks[1];
                     v_last := v_first + cardinality(v_stalks) - 1;
-                    v_piece := v_stalks = array(select generate_series(v_first, v_last));
+                    v_piece := v_stalks[cardinality(v_stalks)] = v_last
+                        -- Of one due time they come by key, and then the ends tell; otherwise each is looked at.
+                        and (cardinality(v_lane_class) = 1 and v_at[1] = v_at[cardinality(v_at)] or v_stalks = array(select generate_series(v_first, v_last)));
                     v_bound := case when v_piece then int8multirange(int8range(v_first, v_last, '[]'))
                                     else (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i) end;
                     if v_sheaf is null then

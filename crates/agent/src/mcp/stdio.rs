@@ -1,5 +1,6 @@
 //! The server at the end of a pipe: one process, one assistant.
 
+use futures_util::future::BoxFuture;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,18 +18,24 @@ pub async fn serve_stdio(
     let session = Session::standing(service);
     let agent = session.agent().to_owned();
     // The session is dropped with the connection; what it held is given back here, where it can be waited for.
-    let serving = async {
+    let served = tokio::select! {
+        served = converse(session, (Box::new(pipe.0), Box::new(pipe.1))) => served,
+        () = stop => Ok(()),
+    };
+    let released = service.keeper().release(Some(&agent)).await;
+    served.map(|()| released)
+}
+
+type Pipe = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
+
+/// Boxed, pipe and all: the protocol is compiled once, here, and not again for each caller's pipe.
+fn converse(session: Session, pipe: Pipe) -> BoxFuture<'static, Result<(), std::io::Error>> {
+    Box::pin(async move {
         match Tools::within(session).serve(pipe).await {
             Ok(running) => running.waiting().await.map(drop).map_err(std::io::Error::other),
             // Somebody looked and went away again.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(std::io::Error::other(error)),
         }
-    };
-    let served = tokio::select! {
-        served = serving => served,
-        () = stop => Ok(()),
-    };
-    let released = service.keeper().release(Some(&agent)).await;
-    served.map(|()| released)
+    })
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use rubato::audioadapter::Adapter as _;
 use rubato::audioadapter_buffers::direct::SequentialSlice;
-use rubato::{Fft, FixedSync, Indexing, Resampler as _};
+use rubato::{Async, FixedAsync, Indexing, Resampler as _, SincInterpolationParameters, WindowFunction};
 
 use super::{Error, RATE};
 
@@ -17,7 +17,7 @@ pub(super) struct Writer {
     rate: u32,
     file: WavWriter<BufWriter<File>>,
     /// None when nothing has to change.
-    resampler: Option<Fft<f32>>,
+    resampler: Option<Async<f32>>,
     waiting: Vec<f32>,
     taken: u64,
     /// Beginning of the resampler's own making.
@@ -31,7 +31,11 @@ impl Writer {
         let spec = WavSpec { channels: 1, sample_rate: RATE, bits_per_sample: 16, sample_format: SampleFormat::Int };
         let file = WavWriter::create(path, spec).map_err(write)?;
         let resampler = (rate != RATE)
-            .then(|| Fft::new(rate as usize, RATE as usize, CHUNK, 1, FixedSync::Input))
+            .then(|| {
+                // 128 taps keep speech whole; music would want more.
+                let filter = SincInterpolationParameters::new(128, WindowFunction::BlackmanHarris2);
+                Async::new_sinc(f64::from(RATE) / f64::from(rate), 1.0, &filter, CHUNK, 1, FixedAsync::Input)
+            })
             .transpose()
             .map_err(|error| Error::Broken(format!("{rate} samples a second: {error}")))?;
         let to_skip = resampler.as_ref().map_or(0, rubato::Resampler::output_delay);
