@@ -53,9 +53,18 @@ pub async fn attach(
 
     let mut report = Report { queue: plan.name.clone(), ..Report::default() };
     let grants = access::grant_engine(client, &plan, &mut report).await?;
-    install(client, &plan, source, &grants, known.as_ref(), &mut report).await?;
+    // Where the columns are there already the indexes come first, so that the new acts find them. A table without the columns
+    // has nothing to claim yet.
+    let early = known.is_some() && column_script(&plan).is_none();
+    if early {
+        indexes::build_indexes(client, &plan, &mut report, say).await?;
+    }
+    install(client, &plan, source, &grants, &mut report).await?;
     report.filled = fill(client, &plan, say).await?;
-    indexes::build_indexes(client, &plan, known.as_ref(), &mut report, say).await?;
+    if !early {
+        indexes::build_indexes(client, &plan, &mut report, say).await?;
+    }
+    indexes::settle_indexes(client, &plan, say).await?;
     look_around(client, &plan, &mut report).await?;
     Ok(report)
 }
@@ -189,14 +198,9 @@ pub(crate) fn column_script(plan: &Plan) -> Option<(String, Vec<String>)> {
 
 /// Columns, functions, grants and triggers in one transaction, with the registry row that knows of them: no row is written
 /// to a half-attached table, and an attach that breaks off leaves nothing that detach would not find.
-async fn install(
-    client: &mut Client,
-    plan: &Plan,
-    source: &str,
-    grants: &[String],
-    known: Option<&Known>,
-    report: &mut Report,
-) -> Result<()> {
+async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[String], report: &mut Report) -> Result<()> {
+    let known = registered(client, &plan.name).await?;
+    let known = known.as_ref();
     let before = |key: &str| known.map(|k| strings(&k.added[key])).unwrap_or_default();
     let (alter, missing) = column_script(plan).unwrap_or_default();
     let signatures: Vec<String> = functions(plan).iter().map(|f| format!("gleaner.{}({})", f.name, f.arguments)).collect();

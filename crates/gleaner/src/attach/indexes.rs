@@ -6,70 +6,104 @@ use tokio_postgres::Client;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
-use super::{Known, Report, with_lock_timeout};
+use super::{Report, registered, with_lock_timeout};
 use crate::error::{Error, Result};
 use crate::introspect::{Table, literal, quote};
 use crate::plan::{Index, Plan};
 
-/// Builds what is missing; rebuilds what an interrupted build left invalid, or an older declaration different; drops what the
-/// declaration no longer asks for.
-pub(super) async fn build_indexes(
-    client: &mut Client,
-    plan: &Plan,
-    known: Option<&Known>,
-    report: &mut Report,
-    say: &(dyn Fn(&str) + Sync),
-) -> Result<()> {
+/// Builds what is missing, and again what an interrupted build left invalid. An index of an older declaration stays for the acts that
+/// look by it: its successor is built beside it, for [`settle_indexes`] to put in its place.
+pub(super) async fn build_indexes(client: &mut Client, plan: &Plan, report: &mut Report, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let known = registered(client, &plan.name).await?;
     for index in &plan.indexes {
-        let recorded = known.and_then(|k| k.added["indexes"][&index.name].as_str());
-        let qualified = format!("{}.{}", quote(&plan.table.schema), quote(&index.name));
-        wait_for_other_build(client, &qualified).await?;
-        match state(client, &qualified).await? {
-            Some(true) if recorded.is_none_or(|r| r == index.definition) => {
+        let recorded = |name: &str| known.as_ref().and_then(|k| k.added["indexes"][name].as_str());
+        let next = successor(&index.name);
+        let (here, beside) = (qualified(&plan.table, &index.name), qualified(&plan.table, &next));
+        wait_for_other_build(client, &here).await?;
+        wait_for_other_build(client, &beside).await?;
+        let name = match (state(client, &here).await?, state(client, &beside).await?) {
+            (Some(true), left) if recorded(&index.name).is_none_or(|r| r == index.definition) => {
+                if left.is_some() {
+                    drop_index(client, &plan.table, &next).await?;
+                }
                 record(client, &plan.name, &index.name, Some(&index.definition)).await?;
                 continue;
             }
-            Some(valid) => {
-                let why = if valid { "outdated index" } else { "invalid index left by an interrupted build:" };
-                say(&format!("dropping {why} {}", index.name));
-                drop_index(client, &plan.table, &index.name).await?;
+            (_, Some(true)) if recorded(&next) == Some(&index.definition) => continue,
+            (standing, left) => {
+                if left.is_some() {
+                    drop_index(client, &plan.table, &next).await?;
+                }
+                match standing {
+                    // By partition its parts would keep the successor's names.
+                    Some(true) if plan.table.kind != 'p' => next,
+                    Some(valid) => {
+                        let why = if valid { "outdated index" } else { "invalid index left by an interrupted build:" };
+                        say(&format!("dropping {why} {}", index.name));
+                        drop_index(client, &plan.table, &index.name).await?;
+                        index.name.clone()
+                    }
+                    None => index.name.clone(),
+                }
             }
-            None => {}
-        }
+        };
         if plan.table.rows > 100_000.0 {
             say(&format!("building index {} on about {} rows; writers go on", index.name, plan.table.rows as u64));
         }
         tell_whom_we_wait_for(client, say).await;
+        // Detach shall find a build that breaks off, and nobody take it for one of this definition.
+        record(client, &plan.name, &name, Some("")).await?;
         if plan.table.kind == 'p' {
             build_partitioned(client, plan, index).await?;
         } else {
             let unique = if index.unique { "unique " } else { "" };
             client
-                .batch_execute(&format!("create {unique}index concurrently if not exists {} {}", quote(&index.name), index.definition))
+                .batch_execute(&format!("create {unique}index concurrently if not exists {} {}", quote(&name), index.definition))
                 .await
                 .map_err(Error::doing(format!("build index {}", index.name)))?;
         }
-        record(client, &plan.name, &index.name, Some(&index.definition)).await?;
+        record(client, &plan.name, &name, Some(&index.definition)).await?;
         report.built_indexes.push(index.name.clone());
-    }
-    let leftover: Vec<String> = known
-        .and_then(|k| k.added["indexes"].as_object())
-        .into_iter()
-        .flat_map(|recorded| recorded.keys())
-        .filter(|name| !plan.indexes.iter().any(|i| i.name == **name))
-        .cloned()
-        .collect();
-    for name in leftover {
-        say(&format!("dropping index {name}, which the declaration no longer needs"));
-        drop_index(client, &plan.table, &name).await?;
-        record(client, &plan.name, &name, None).await?;
     }
     Ok(())
 }
 
+/// Once the acts look by the new indexes: each takes the place of the one before it, and what the declaration no longer asks for goes.
+pub(super) async fn settle_indexes(client: &mut Client, plan: &Plan, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
+    let Some(known) = registered(client, &plan.name).await? else { return Ok(()) };
+    for index in &plan.indexes {
+        let next = successor(&index.name);
+        if known.added["indexes"][&next].as_str() == Some(&index.definition) {
+            say(&format!("dropping outdated index {}", index.name));
+            drop_index(client, &plan.table, &index.name).await?;
+            let rename = format!("alter index if exists {} rename to {};", qualified(&plan.table, &next), quote(&index.name));
+            with_lock_timeout(client, &format!("rename index {next}"), &rename).await?;
+            record(client, &plan.name, &index.name, Some(&index.definition)).await?;
+            record(client, &plan.name, &next, None).await?;
+        }
+    }
+    let Some(known) = registered(client, &plan.name).await? else { return Ok(()) };
+    let recorded = known.added["indexes"].as_object().into_iter().flat_map(|recorded| recorded.keys());
+    for name in recorded.filter(|name| !plan.indexes.iter().any(|i| i.name == **name)) {
+        say(&format!("dropping index {name}, which the declaration no longer needs"));
+        drop_index(client, &plan.table, name).await?;
+        record(client, &plan.name, name, None).await?;
+    }
+    Ok(())
+}
+
+/// What an index is called until it takes the place of the one before it.
+fn successor(name: &str) -> String {
+    shortened(&format!("{name}_next"))
+}
+
+fn qualified(table: &Table, index: &str) -> String {
+    format!("{}.{}", quote(&table.schema), quote(index))
+}
+
 /// Drops without blocking writers; under a partitioned parent, where that is refused, without waiting long for its lock.
 pub(super) async fn drop_index(client: &mut Client, table: &Table, name: &str) -> Result<()> {
-    let qualified = format!("{}.{}", quote(&table.schema), quote(name));
+    let qualified = qualified(table, name);
     if table.kind == 'p' {
         return with_lock_timeout(client, &format!("drop index {name}"), &format!("drop index if exists {qualified}")).await;
     }
@@ -79,7 +113,7 @@ pub(super) async fn drop_index(client: &mut Client, table: &Table, name: &str) -
         .map_err(Error::doing(format!("drop index {name}")))
 }
 
-/// The registry learns of an index once it stands: a build that breaks off is not taken for one of the new definition.
+/// The registry learns an index's definition once it stands.
 async fn record(client: &impl GenericClient, queue: &str, index: &str, definition: Option<&str>) -> Result<()> {
     let added = match definition {
         Some(definition) => format!(
@@ -94,21 +128,21 @@ async fn record(client: &impl GenericClient, queue: &str, index: &str, definitio
 }
 
 /// Whether the index is valid; `None` when there is none.
-async fn state(client: &impl GenericClient, qualified: &str) -> Result<Option<bool>> {
+async fn state(client: &impl GenericClient, index: &str) -> Result<Option<bool>> {
     let rows = client
-        .query_typed("select i.indisvalid from pg_index i where i.indexrelid = to_regclass($1)", &[(&qualified, Type::TEXT)])
+        .query_typed("select i.indisvalid from pg_index i where i.indexrelid = to_regclass($1)", &[(&index, Type::TEXT)])
         .await
         .map_err(Error::doing("look for the index"))?;
     Ok(rows.first().map(|r| r.get(0)))
 }
 
 /// An index somebody is building at this moment is invalid too, and theirs to finish.
-async fn wait_for_other_build(client: &impl GenericClient, qualified: &str) -> Result<()> {
+async fn wait_for_other_build(client: &impl GenericClient, index: &str) -> Result<()> {
     loop {
         let rows = client
             .query_typed(
                 "select from pg_stat_progress_create_index where index_relid = to_regclass($1) and pid <> pg_backend_pid()",
-                &[(&qualified, Type::TEXT)],
+                &[(&index, Type::TEXT)],
             )
             .await
             .map_err(Error::doing("look for a build under way"))?;

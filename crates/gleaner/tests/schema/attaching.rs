@@ -360,6 +360,43 @@ async fn an_interrupted_attach_is_finished_by_the_next() -> Result<()> {
     Ok(())
 }
 
+/// A changed declaration builds its indexes beside those in use: until they stand, claims go on as before, by the old ones.
+#[tokio::test]
+async fn claims_keep_their_index_until_the_new_one_stands() -> Result<()> {
+    let world = world().await?;
+    ledger(&world).await?;
+    let plain = format!("table = 'public.ledger'\n{STATUS}");
+    world.attach("ledger", &plain).await?;
+    let indexes = "select string_agg(indexrelid::regclass::text || case when indisvalid then '' else ' (building)' end, ', ' order by indexrelid::regclass::text)
+                   from pg_index where indrelid = 'public.ledger'::regclass and indexrelid::regclass::text ~ 'global'";
+    assert_eq!(world.text(indexes).await?.as_deref(), Some("gleaner_ledger_global"));
+    let rendered = "select rendered from gleaner.queue where name = 'ledger'";
+    let before = world.text(rendered).await?;
+
+    let richer = format!("{plain}\nkind = 'note'");
+    let old = world.connect().await?;
+    old.batch_execute("begin isolation level repeatable read; select 1").await?;
+    let declaration = gleaner::Declaration::parse(&richer, "ledger")?;
+    let mut client = world.connect().await?;
+    let attaching = gleaner::attach::attach(&mut client, &declaration, &richer, gleaner::attach::Options::default(), &|_| {});
+    let watching = async {
+        while world.text(indexes).await?.as_deref() != Some("gleaner_ledger_global, gleaner_ledger_global_next (building)") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(world.text(rendered).await?, before, "the acts go with the index they look by");
+        old.batch_execute("commit").await?;
+        anyhow::Ok(())
+    };
+    let (attached, watched) = tokio::join!(attaching, tokio::time::timeout(Duration::from_secs(30), watching));
+    watched??;
+    assert_eq!(attached?.built_indexes, ["gleaner_ledger_global"]);
+    assert_eq!(world.text(indexes).await?.as_deref(), Some("gleaner_ledger_global"));
+    let definition = world.text("select pg_get_indexdef('public.gleaner_ledger_global'::regclass)").await?.unwrap_or_default();
+    assert!(definition.contains("COALESCE(note"), "{definition}");
+    assert_eq!(world.attach("ledger", &richer).await?.built_indexes, [""; 0], "and all is said");
+    Ok(())
+}
+
 #[tokio::test]
 async fn bystanders_are_reported_with_their_cost() -> Result<()> {
     let world = world().await?;
