@@ -73,6 +73,8 @@ impl Files {
 
     fn remote(url: &str) -> Result<Self> {
         let (bucket, prefix) = place::bucket(url)?;
+        // Its HTTP client leaves the choice of cryptography to the program, and commands come here without a server.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let store = AmazonS3Builder::from_env().with_bucket_name(bucket).build().map_err(|e| Error::Open(e.to_string()))?;
         Ok(match prefix {
             Some(prefix) => Self { store: Arc::new(PrefixStore::new(store, prefix)) },
