@@ -322,6 +322,27 @@ async fn a_changed_declaration_replaces_signatures_columns_and_indexes() -> Resu
     Ok(())
 }
 
+/// Attaches the ledger, and breaks the attach off while it builds an index.
+async fn break_off(world: &World, toml: &str) -> Result<()> {
+    let old = world.connect().await?;
+    old.batch_execute("begin isolation level repeatable read; select 1").await?;
+    let declaration = gleaner::Declaration::parse(toml, "ledger")?;
+    let mut client = world.connect().await?;
+    let backend = crate::world::text(&client, "select pg_backend_pid()::text").await?.unwrap_or_default();
+    let attaching = gleaner::attach::attach(&mut client, &declaration, toml, gleaner::attach::Options::default(), &|_| {});
+    let killing = async {
+        let building = "select count(*) from pg_stat_progress_create_index where phase like 'waiting%' and datname = current_database()";
+        while world.count(building).await? == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        world.run(&format!("select pg_terminate_backend({backend})")).await
+    };
+    let (attached, killed) = tokio::join!(attaching, killing);
+    killed?;
+    assert!(attached.is_err());
+    Ok(old.batch_execute("commit").await?)
+}
+
 /// An attach that breaks off between two index builds is finished by the next, also when the declaration changed in between.
 #[tokio::test]
 async fn an_interrupted_attach_is_finished_by_the_next() -> Result<()> {
@@ -330,33 +351,31 @@ async fn an_interrupted_attach_is_finished_by_the_next() -> Result<()> {
     let plain = format!("table = 'public.ledger'\n{STATUS}");
     world.attach("ledger", &plain).await?;
     let richer = format!("{plain}\nkind = 'note'");
-    let old = world.connect().await?;
-    old.batch_execute("begin isolation level repeatable read; select 1").await?;
-    let declaration = gleaner::Declaration::parse(&richer, "ledger")?;
-    let mut client = world.connect().await?;
-    let backend = crate::world::text(&client, "select pg_backend_pid()::text").await?.unwrap_or_default();
-    let attaching = gleaner::attach::attach(&mut client, &declaration, &richer, gleaner::attach::Options::default(), &|_| {});
-    let killing = async {
-        loop {
-            let building = world
-                .count("select count(*) from pg_stat_progress_create_index where phase like 'waiting%' and datname = current_database()")
-                .await?;
-            let dropping =
-                world.count(&format!("select count(*) from pg_stat_activity where pid = {backend} and wait_event_type = 'Lock'")).await?;
-            if building + dropping > 0 {
-                return world.run(&format!("select pg_terminate_backend({backend})")).await;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let (attached, killed) = tokio::join!(attaching, killing);
-    killed?;
-    assert!(attached.is_err());
-    old.batch_execute("commit").await?;
+    break_off(&world, &richer).await?;
     world.attach("ledger", &richer).await?;
     let definition = world.text("select pg_get_indexdef('public.gleaner_ledger_global'::regclass)").await?.unwrap_or_default();
     assert!(definition.contains("COALESCE(note"), "{definition}");
     assert_eq!(world.count("select count(*) from pg_index where not indisvalid").await?, 0);
+    Ok(())
+}
+
+/// What was begun and broken off is taken off as well, whether it was the first attach or a later one.
+#[tokio::test]
+async fn an_interrupted_attach_leaves_nothing_that_detach_does_not_find() -> Result<()> {
+    let world = world().await?;
+    ledger(&world).await?;
+    let indexes = "select string_agg(indexrelid::regclass::text, ', ') from pg_index where indrelid = 'public.ledger'::regclass";
+    let before = world.text(indexes).await?;
+    let plain = format!("table = 'public.ledger'\n{STATUS}");
+    for again in [false, true] {
+        if again {
+            world.attach("ledger", &plain).await?;
+        }
+        break_off(&world, &format!("{plain}\nkind = 'note'")).await?;
+        assert_ne!(world.text(indexes).await?, before, "something was begun");
+        gleaner::attach::detach(&mut world.connect().await?, "ledger", true).await?;
+        assert_eq!(world.text(indexes).await?, before);
+    }
     Ok(())
 }
 
