@@ -7466,6 +7466,30 @@ $$;
 
 COMMENT ON FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) IS 'Gives a user its row in sales, an existing one by address where that is asked.';
 
+CREATE FUNCTION gleaner.leave_sheaf() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_key bigint;
+begin
+    if tg_op = 'TRUNCATE' then
+        delete from gleaner.sheaf as s where s.queue = tg_argv[0];
+        return null;
+    end if;
+    v_key := (to_jsonb(old) ->> tg_argv[1])::bigint;
+    update gleaner.sheaf as s
+    set keys = s.keys - int8multirange(int8range(v_key, v_key, '[]'))
+    where s.queue = tg_argv[0] and s.keys @> v_key;
+    if found then
+        delete from gleaner.sheaf as s where s.queue = tg_argv[0] and isempty(s.keys);
+    end if;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.leave_sheaf() IS 'A deleted row leaves the sheaf that held it.';
+
 CREATE FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean DEFAULT false, p_remember boolean DEFAULT false) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -9381,7 +9405,7 @@ CREATE FUNCTION gleaner.refuse_update() RETURNS trigger
     AS $_$
 begin
     raise insufficient_privilege using
-        message = format('status, times and lease of %s are changed by acts alone', tg_relid::regclass),
+        message = format('key, status, times and lease of %s are changed by acts alone', tg_relid::regclass),
         hint = format('Call gleaner.cancel_%1$s, gleaner.requeue_%1$s or gleaner.bury_%1$s, or use `gleaner items`. Other columns are yours to update.', tg_argv[0]);
 end
 $_$;
@@ -12425,9 +12449,13 @@ CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
 
 CREATE INDEX substrate_relationships_to_id_idx ON public.substrate_relationships USING btree (to_id);
 
+CREATE TRIGGER zz_gleaner_delete_jobs AFTER DELETE ON gleaner.jobs FOR EACH ROW WHEN (((old.lease = 0) AND (old.status = 'ready'::text))) EXECUTE FUNCTION gleaner.leave_sheaf('jobs', 'id');
+
 CREATE TRIGGER zz_gleaner_insert_polls BEFORE INSERT ON gleaner.polls FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_polls();
 
-CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_at, attempts, lost, started, agent, session, status ON gleaner.jobs FOR EACH STATEMENT WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.refuse_update('jobs');
+CREATE TRIGGER zz_gleaner_truncate_jobs AFTER TRUNCATE ON gleaner.jobs FOR EACH STATEMENT EXECUTE FUNCTION gleaner.leave_sheaf('jobs');
+
+CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_at, attempts, lost, started, agent, session, id, status ON gleaner.jobs FOR EACH STATEMENT WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.refuse_update('jobs');
 
 CREATE TRIGGER zz_gleaner_update_polls BEFORE UPDATE ON gleaner.polls FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_polls();
 
@@ -13048,6 +13076,8 @@ GRANT ALL ON FUNCTION gleaner.is_trusted() TO service_role;
 REVOKE ALL ON FUNCTION gleaner.issue_token(p_user uuid, p_type text, p_hash text, p_valid interval) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.leave_sheaf() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO authenticated;

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, GenericClient};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::introspect::{Bystander, literal, quote};
-use crate::plan::{Mistake, Plan};
+use crate::plan::{Mistake, Plan, TRIGGERS};
 use crate::render::{functions, render};
 
 mod access;
@@ -207,9 +207,8 @@ async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[Strin
     // Signatures of an earlier declaration go first: `create or replace` would leave them beside the new ones.
     let stale: Vec<String> = before("functions").into_iter().filter(|f| !signatures.contains(f)).collect();
     // Triggers before the functions they call; the script makes those anew that the queue still wants.
-    let untriggered: String = ["insert", "update", "again", "notify"]
-        .map(|trigger| format!("drop trigger if exists zz_gleaner_{trigger}_{} on {};\n", plan.name, plan.table.sql()))
-        .concat();
+    let untriggered: String =
+        TRIGGERS.map(|trigger| format!("drop trigger if exists zz_gleaner_{trigger}_{} on {};\n", plan.name, plan.table.sql())).concat();
     let script = render(plan)?;
     let record = json!({
         "columns": union(before("columns"), &missing),

@@ -72,6 +72,9 @@ pub struct Plan {
     pub context: BTreeMap<&'static str, Value>,
 }
 
+/// The triggers a queue may have on its table.
+pub(crate) const TRIGGERS: [&str; 6] = ["insert", "update", "again", "delete", "truncate", "notify"];
+
 impl Plan {
     /// Compares `declaration` with the database. All mistakes come in one error.
     pub async fn make(client: &impl GenericClient, declaration: &Declaration) -> Result<Self> {
@@ -251,7 +254,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
 
     // What only acts may change where no adapter turns plain updates into acts.
     let mut acts_alone: Vec<&str> = engine.columns.iter().map(|c| c.name.as_str()).collect();
-    acts_alone.push(&d.status.column);
+    acts_alone.extend([key.as_str(), &d.status.column]);
     acts_alone.extend(d.due.as_deref().filter(|due| !engine.columns.iter().any(|c| c.name == *due)));
     context.insert("acts_alone", acts_alone.iter().map(|n| quote(n)).collect::<Vec<_>>().join(", ").into());
     let sheaf = sheaf::sheaf(check, d, &key_type, &engine);
@@ -265,12 +268,14 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
     context.insert("search_path", around.search_path.into());
     context.insert("notify", d.notify.into());
     context.insert("retain", retain.map_or(Value::Null, Value::from));
-    for trigger in ["insert", "update", "again", "notify"] {
+    for trigger in TRIGGERS {
         context.insert(
             match trigger {
                 "insert" => "trigger_insert",
                 "update" => "trigger_update",
                 "again" => "trigger_again",
+                "delete" => "trigger_delete",
+                "truncate" => "trigger_truncate",
                 _ => "trigger_notify",
             },
             // Named to come after the table's own triggers: those may still set a status for the adapter to see.

@@ -15,6 +15,18 @@ create trigger {{ trigger_update }}
 before update of {{ acts_alone }} on {{ table }}
 for each statement when (current_user is distinct from 'gleaner_engine')
 execute function gleaner.refuse_update('{{ name }}');
+
+-- Of rows that were never touched alone: no other is in a sheaf.
+drop trigger if exists {{ trigger_delete }} on {{ table }};
+create trigger {{ trigger_delete }}
+after delete on {{ table }}
+for each row when (old.{{ col.lease }} = 0 and old.{{ status.column }} = {{ status.ready }})
+execute function gleaner.leave_sheaf('{{ name }}', '{{ key.name | replace("'", "''") }}');
+
+drop trigger if exists {{ trigger_truncate }} on {{ table }};
+create trigger {{ trigger_truncate }}
+after truncate on {{ table }}
+for each statement execute function gleaner.leave_sheaf('{{ name }}');
 {%- else %}
 create trigger {{ trigger_update }}
 before update on {{ table }}

@@ -259,9 +259,15 @@ async fn a_completion_without_results_ends_what_is_held_and_nothing_between() ->
 #[tokio::test]
 async fn plain_writers_neither_take_nor_end_what_a_sheaf_holds() -> Result<()> {
     let (world, queue, items) = bound(3, "a").await?;
-    for change in
-        ["status = 'running'", "status = 'done'", "status = 'ready'", "due_at = now()", "lease = 5", "payload = '{}', attempts = 9"]
-    {
+    for change in [
+        "status = 'running'",
+        "status = 'done'",
+        "status = 'ready'",
+        "due_at = now()",
+        "lease = 5",
+        "id = id + 1000",
+        "payload = '{}', attempts = 9",
+    ] {
         for role in ["", "set local role service_role; "] {
             let error = world.run(&format!("begin; {role}update gleaner.jobs set {change}; commit")).await.expect_err(change);
             world.run("rollback").await?;
@@ -276,6 +282,36 @@ async fn plain_writers_neither_take_nor_end_what_a_sheaf_holds() -> Result<()> {
     world.run("update gleaner.jobs set payload = '{\"edited\": true}', unique_key = 'k' || id").await?;
     assert!(world.claim(&queue, "b", None, 5).await?.is_empty());
     assert_eq!(outcomes(&queue.complete(&results(&items)).await?), [Outcome::Done; 3]);
+    Ok(())
+}
+
+/// A key that comes back is another row: nobody holds it, and what the former holder brings for it is refused.
+#[tokio::test]
+async fn a_key_inserted_again_is_nobodys_and_its_former_holder_has_no_lease_on_it() -> Result<()> {
+    let (world, queue, items) = bound(6, "a").await?;
+    let gone = &items[2];
+    world
+        .run(&format!("delete from gleaner.jobs where id = {0}; insert into gleaner.jobs (id, kind) values ({0}, 'anew')", gone.key))
+        .await?;
+    assert_eq!(outcomes(&queue.complete(&[(&gone.key, gone.lease, None)]).await?), [Outcome::Lost]);
+    let anew = world.claim(&queue, "b", None, 10).await?;
+    assert_eq!((keys(&anew), anew[0].kind.as_deref()), (vec![gone.key.clone()], Some("anew")), "the others are held");
+    assert_eq!(outcomes(&queue.complete(&results(&anew)).await?), [Outcome::Done]);
+    let rest: Vec<Item> = items.into_iter().filter(|i| i.key != anew[0].key).collect();
+    assert_eq!(outcomes(&queue.complete(&results(&rest)).await?), [Outcome::Done; 5]);
+    assert_eq!(world.count("select count(*) from gleaner.sheaf").await?, 0);
+
+    // All of a sheaf deleted: none is left to run out. A table emptied as a whole: keys begin anew, sheaves do not stay.
+    queue.enqueue(&jobs("default", 3)).await?;
+    world.claim(&queue, "a", None, 3).await?;
+    world.run("delete from gleaner.jobs").await?;
+    assert_eq!(world.count("select count(*) from gleaner.sheaf").await?, 0);
+    queue.enqueue(&jobs("default", 3)).await?;
+    let held = world.claim(&queue, "a", None, 3).await?;
+    world.run("truncate gleaner.jobs restart identity").await?;
+    world.run(&format!("insert into gleaner.jobs (id) select {} + n from generate_series(0, 2) as n", held[0].key)).await?;
+    assert_eq!(outcomes(&queue.complete(&results(&held)).await?), [Outcome::Lost; 3]);
+    assert_eq!(world.claim(&queue, "b", None, 3).await?.len(), 3);
     Ok(())
 }
 
