@@ -1939,10 +1939,9 @@ begin
             from gleaner.request as r
             cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
             join public.activities as q on q.id = k.id::uuid
+            -- Whoever knows another's request is not given its rows.
             where r.queue = 'activities' and r.id = p_request
-              and q.lease = k.lease and q.processing_status in ('processing')
-              -- Whoever knows another's request is not given its rows.
-              and (v_trusted or q.session = v_session)
+              and (q.lease = k.lease and q.processing_status in ('processing') and (v_trusted or q.session = v_session))
             order by k.n;
             return;
         end if;
@@ -2723,10 +2722,9 @@ begin
             from gleaner.request as r
             cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
             join public.agent_processing_queue as q on q.id = k.id::uuid
+            -- Whoever knows another's request is not given its rows.
             where r.queue = 'dumps' and r.id = p_request
-              and q.lease = k.lease and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state)
-              -- Whoever knows another's request is not given its rows.
-              and (v_trusted or q.session = v_session)
+              and (q.lease = k.lease and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and (v_trusted or q.session = v_session))
             order by k.n;
             return;
         end if;
@@ -3159,10 +3157,9 @@ begin
             from gleaner.request as r
             cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
             join public.scheduled_actions as q on q.id = k.id::uuid
+            -- Whoever knows another's request is not given its rows.
             where r.queue = 'followups' and r.id = p_request
-              and q.lease = k.lease and q.status in ('processing')
-              -- Whoever knows another's request is not given its rows.
-              and (v_trusted or q.session = v_session)
+              and (q.lease = k.lease and q.status in ('processing') and (v_trusted or q.session = v_session))
             order by k.n;
             return;
         end if;
@@ -3598,7 +3595,6 @@ declare
     v_due        timestamptz := v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour');
     v_deadline   timestamptz := v_now + interval '1 hour';
     v_oldest     xid8 := coalesce(nullif(current_setting('gleaner.sheaf_jobs', true), ''), '0')::xid8;
-    -- Its rows are given out in the shape the table had when this was rendered; a table that grew since claims row by row.
     v_binds      boolean := p_limit >= 64 and array['id', 'due_at', 'created_at', 'lease', 'deadline_at', 'finished_at', 'attempts', 'lost', 'started', 'priority', 'status', 'kind', 'unique_key', 'agent', 'session', 'payload', 'progress', 'result', 'error'] = array(
         select a.attname::text from pg_attribute as a
         where a.attrelid = 'gleaner.jobs'::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum);
@@ -3626,24 +3622,30 @@ begin
             for update;
         end if;
         if not found then
+            if array['id', 'due_at', 'created_at', 'lease', 'deadline_at', 'finished_at', 'attempts', 'lost', 'started', 'priority', 'status', 'kind', 'unique_key', 'agent', 'session', 'payload', 'progress', 'result', 'error'] = array(
+        select a.attname::text from pg_attribute as a
+        where a.attrelid = 'gleaner.jobs'::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum) then
+                return query
+                select q.id, case when q.lease = 0 then (s.due_at)::timestamp with time zone else q.due_at end, q.created_at, case when q.lease = 0 then (-s.id)::bigint else q.lease end, case when q.lease = 0 then (s.deadline_at)::timestamp with time zone else q.deadline_at end, q.finished_at, q.attempts, q.lost, case when q.lease = 0 then (case when s.begun @> q.id then 1 else 0 end)::smallint else q.started end, q.priority, case when q.lease = 0 then ('running')::text else q.status end, q.kind, q.unique_key, case when q.lease = 0 then (s.agent)::text else q.agent end, case when q.lease = 0 then (s.session)::text else q.session end, q.payload, q.progress, q.result, q.error
+                from gleaner.request as r
+                cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+                join gleaner.jobs as q on q.id = k.id::bigint
+                left join gleaner.sheaf as s on s.id = -k.lease and s.queue = 'jobs' and s.keys @> k.id::bigint
+                -- Whoever knows another's request is not given its rows.
+                where r.queue = 'jobs' and r.id = p_request
+                  and (q.lease = k.lease and q.status in ('running') and (v_trusted or q.session = v_session)
+                       or s.id is not null and q.lease = 0 and q.status = 'ready' and (v_trusted or s.session = v_session))
+                order by k.n;
+                return;
+            end if;
             return query
             select q.*
             from gleaner.request as r
             cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
             join gleaner.jobs as q on q.id = k.id::bigint
+            -- Whoever knows another's request is not given its rows.
             where r.queue = 'jobs' and r.id = p_request
-              and q.lease = k.lease and q.status in ('running')
-              -- Whoever knows another's request is not given its rows.
-              and (v_trusted or q.session = v_session)
-            order by k.n;
-            return query
-            select q.id, (s.due_at)::timestamp with time zone, q.created_at, (-s.id)::bigint, (s.deadline_at)::timestamp with time zone, q.finished_at, q.attempts, q.lost, (case when s.begun @> q.id then 1 else 0 end)::smallint, q.priority, ('running')::text, q.kind, q.unique_key, (s.agent)::text, (s.session)::text, q.payload, q.progress, q.result, q.error
-            from gleaner.request as r
-            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
-            join gleaner.sheaf as s on s.id = -k.lease and s.queue = 'jobs' and s.keys @> k.id::bigint
-            join gleaner.jobs as q on q.id = k.id::bigint
-            where r.queue = 'jobs' and r.id = p_request and q.lease = 0 and q.status = 'ready'
-              and (v_trusted or s.session = v_session)
+              and (q.lease = k.lease and q.status in ('running') and (v_trusted or q.session = v_session))
             order by k.n;
             return;
         end if;
@@ -4223,10 +4225,9 @@ begin
             from gleaner.request as r
             cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
             join gleaner.polls as q on q.provider_id = k.id::uuid
+            -- Whoever knows another's request is not given its rows.
             where r.queue = 'polls' and r.id = p_request
-              and q.lease = k.lease and q.status in ('running')
-              -- Whoever knows another's request is not given its rows.
-              and (v_trusted or q.session = v_session)
+              and (q.lease = k.lease and q.status in ('running') and (v_trusted or q.session = v_session))
             order by k.n;
             return;
         end if;
@@ -4649,10 +4650,9 @@ begin
             from gleaner.request as r
             cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
             join public.execution_jobs as q on q.id = k.id::uuid
+            -- Whoever knows another's request is not given its rows.
             where r.queue = 'runs' and r.id = p_request
-              and q.lease = k.lease and q.status in ('running')
-              -- Whoever knows another's request is not given its rows.
-              and (v_trusted or q.session = v_session)
+              and (q.lease = k.lease and q.status in ('running') and (v_trusted or q.session = v_session))
             order by k.n;
             return;
         end if;

@@ -22,6 +22,31 @@
                             from unnest({{ keys }}, {{ times }}) as u (id, open_at)
                             where {{ tenant_is("q") }}q.{{ key.column }} = u.id
 {%- endmacro -%}
+{#- The rows of a repeated request that its caller still holds, in the order they were given out; with `bound` those of sheaves as well. -#}
+{%- macro give_again(bound) %}
+            return query
+            select {% if bound %}{{ bound_row("-s.id", "s.due_at", "s.deadline_at", "s.begun @> q." ~ key.column, "s.agent", "s.session", true) }}{% else %}q.*{% endif %}
+            from gleaner.request as r
+            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
+            join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id::{{ key.type }}
+{%- if bound %}
+            left join gleaner.sheaf as s on s.id = -k.lease and s.queue = '{{ name }}' and s.keys @> k.id::{{ key.type }}
+{%- endif %}
+            -- Whoever knows another's request is not given its rows.
+            where r.queue = '{{ name }}' and r.id = p_request
+              and (q.{{ col.lease }} = k.lease and q.{{ status.column }} in ({{ status.held }}) and {{ same_caller("q") }}
+{%- if bound %}
+                   or s.id is not null and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }} and {{ same_caller("s") }}
+{%- endif -%}
+              )
+            order by k.n;
+{%- endmacro -%}
+{#- Sheaves give rows out in the shape the table had when this was rendered; a table that grew since is claimed row by row. -#}
+{%- set in_shape -%}
+array[{{ sheaf.names }}] = array(
+        select a.attname::text from pg_attribute as a
+        where a.attrelid = {{ table_literal }}::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum)
+{%- endset -%}
 /*
  * Takes up to p_limit rows for p_agent{% if owner %}: its owner's own first, then those that belong to nobody, then what other
  * owners left standing longer than they allow{% endif %}. Each probe runs on its own index, in order of due time, then key.
@@ -126,10 +151,7 @@ declare
     v_due        timestamptz := v_now + least(coalesce(p_hold, {{ hold }}), {{ deadline }});
     v_deadline   timestamptz := v_now + {{ deadline }};
     v_oldest     xid8 := coalesce(nullif(current_setting('gleaner.sheaf_{{ name }}', true), ''), '0')::xid8;
-    -- Its rows are given out in the shape the table had when this was rendered; a table that grew since claims row by row.
-    v_binds      boolean := p_limit >= {{ sheaf.from }} and array[{{ sheaf.names }}] = array(
-        select a.attname::text from pg_attribute as a
-        where a.attrelid = {{ table_literal }}::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum);
+    v_binds      boolean := p_limit >= {{ sheaf.from }} and {{ in_shape }};
 {%- endif %}
 {%- if kind %}
     v_kinds      {{ kind.type }}[] := p_kinds::{{ kind.type }}[];
@@ -187,27 +209,13 @@ begin
             for update;
         end if;
         if not found then
-            return query
-            select q.*
-            from gleaner.request as r
-            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
-            join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id::{{ key.type }}
-            where r.queue = '{{ name }}' and r.id = p_request
-              and q.{{ col.lease }} = k.lease and q.{{ status.column }} in ({{ status.held }})
-              -- Whoever knows another's request is not given its rows.
-              and {{ same_caller("q") }}
-            order by k.n;
 {%- if sheaf %}
-            return query
-            select {{ bound_row("-s.id", "s.due_at", "s.deadline_at", "s.begun @> q." ~ key.column, "s.agent", "s.session") }}
-            from gleaner.request as r
-            cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
-            join gleaner.sheaf as s on s.id = -k.lease and s.queue = '{{ name }}' and s.keys @> k.id::{{ key.type }}
-            join {{ table }} as q on q.{{ key.column }} = k.id::{{ key.type }}
-            where r.queue = '{{ name }}' and r.id = p_request and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }}
-              and {{ same_caller("s") }}
-            order by k.n;
+            if {{ in_shape }} then
+{{- give_again(true) | replace("            ", "                ") }}
+                return;
+            end if;
 {%- endif %}
+{{- give_again(false) }}
             return;
         end if;
     end if;

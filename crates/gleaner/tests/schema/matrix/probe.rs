@@ -68,7 +68,7 @@ impl Rows<'_> {
                 "select c.relkind = 'v' and $2 <> 'select', has_table_privilege($3, c.oid, $2),
                         string_agg(quote_ident(a.attname), ', ') filter (where has_column_privilege($3, c.oid, a.attnum, 'insert')),
                         string_agg(quote_ident(a.attname), ', '),
-                        (array_agg(quote_ident(a.attname) order by not has_column_privilege($3, c.oid, a.attnum, 'update'), a.attnum))[1]
+                        (array_agg(quote_ident(a.attname) order by not has_column_privilege($3, c.oid, a.attnum, 'update'), a.attname <> 'payload', a.attnum))[1]
                  from pg_class as c join pg_attribute as a on a.attrelid = c.oid
                  where c.oid = $1::text::regclass and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' and a.attidentity <> 'a'
                  group by c.oid, c.relkind",
