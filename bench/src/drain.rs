@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
-use gleaner::{Acts, Claim};
+use gleaner::{Acts, Claim, Queue};
+use serde_json::json;
 
 use crate::peer::Peer;
 use crate::raw::{self, Finish};
@@ -18,13 +19,15 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let peer = Peer::set(stage, report).await?;
     for connections in [1, 2, 4] {
         // By turns, so that a machine that drifts drifts under all of them alike.
-        let (mut deleting, mut keeping, mut ours) = (0.0, 0.0, 0.0);
+        let (mut deleting, mut keeping, mut ours, mut laid) = (0.0, 0.0, 0.0, 0.0);
         let (mut peer_deleting, mut peer_archiving) = (0.0, 0.0);
         for _ in 0..2 {
             deleting += raw::drain(stage, n, connections, Finish::Delete).await? / 2.0;
             keeping += raw::drain(stage, n, connections, Finish::Keep).await? / 2.0;
             prepare_jobs(stage, n).await?;
             ours += drain(stage, "jobs", connections, None).await? / 2.0;
+            lay_jobs(stage, n).await?;
+            laid += drain(stage, "jobs", connections, None).await? / 2.0;
             if let Some(peer) = &peer {
                 peer_deleting += peer.drain(n, connections, Finish::Delete).await? / 2.0;
                 peer_archiving += peer.drain(n, connections, Finish::Keep).await? / 2.0;
@@ -34,7 +37,11 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
         report.figure(format!("raw claim-and-keep loop, {connections} connections"), keeping, "/s");
         report.ratio(format!("drain gleaner.jobs, {connections} connections"), ours, "/s", keeping, "claim-and-keep", None);
         report.ratio(format!("drain gleaner.jobs, {connections} connections"), ours, "/s", deleting, "claim-and-delete", Some(0.9));
+        let bulk = format!("drain gleaner.jobs put in by COPY, {connections} connections");
+        report.ratio(bulk.clone(), laid, "/s", keeping, "claim-and-keep", None);
+        report.ratio(bulk.clone(), laid, "/s", deleting, "claim-and-delete", Some(0.9));
         if peer.is_some() {
+            report.ratio(bulk, laid, "/s", peer_deleting, "pgmq, deleting", Some(1.3));
             for (does, rate, aim) in [("deleting", peer_deleting, Some(1.3)), ("archiving", peer_archiving, None)] {
                 report.ratio(format!("drain pgmq, {does}, {connections} connections"), rate, "/s", deleting, "claim-and-delete", None);
                 report.ratio(format!("drain gleaner.jobs, {connections} connections"), ours, "/s", rate, format!("pgmq, {does}"), aim);
@@ -62,6 +69,14 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
 pub async fn prepare_jobs(stage: &Stage, n: usize) -> Result<()> {
     stage.clear().await?;
     stage.fill_jobs(n).await
+}
+
+/// Jobs as `enqueue_copy` puts them in, to wait in swaths.
+pub async fn lay_jobs(stage: &Stage, n: usize) -> Result<()> {
+    stage.clear().await?;
+    let items: Vec<_> = (0..n).map(|_| json!({"kind": "bench", "payload": {"n": 1}})).collect();
+    Queue::open(&gleaner::pool(&stage.url, 1)?, "jobs").await?.enqueue_copy(&items).await?;
+    Ok(stage.connect().await?.batch_execute("vacuum analyze gleaner.jobs").await?)
 }
 
 /// Unowned activities with a payload of about 1.5 kB.
