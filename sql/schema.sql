@@ -1306,7 +1306,7 @@ begin
             v_condition := v_condition || ' and (hashtextextended(q.type collate "C", 0) & -16)' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
         end if;
     end loop;
-    execute format('select array(select q.id from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null%s)', v_condition)
+    execute format('select array(select q.id from (select q.* from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
     into v_ids;
     return query select * from gleaner.cancel_activities(v_ids, p_reason);
 end
@@ -1380,7 +1380,7 @@ begin
         v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
                                            else format(' and q.%I = %L', v_column, v_value) end;
     end loop;
-    execute format('select array(select q.id from public.agent_processing_queue as q where q.processing_state in (''pending''::public.processing_state, ''claimed''::public.processing_state, ''processing''::public.processing_state, ''failed''::public.processing_state) and q.due_at is not null%s)', v_condition)
+    execute format('select array(select q.id from (select q.* from public.agent_processing_queue as q where q.processing_state in (''pending''::public.processing_state, ''claimed''::public.processing_state, ''processing''::public.processing_state, ''failed''::public.processing_state) and q.due_at is not null) as q where true%s)', v_condition)
     into v_ids;
     return query select * from gleaner.cancel_dumps(v_ids, p_reason);
 end
@@ -1460,7 +1460,7 @@ begin
             v_condition := v_condition || ' and (hashtextextended(q.action_type collate "C", 0) & -16)' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
         end if;
     end loop;
-    execute format('select array(select q.id from public.scheduled_actions as q where q.status in (''pending'', ''processing'', ''failed'') and q.due_at is not null%s)', v_condition)
+    execute format('select array(select q.id from (select q.* from public.scheduled_actions as q where q.status in (''pending'', ''processing'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
     into v_ids;
     return query select * from gleaner.cancel_followups(v_ids, p_reason);
 end
@@ -1541,7 +1541,11 @@ begin
             v_condition := v_condition || ' and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end))' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
         end if;
     end loop;
-    execute format('select array(select q.id from gleaner.jobs as q where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null%s)', v_condition)
+    execute format('select array(select q.id from (select q.* from gleaner.jobs as q where q.lease <> -1 and q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null union all
+                select q.* from unnest(gleaner.swaths(''jobs'') + gleaner.sheaves(''jobs'')) as r cross join lateral (
+                    select q.* from gleaner.jobs as q where q.id >= lower(r) and q.id < upper(r) order by q.id offset 0
+                ) as q
+                where q.lease = -1 and q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
     into v_ids;
     return query select * from gleaner.cancel_jobs(v_ids, p_reason);
 end
@@ -1613,7 +1617,7 @@ begin
         v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
                                            else format(' and q.%I = %L', v_column, v_value) end;
     end loop;
-    execute format('select array(select q.provider_id from gleaner.polls as q where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null%s)', v_condition)
+    execute format('select array(select q.provider_id from (select q.* from gleaner.polls as q where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
     into v_ids;
     return query select * from gleaner.cancel_polls(v_ids, p_reason);
 end
@@ -1687,7 +1691,7 @@ begin
         v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
                                            else format(' and q.%I = %L', v_column, v_value) end;
     end loop;
-    execute format('select array(select q.id from public.execution_jobs as q where q.status in (''queued'', ''running'', ''failed'') and q.due_at is not null%s)', v_condition)
+    execute format('select array(select q.id from (select q.* from public.execution_jobs as q where q.status in (''queued'', ''running'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
     into v_ids;
     return query select * from gleaner.cancel_runs(v_ids, p_reason);
 end
@@ -2415,7 +2419,8 @@ begin
                 v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
-                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                    v_floor := coalesce(v_floor, '{}') || case
+                        when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
                               from (select distinct on (u.lane) u.lane, u.at, u.id
@@ -2588,7 +2593,7 @@ begin
                 end if;
                 -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0 and not v_stepped;
-                if v_buried = 0 then
+                if v_buried = 0 and v_stepped then
                     -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
                     v_rounds := v_rounds + 1;
                     exit passes when v_rounds >= 4;
@@ -2850,7 +2855,8 @@ begin
                 v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
-                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                    v_floor := coalesce(v_floor, '{}') || case
+                        when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text, jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
                               from (select distinct on (u.lane) u.lane, u.at, u.id
@@ -3016,7 +3022,7 @@ begin
                 end if;
                 -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0 and not v_stepped;
-                if v_buried = 0 then
+                if v_buried = 0 and v_stepped then
                     -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
                     v_rounds := v_rounds + 1;
                     exit passes when v_rounds >= 4;
@@ -3307,7 +3313,8 @@ begin
                 v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
-                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                    v_floor := coalesce(v_floor, '{}') || case
+                        when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
                               from (select distinct on (u.lane) u.lane, u.at, u.id
@@ -3471,7 +3478,7 @@ begin
                 end if;
                 -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0 and not v_stepped;
-                if v_buried = 0 then
+                if v_buried = 0 and v_stepped then
                     -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
                     v_rounds := v_rounds + 1;
                     exit passes when v_rounds >= 4;
@@ -3594,6 +3601,14 @@ declare
     v_piece      boolean;
     v_due        timestamptz := v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour');
     v_deadline   timestamptz := v_now + interval '1 hour';
+    v_swath      gleaner.swath;
+    v_swath_floor jsonb;
+    v_picked     interval;
+    v_lying      text[];
+    v_elsewhere  bigint[] := '{}';
+    -- Where the swath of this claim stands in the line: what is looked for row by row comes before it.
+    v_before_at  timestamptz;
+    v_before_key bigint;
     v_oldest     xid8 := coalesce(nullif(current_setting('gleaner.sheaf_jobs', true), ''), '0')::xid8;
     v_binds      boolean := p_limit >= 64 and array['id', 'due_at', 'created_at', 'lease', 'deadline_at', 'finished_at', 'attempts', 'lost', 'started', 'priority', 'status', 'kind', 'unique_key', 'agent', 'session', 'payload', 'progress', 'result', 'error'] = array(
         select a.attname::text from pg_attribute as a
@@ -3626,7 +3641,7 @@ begin
         select a.attname::text from pg_attribute as a
         where a.attrelid = 'gleaner.jobs'::regclass and a.attnum > 0 and not a.attisdropped order by a.attnum) then
                 return query
-                select q.id, case when q.lease = 0 then (s.due_at)::timestamp with time zone else q.due_at end, q.created_at, case when q.lease = 0 then (-s.id)::bigint else q.lease end, case when q.lease = 0 then (s.deadline_at)::timestamp with time zone else q.deadline_at end, q.finished_at, q.attempts, q.lost, case when q.lease = 0 then (case when s.begun @> q.id then 1 else 0 end)::smallint else q.started end, q.priority, case when q.lease = 0 then ('running')::text else q.status end, q.kind, q.unique_key, case when q.lease = 0 then (s.agent)::text else q.agent end, case when q.lease = 0 then (s.session)::text else q.session end, q.payload, q.progress, q.result, q.error
+                select q.id, case when q.lease in (0, -1) then (s.due_at)::timestamp with time zone else q.due_at end, q.created_at, case when q.lease in (0, -1) then (-s.id)::bigint else q.lease end, case when q.lease in (0, -1) then (s.deadline_at)::timestamp with time zone else q.deadline_at end, q.finished_at, q.attempts, q.lost, case when q.lease in (0, -1) then (case when s.begun @> q.id then 1 else 0 end)::smallint else q.started end, q.priority, case when q.lease in (0, -1) then ('running')::text else q.status end, q.kind, q.unique_key, case when q.lease in (0, -1) then (s.agent)::text else q.agent end, case when q.lease in (0, -1) then (s.session)::text else q.session end, q.payload, q.progress, q.result, q.error
                 from gleaner.request as r
                 cross join lateral unnest(r.keys, r.leases) with ordinality as k (id, lease, n)
                 join gleaner.jobs as q on q.id = k.id::bigint
@@ -3634,7 +3649,7 @@ begin
                 -- Whoever knows another's request is not given its rows.
                 where r.queue = 'jobs' and r.id = p_request
                   and (q.lease = k.lease and q.status in ('running') and (v_trusted or q.session = v_session)
-                       or s.id is not null and q.lease = 0 and q.status = 'ready' and (v_trusted or s.session = v_session))
+                       or s.id is not null and q.lease in (0, -1) and q.status = 'ready' and (v_trusted or s.session = v_session))
                 order by k.n;
                 return;
             end if;
@@ -3689,6 +3704,41 @@ begin
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
                 v_stepped := false;
                 v_begun := clock_timestamp();
+                v_swath_floor := case when (v_floors #>> '{swaths,until}')::double precision > extract(epoch from v_begun) then v_floors -> 'swaths' end;
+                v_hidden := v_hidden or v_swath_floor is not null;
+                -- A kind nobody has seen waits a moment longer while others keep the session busy.
+                v_lying := case when p_kinds is not null then p_kinds
+                    when jsonb_typeof(v_swath_floor -> 'kinds') = 'array' then array(select jsonb_array_elements_text(v_swath_floor -> 'kinds'))
+                    else array(
+                    with recursive kinds as (
+                        (select s.kind from gleaner.swath as s where s.queue = 'jobs' order by s.kind limit 1)
+                        union all
+                        select next.kind
+                        from kinds
+                        cross join lateral (
+                            select s.kind from gleaner.swath as s where s.queue = 'jobs' and s.kind > kinds.kind order by s.kind limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k) end;
+                select s.* into v_swath
+                from unnest(v_lying) as k (kind)
+                cross join generate_series(0, 3) as c (class)
+                cross join lateral (
+                    select s.*
+                    from gleaner.swath as s
+                    where s.queue = 'jobs' and s.kind = k.kind and s.class = c.class and s.due_at <= v_by
+                      and (s.due_at, s.first) >= (coalesce((v_swath_floor #>> array['lanes', c.class::text || ':' || k.kind, '0'])::timestamptz, '-infinity'),
+                                                  coalesce((v_swath_floor #>> array['lanes', c.class::text || ':' || k.kind, '1'])::bigint, (-9223372036854775808)::bigint))
+                      and s.first <> all (v_elsewhere)
+                    order by s.due_at, s.first
+                    limit 1
+                ) as s
+                order by s.due_at + s.class * interval '10 minutes', s.first
+                limit 1;
+                v_before_at := coalesce(v_swath.due_at + v_swath.class * interval '10 minutes', 'infinity');
+                v_before_key := coalesce(v_swath.first, 9223372036854775807);
+                v_picked := clock_timestamp() - v_begun;
+                v_begun := clock_timestamp();
                 v_place := v_class;
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
                                 then v_floors #> array[v_place, 'lanes'] end;
@@ -3703,13 +3753,13 @@ begin
                 v_kinds := array(
                     with recursive kinds as (
                         (select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind from gleaner.jobs as q
-                         where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1)
+                         where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1)
                         union all
                         select next.lane, next.kind
                         from kinds
                         cross join lateral (
                             select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind from gleaner.jobs as q
-                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) > (kinds.lane | 15)
+                            where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) > (kinds.lane | 15)
                             order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1
                         ) as next
                     )
@@ -3725,8 +3775,8 @@ begin
             cross join lateral (
                 select q.due_at as at, q.id as id
                 from gleaner.jobs as q
-                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind and (q.lease <> 0 or not v_sheaves @> q.id)
-                  and q.due_at <= v_by
+                where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind and (q.lease <> 0 or not v_sheaves @> q.id)
+                  and q.due_at <= v_by and (q.due_at, q.id) < (v_before_at - l.class * interval '10 minutes', v_before_key)
                   and (q.due_at, q.id) >= (
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text || ':' || l.kind, '1'])::bigint, (-9223372036854775808)::bigint))
@@ -3743,8 +3793,8 @@ begin
                         cross join lateral (
                             select q.due_at as at, q.id as id
                             from gleaner.jobs as q
-                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind
-                              and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
+                            where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind
+                              and q.due_at <= v_by and (q.due_at, q.id) < (v_before_at - l.class * interval '10 minutes', v_before_key) and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                               and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                             order by q.due_at, q.id
                             limit v_left
@@ -3767,8 +3817,8 @@ begin
                                        case when q.lease <> 0 then 0 when q.unique_key is not null then 1 when q.status = 'ready' then 2 else 1 end as fresh,
                                        q.ctid as tid
                                 from gleaner.jobs as q
-                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(v_lane_kind[1] collate "C", 0) & -16) + v_lane_class[1]) and q.kind = v_lane_kind[1]
-                                  and q.due_at <= v_by and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
+                                where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(v_lane_kind[1] collate "C", 0) & -16) + v_lane_class[1]) and q.kind = v_lane_kind[1]
+                                  and q.due_at <= v_by and (q.due_at, q.id) < (v_before_at - v_lane_class[1] * interval '10 minutes', v_before_key) and (q.due_at, q.id) >= (v_floor_at[1], v_floor_key[1])
                                   and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                                 order by q.due_at, q.id
                                 limit v_left
@@ -3790,8 +3840,8 @@ begin
                                        case when q.lease <> 0 then 0 when q.unique_key is not null then 1 when q.status = 'ready' then 2 else 1 end as fresh,
                                        q.ctid as tid
                                 from gleaner.jobs as q
-                                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind
-                                  and q.due_at <= v_by and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
+                                where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + l.class) and q.kind = l.kind
+                                  and q.due_at <= v_by and (q.due_at, q.id) < (v_before_at - l.class * interval '10 minutes', v_before_key) and (q.due_at, q.id) >= (l.floor_at, l.floor_key)
                                   and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                                 order by q.due_at, q.id
                                 limit l.take
@@ -3840,9 +3890,15 @@ begin
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
                 v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
-                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                if (v_count > 0 or v_swath.first is not null) and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
-                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                    v_floor := coalesce(v_floor, '{}') || case
+                        -- Nothing stands before the swath, and nobody need wade through what is dead there once more.
+                        when v_count = 0 then (
+                            select coalesce(jsonb_object_agg(c.class::text || ':' || k.kind, jsonb_build_array(
+                                       least(v_by, v_before_at - c.class * interval '10 minutes'), (-9223372036854775808)::bigint)), '{}')
+                            from unnest(v_kinds) as k (kind) cross join generate_series(0, 3) as c (class))
+                        when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text || ':' || v_lane_kind[1], jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text || ':' || v_lane_kind[f.lane], jsonb_build_array(f.at, f.id))
                               from (select distinct on (u.lane) u.lane, u.at, u.id
@@ -3854,6 +3910,67 @@ begin
                         'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_jobs', v_floors::text, false);
+                end if;
+                if cardinality(v_keys) = 0 and v_swath.first is not null then
+                    -- Locked only now, when it is its turn: what a claim does not take it hides from nobody.
+                    perform from gleaner.swath as s where s.queue = 'jobs' and s.kind = v_swath.kind and s.class = v_swath.class and s.due_at = v_swath.due_at and s.first = v_swath.first for update skip locked;
+                    if not found then
+                        -- Somebody is at it, or has taken its head: then what is left has another first key.
+                        v_elsewhere := v_elsewhere || v_swath.first;
+                        continue fill;
+                    elsif not v_binds then
+                        v_elsewhere := v_elsewhere || gleaner.spread_jobs(v_swath, v_swath.first + 127);
+                        continue fill;
+                    end if;
+                    -- Nobody else comes to rows that lie in a swath but those who end them, so its lock is theirs.
+                    v_first := v_swath.first;
+                    v_last := least(v_swath.last, v_first + v_left - 1);
+                    v_bound := int8multirange(int8range(v_first, v_last, '[]'));
+                    if v_last = v_swath.last then
+                        delete from gleaner.swath as s where s.queue = 'jobs' and s.kind = v_swath.kind and s.class = v_swath.class and s.due_at = v_swath.due_at and s.first = v_swath.first;
+                    else
+                        update gleaner.swath as s set first = v_last + 1 where s.queue = 'jobs' and s.kind = v_swath.kind and s.class = v_swath.class and s.due_at = v_swath.due_at and s.first = v_swath.first;
+                    end if;
+                    if v_sheaf is null then
+                        insert into gleaner.sheaf (queue, keys, begun, agent, session, due_at, deadline_at)
+                        values ('jobs', v_bound, case when p_started then v_bound else '{}' end, p_agent, v_session, v_due, v_deadline)
+                        returning sheaf.id into v_sheaf;
+                    else
+                        update gleaner.sheaf as s
+                        set keys = s.keys + v_bound, begun = case when p_started then s.begun + v_bound else s.begun end
+                        where s.id = v_sheaf;
+                    end if;
+                    v_sheaves := v_sheaves + v_bound;
+                    return query
+                    select q.id, (v_due)::timestamp with time zone, q.created_at, (-v_sheaf)::bigint, (v_deadline)::timestamp with time zone, q.finished_at, q.attempts, q.lost, (case when p_started then 1 else 0 end)::smallint, q.priority, ('running')::text, q.kind, q.unique_key, (p_agent)::text, (v_session)::text, q.payload, q.progress, q.result, q.error
+                    from gleaner.jobs as q
+                    where q.id between v_first and v_last and q.lease = -1 and q.status = 'ready'
+                    order by q.id;
+                    get diagnostics v_count = row_count;
+                    if p_request is not null or v_count <= v_last - v_first then
+                        v_fine := array(
+                            select q.id
+                            from gleaner.jobs as q
+                            where q.id between v_first and v_last and q.lease = -1 and q.status = 'ready'
+                            order by q.id);
+                        v_taken := v_taken || v_fine;
+                        -- What was cancelled or deleted while it lay there is nothing to hold.
+                        v_bound := v_bound - (select coalesce(range_agg(int8range(i, i, '[]')), '{}') from unnest(v_fine) as i);
+                        update gleaner.sheaf as s set keys = s.keys - v_bound, begun = s.begun - v_bound where s.id = v_sheaf and s.keys && v_bound;
+                        delete from gleaner.sheaf as s where s.id = v_sheaf and isempty(s.keys);
+                        if found then
+                            v_sheaf := null;
+                        end if;
+                    end if;
+                    v_total := v_total + v_count;
+                    v_left := v_left - v_count;
+                    -- As with rows: while a forgotten transaction pins them, the swaths that were taken pile up at the head.
+                    v_floors := jsonb_set(v_floors, '{swaths}', jsonb_build_object(
+                        'until', coalesce((v_swath_floor ->> 'until')::double precision, extract(epoch from v_now + greatest(20 * v_picked, interval '100 milliseconds'))),
+                        'kinds', case when p_kinds is null then to_jsonb(v_lying) end,
+                        'lanes', coalesce(v_swath_floor -> 'lanes', '{}') || jsonb_build_object(v_swath.class || ':' || v_swath.kind, jsonb_build_array(v_swath.due_at, v_last + 1))));
+                    perform set_config('gleaner.floor_jobs', v_floors::text, false);
+                    continue fill;
                 end if;
                 exit fill when cardinality(v_keys) = 0;
 
@@ -3960,7 +4077,7 @@ begin
                 -- Not by `=`: the planner could then begin with the table's keys, and hand rows out in their order.
                 where q.id = any (array[taken.id]);
                         return query
-                        select q.id, case when q.lease = 0 then (v_due)::timestamp with time zone else q.due_at end, q.created_at, case when q.lease = 0 then (-v_sheaf)::bigint else q.lease end, case when q.lease = 0 then (v_deadline)::timestamp with time zone else q.deadline_at end, q.finished_at, q.attempts, q.lost, case when q.lease = 0 then (case when p_started then 1 else 0 end)::smallint else q.started end, q.priority, case when q.lease = 0 then ('running')::text else q.status end, q.kind, q.unique_key, case when q.lease = 0 then (p_agent)::text else q.agent end, case when q.lease = 0 then (v_session)::text else q.session end, q.payload, q.progress, q.result, q.error
+                        select q.id, case when q.lease in (0, -1) then (v_due)::timestamp with time zone else q.due_at end, q.created_at, case when q.lease in (0, -1) then (-v_sheaf)::bigint else q.lease end, case when q.lease in (0, -1) then (v_deadline)::timestamp with time zone else q.deadline_at end, q.finished_at, q.attempts, q.lost, case when q.lease in (0, -1) then (case when p_started then 1 else 0 end)::smallint else q.started end, q.priority, case when q.lease in (0, -1) then ('running')::text else q.status end, q.kind, q.unique_key, case when q.lease in (0, -1) then (p_agent)::text else q.agent end, case when q.lease in (0, -1) then (v_session)::text else q.session end, q.payload, q.progress, q.result, q.error
                         from unnest(v_fine) with ordinality as k (id, n)
                         join gleaner.jobs as q on q.id = k.id
                         order by k.n;
@@ -4074,8 +4191,8 @@ begin
                     v_left := v_left - cardinality(v_fine);
                 end if;
                 -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0 and not v_stepped;
-                if v_buried = 0 then
+                exit fill when v_buried = 0 and not v_stepped and v_swath.first is null;
+                if v_buried = 0 and v_stepped then
                     -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
                     v_rounds := v_rounds + 1;
                     exit passes when v_rounds >= 4;
@@ -4090,7 +4207,7 @@ begin
     if p_request is not null and v_total > 0 then
         update gleaner.request as r
         set keys = v_taken::text[],
-            leases = array(select case when q.lease = 0 then -v_sheaf else q.lease end
+            leases = array(select case when q.lease in (0, -1) then -v_sheaf else q.lease end
                            from unnest(v_taken) with ordinality as k (id, n)
                            join gleaner.jobs as q on q.id = k.id
                            order by k.n)
@@ -4353,7 +4470,8 @@ begin
                 v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
-                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                    v_floor := coalesce(v_floor, '{}') || case
+                        when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text, jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
                               from (select distinct on (u.lane) u.lane, u.at, u.id
@@ -4513,7 +4631,7 @@ begin
                 end if;
                 -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0 and not v_stepped;
-                if v_buried = 0 then
+                if v_buried = 0 and v_stepped then
                     -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
                     v_rounds := v_rounds + 1;
                     exit passes when v_rounds >= 4;
@@ -4778,7 +4896,8 @@ begin
                 v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
                 if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
-                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                    v_floor := coalesce(v_floor, '{}') || case
+                        when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text, jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text, jsonb_build_array(f.at, f.id))
                               from (select distinct on (u.lane) u.lane, u.at, u.id
@@ -4944,7 +5063,7 @@ begin
                 end if;
                 -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
                 exit fill when v_buried = 0 and not v_stepped;
-                if v_buried = 0 then
+                if v_buried = 0 and v_stepped then
                     -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
                     v_rounds := v_rounds + 1;
                     exit passes when v_rounds >= 4;
@@ -5363,7 +5482,7 @@ begin
                   from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
                   where u.lease = -v_sheaf.id and v_keys @> u.id
                   order by u.id) as u
-            where q.id = u.id and q.lease = 0 and q.status = 'ready';
+            where q.id = u.id and q.lease in (0, -1) and q.status = 'ready';
         else
             -- A piece is read in one go along the key.
             update gleaner.jobs as q
@@ -5375,7 +5494,7 @@ begin
                 finished_at = v_now
             from unnest(v_keys) as piece
             where q.id >= lower(piece) and q.id < upper(piece)
-              and q.lease = 0 and q.status = 'ready';
+              and q.lease in (0, -1) and q.status = 'ready';
         end if;
         get diagnostics v_count = row_count;
         if v_keys = v_sheaf.keys then
@@ -6543,7 +6662,7 @@ declare
     v_sheaf  gleaner.sheaf;
 begin
     select q.* into v_row from gleaner.jobs as q where q.id = p_id;
-    if v_row.lease = 0 and v_row.status = 'ready' then
+    if v_row.lease in (0, -1) and v_row.status = 'ready' then
         select s.* into v_sheaf from gleaner.sheaf as s where s.queue = 'jobs' and s.keys @> v_row.id;
         if found then
             v_row.status := 'running';
@@ -6566,6 +6685,7 @@ begin
         when v_row.status = 'cancelled' then 'cancelled'
         when v_row.status not in ('ready', 'running', 'failed') then 'other'
         when v_row.due_at is null then 'unfilled'
+        when v_row.lease = -1 and not gleaner.swaths('jobs') @> p_id then 'stray'
         when v_row.status = 'failed' then 'backing off'
         when v_row.due_at > v_now then 'scheduled'
         else 'ready'
@@ -6573,6 +6693,7 @@ begin
     v_at := v_row.due_at;
     v_reason := case
         when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
+        when v_state = 'stray' then 'it says that it lies in a swath, and none names it: it was copied or restored without; prune lets it stand alone'
         when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
         when p_kinds is not null and v_row.kind::text <> all (p_kinds) then format('its kind %L is not among those asked for', v_row.kind)
         when v_at is null then 'it has no due time'
@@ -7466,6 +7587,37 @@ $$;
 
 COMMENT ON FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) IS 'Gives a user its row in sales, an existing one by address where that is asked.';
 
+CREATE FUNCTION gleaner.lay_jobs(p_first bigint[], p_last bigint[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_numbered int8multirange := coalesce(nullif(current_setting('gleaner.numbered_jobs', true), ''), '{}')::int8multirange;
+    v_piece    record;
+    v_count    integer;
+begin
+    for v_piece in select u.first, u.last from unnest(p_first, p_last) as u (first, last) loop
+        if (v_piece.first <= v_piece.last and v_numbered @> int8range(v_piece.first, v_piece.last, '[]')) is not true then
+            raise exception 'the keys % to % of gleaner.jobs cannot be laid', v_piece.first, v_piece.last using errcode = 'GL002',
+                hint = 'Ask gleaner.number_jobs for keys in the same transaction, and lay each once.';
+        end if;
+        v_numbered := v_numbered - int8multirange(int8range(v_piece.first, v_piece.last, '[]'));
+    end loop;
+    insert into gleaner.swath (queue, kind, class, due_at, first, last)
+    select 'jobs', q.kind::text, (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end), q.due_at, u.first, u.last
+    from unnest(p_first, p_last) as u (first, last)
+    join gleaner.jobs as q on q.id = u.first
+    where q.lease = -1 and q.status = 'ready';
+    get diagnostics v_count = row_count;
+    if v_count <> cardinality(p_first) then
+        raise exception 'rows of gleaner.jobs that are laid wait with the lease -1' using errcode = 'GL002';
+    end if;
+    perform set_config('gleaner.numbered_jobs', v_numbered::text, true);
+end
+$$;
+
+ALTER FUNCTION gleaner.lay_jobs(p_first bigint[], p_last bigint[]) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.leave_sheaf() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7475,6 +7627,7 @@ declare
 begin
     if tg_op = 'TRUNCATE' then
         delete from gleaner.sheaf as s where s.queue = tg_argv[0];
+        delete from gleaner.swath as s where s.queue = tg_argv[0];
         return null;
     end if;
     v_key := (to_jsonb(old) ->> tg_argv[1])::bigint;
@@ -7671,7 +7824,7 @@ begin
         from (select i as id
               from unnest(coalesce(v_sheaf.keys * v_wanted, v_sheaf.keys)) as r, generate_series(lower(r), upper(r) - 1) as i
               order by i) as k
-        where q.id = k.id and q.lease = 0 and q.status = 'ready';
+        where q.id = k.id and q.lease in (0, -1) and q.status = 'ready';
         if v_sheaf.keys <@ coalesce(v_wanted, v_sheaf.keys) then
             delete from gleaner.sheaf as s where s.id = v_sheaf.id;
         else
@@ -7914,34 +8067,53 @@ declare
     v_passed bigint[];
     v_sheaves int8multirange;
     v_lapses  timestamptz;
+    v_swath   timestamptz;
 begin
     -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
     select coalesce(array_agg(o.key::bigint), '{}'), min(o.until)
     into v_passed, v_until
     from gleaner.offender as o where o.queue = 'jobs' and o.until > clock_timestamp();
     select coalesce(range_agg(s.keys), '{}'), min(s.due_at) into v_sheaves, v_lapses from gleaner.sheaf as s where s.queue = 'jobs';
+    select min(head.due_at)
+    into v_swath
+    from unnest(coalesce(p_kinds, array(
+                    with recursive kinds as (
+                        (select s.kind from gleaner.swath as s where s.queue = 'jobs' order by s.kind limit 1)
+                        union all
+                        select next.kind
+                        from kinds
+                        cross join lateral (
+                            select s.kind from gleaner.swath as s where s.queue = 'jobs' and s.kind > kinds.kind order by s.kind limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k))) as k (kind)
+    cross join generate_series(0, 3) as c (class)
+    cross join lateral (
+        select s.due_at from gleaner.swath as s
+        where s.queue = 'jobs' and s.kind = k.kind and s.class = c.class order by s.due_at, s.first limit 1
+    ) as head;
     select min(p.at)
             from unnest(coalesce(p_kinds::text[], array(
                     with recursive kinds as (
                         (select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind from gleaner.jobs as q
-                         where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1)
+                         where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1)
                         union all
                         select next.lane, next.kind
                         from kinds
                         cross join lateral (
                             select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind from gleaner.jobs as q
-                            where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) > (kinds.lane | 15)
+                            where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) > (kinds.lane | 15)
                             order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) limit 1
                         ) as next
                     )
                     select k.kind from kinds as k))) as l (kind) cross join generate_series(0, 3) as c (class)
             cross join lateral (
                 select q.due_at as at from gleaner.jobs as q
-                where true and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + c.class) and q.kind = l.kind and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
+                where true and q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(l.kind collate "C", 0) & -16) + c.class) and q.kind = l.kind and q.id <> all (v_passed) and (q.lease <> 0 or not v_sheaves @> q.id)
                 order by q.due_at, q.id limit 1
             ) as p
     into v_at;
-    v_at := least(v_at, v_until, v_lapses);
+    v_at := least(v_at, v_until, v_lapses, v_swath);
     -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
     return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end
@@ -8036,6 +8208,32 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.note_change() IS 'Notes a changed row while a server follows without the log.';
+
+CREATE FUNCTION gleaner.number_jobs(p_count integer) RETURNS TABLE(first bigint, last bigint)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    AS $$
+declare
+    v_sequence text := pg_get_serial_sequence('gleaner.jobs', 'id');
+    v_keys     bigint[];
+    v_pieces   int8multirange;
+begin
+    if v_sequence is null or p_count < 1 or not has_sequence_privilege(v_sequence, 'usage') or not gleaner.is_plain('gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status') then
+        return;
+    end if;
+    v_keys := array(select nextval(v_sequence::regclass) from generate_series(1, p_count));
+    -- A session's keys ascend: the ends tell whether others drew from the sequence meanwhile.
+    if v_keys[p_count] = v_keys[1] + p_count - 1 then
+        v_pieces := int8multirange(int8range(v_keys[1], v_keys[p_count], '[]'));
+    else
+        v_pieces := (select range_agg(int8range(k, k, '[]')) from unnest(v_keys) as k);
+    end if;
+    perform set_config('gleaner.numbered_jobs', (coalesce(nullif(current_setting('gleaner.numbered_jobs', true), ''), '{}')::int8multirange + v_pieces)::text, true);
+    return query select lower(p), upper(p) - 1 from unnest(v_pieces) as p;
+end
+$$;
+
+ALTER FUNCTION gleaner.number_jobs(p_count integer) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -8667,6 +8865,7 @@ declare
     v_oldest     timestamptz;
     v_created    timestamptz;
     v_old        bigint[];
+    v_lying      bigint[];
     v_gone       integer;
     v_next       bigint;
     -- Why the walk ends here: with the stretch, with the limit or the time, or with rows that are all too young.
@@ -8710,10 +8909,11 @@ begin
         v_slice := greatest(least(p_limit - v_count, 10000), 100);
         loop
             select count(*), max(s.id), min(s.ended) filter (where s.ended >= v_before), min(s.ended), min(s.created),
-                   coalesce(array_agg(s.id) filter (where s.ended < v_before), '{}')
-            into v_read, v_last, v_young, v_oldest, v_created, v_old
+                   coalesce(array_agg(s.id) filter (where s.ended < v_before), '{}'), array_agg(s.id) filter (where s.lies)
+            into v_read, v_last, v_young, v_oldest, v_created, v_old, v_lying
             from (select q.id as id,
                          case when (q.status in ('done', 'cancelled') or q.status = 'failed' and q.due_at is null) then q.finished_at end as ended,
+                         q.lease = -1 and q.status = 'ready' as lies,
                          q.created_at as created
                   from gleaner.jobs as q
                   where q.id between v_from and v_upto
@@ -8726,6 +8926,12 @@ begin
                 v_whole := false;
                 v_next := v_old[p_limit - v_count + 1];
                 v_old := v_old[:p_limit - v_count];
+            end if;
+            if v_lying is not null then
+                -- Restored or copied without its swath a row would lie there for ever: it stands alone again.
+                update gleaner.jobs as q set lease = 0
+                where q.id = any (v_lying) and q.lease = -1 and q.status = 'ready'
+                  and not q.id <@ ((select gleaner.swaths('jobs')) + (select gleaner.sheaves('jobs')));
             end if;
             v_gone := 0;
             if cardinality(v_old) > 0 then
@@ -9213,7 +9419,7 @@ begin
     for v_row in
         select q.*
         from gleaner.jobs as q
-        where q.status in ('running') and q.due_at <= v_now - p_older_than
+        where q.status in ('running') and q.due_at <= v_now - p_older_than and q.lease <> -1
         order by q.id
         limit 1000
         for no key update skip locked
@@ -10373,6 +10579,83 @@ $_$;
 
 COMMENT ON FUNCTION gleaner.split_name(p_name text, p_address text, OUT first_name text, OUT last_name text) IS 'First and last name of a sender, from what they call themselves or from their address.';
 
+CREATE TABLE gleaner.swath (
+    queue text NOT NULL,
+    kind text NOT NULL COLLATE pg_catalog."C",
+    class smallint NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    first bigint NOT NULL,
+    last bigint NOT NULL,
+    CONSTRAINT swath_not_empty CHECK ((first <= last))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+COMMENT ON TABLE gleaner.swath IS 'Rows that were put in together and wait together: one entry in the line for all of them.';
+
+CREATE FUNCTION gleaner.spread_jobs(p_swath gleaner.swath, p_upto bigint) RETURNS bigint[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_last   bigint := least(p_swath.last, p_upto);
+    v_stayed bigint[] := '{}';
+    v_key    bigint;
+    v_reason text;
+begin
+    begin
+        update gleaner.jobs as q set lease = 0
+        where q.id = any (array(
+            select q.id from gleaner.jobs as q
+            where q.id between p_swath.first and v_last and q.lease = -1 and q.status = 'ready'
+            order by q.id
+            for no key update skip locked));
+    exception when others then
+        -- Trouble of the moment is the caller's to retry; the rest is a row's fault.
+        if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+            raise;
+        end if;
+    end;
+    if v_last < p_swath.last then
+        update gleaner.swath as s set first = v_last + 1 where s.queue = 'jobs' and s.kind = p_swath.kind and s.class = p_swath.class and s.due_at = p_swath.due_at and s.first = p_swath.first;
+    else
+        delete from gleaner.swath as s where s.queue = 'jobs' and s.kind = p_swath.kind and s.class = p_swath.class and s.due_at = p_swath.due_at and s.first = p_swath.first;
+    end if;
+    for v_key in
+        select q.id from gleaner.jobs as q
+        where q.id between p_swath.first and v_last and q.lease = -1 and q.status = 'ready'
+        order by q.id
+    loop
+        v_reason := null;
+        perform from gleaner.jobs as q where q.id = v_key and q.lease = -1 and q.status = 'ready' for no key update skip locked;
+        if found then
+            -- A check that does not hold, a trigger that raised or swallowed the change: one by one, so that the others are worked.
+            begin
+                update gleaner.jobs as q set lease = 0 where q.id = v_key;
+                continue when not exists (select from gleaner.jobs as q where q.id = v_key and q.lease = -1 and q.status = 'ready');
+                v_reason := 'a trigger swallowed the change';
+            exception when others then
+                if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
+                    raise;
+                end if;
+                v_reason := sqlerrm;
+            end;
+            insert into gleaner.offender as o (queue, key, until, reason)
+            values ('jobs', v_key::text, v_now + interval '1 minute', v_reason)
+            on conflict (queue, key) do update set until = excluded.until, reason = excluded.reason;
+        end if;
+        v_stayed := v_stayed || v_key;
+        insert into gleaner.swath (queue, kind, class, due_at, first, last)
+        values ('jobs', p_swath.kind, p_swath.class, case when v_reason is null then p_swath.due_at else v_now + interval '1 minute' end, v_key, v_key);
+    end loop;
+    return v_stayed;
+end
+$$;
+
+ALTER FUNCTION gleaner.spread_jobs(p_swath gleaner.swath, p_upto bigint) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -10528,7 +10811,7 @@ begin
             select u.id
             from unnest(p_ids, p_leases) as u (id, lease)
             join gleaner.jobs as q on q.id = u.id
-            where u.lease = -v_sheaf.id and v_sheaf.keys @> u.id and q.lease = 0 and q.status = 'ready');
+            where u.lease = -v_sheaf.id and v_sheaf.keys @> u.id and q.lease in (0, -1) and q.status = 'ready');
         update gleaner.sheaf as s set begun = s.begun + (select range_agg(int8range(i, i, '[]')) from unnest(v_of) as i)
         where s.id = v_sheaf.id and cardinality(v_of) > 0;
         return query select d, 'done', ('running')::text from unnest(v_of) as d;
@@ -10665,8 +10948,7 @@ begin
                         when q.due_at > v_now then 'scheduled'
                         else 'ready' end as state,
                    q.due_at as at
-            from public.activities as q
-            where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
+            from (select q.* from public.activities as q where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null) as q
             limit 10001
         ) as s
         group by s.state
@@ -10719,8 +11001,7 @@ begin
                         when q.due_at > v_now then 'scheduled'
                         else 'ready' end as state,
                    q.due_at as at
-            from public.agent_processing_queue as q
-            where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+            from (select q.* from public.agent_processing_queue as q where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null) as q
             limit 10001
         ) as s
         group by s.state
@@ -10773,8 +11054,7 @@ begin
                         when q.due_at > v_now then 'scheduled'
                         else 'ready' end as state,
                    q.due_at as at
-            from public.scheduled_actions as q
-            where q.status in ('pending', 'processing', 'failed') and q.due_at is not null
+            from (select q.* from public.scheduled_actions as q where q.status in ('pending', 'processing', 'failed') and q.due_at is not null) as q
             limit 10001
         ) as s
         group by s.state
@@ -10824,13 +11104,16 @@ begin
         select s.state, count(*) as n, min(s.at) as oldest
         from (
             select case when q.status in ('running') then case when q.due_at < v_now then 'expired' else 'running' end
-                        when q.lease = 0 and v_sheaves @> q.id then 'running'
+                        when q.lease in (0, -1) and v_sheaves @> q.id then 'running'
                         when q.status = 'failed' then 'backing off'
                         when q.due_at > v_now then 'scheduled'
                         else 'ready' end as state,
                    q.due_at as at
-            from gleaner.jobs as q
-            where q.status in ('ready', 'running', 'failed') and q.due_at is not null
+            from (select q.* from gleaner.jobs as q where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null union all
+                select q.* from unnest(gleaner.swaths('jobs') + gleaner.sheaves('jobs')) as r cross join lateral (
+                    select q.* from gleaner.jobs as q where q.id >= lower(r) and q.id < upper(r) order by q.id offset 0
+                ) as q
+                where q.lease = -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null) as q
             limit 10001
         ) as s
         group by s.state
@@ -10883,8 +11166,7 @@ begin
                         when q.due_at > v_now then 'scheduled'
                         else 'ready' end as state,
                    q.due_at as at
-            from gleaner.polls as q
-            where q.status in ('ready', 'running', 'failed') and q.due_at is not null
+            from (select q.* from gleaner.polls as q where q.status in ('ready', 'running', 'failed') and q.due_at is not null) as q
             limit 10001
         ) as s
         group by s.state
@@ -10937,8 +11219,7 @@ begin
                         when q.due_at > v_now then 'scheduled'
                         else 'ready' end as state,
                    q.due_at as at
-            from public.execution_jobs as q
-            where q.status in ('queued', 'running', 'failed') and q.due_at is not null
+            from (select q.* from public.execution_jobs as q where q.status in ('queued', 'running', 'failed') and q.due_at is not null) as q
             limit 10001
         ) as s
         group by s.state
@@ -10972,6 +11253,17 @@ end
 $$;
 
 ALTER FUNCTION gleaner.stats_runs() OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.swaths(p_queue text) RETURNS int8multirange
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return (select coalesce(range_agg(int8range(s.first, s.last, '[]')), '{}') from gleaner.swath as s where s.queue = p_queue);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.swaths(p_queue text) IS 'Keys of the rows that lie in swaths of a queue.';
 
 CREATE FUNCTION gleaner.unlink_activity(p_activity uuid) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql
@@ -12267,6 +12559,9 @@ ALTER TABLE gleaner.sheaf
 ALTER TABLE gleaner.stretch
     ADD CONSTRAINT stretch_pkey PRIMARY KEY (queue, begins);
 
+ALTER TABLE gleaner.swath
+    ADD CONSTRAINT swath_pkey PRIMARY KEY (queue, kind, class, due_at, first);
+
 ALTER TABLE public.activities
     ADD CONSTRAINT activities_pkey PRIMARY KEY (id);
 
@@ -12351,7 +12646,7 @@ CASE
     WHEN (priority >= 1) THEN 1
     WHEN (priority >= 0) THEN 2
     ELSE 3
-END)), due_at, id) WHERE ((status = ANY (ARRAY['ready'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
+END)), due_at, id) WHERE ((lease <> '-1'::integer) AND (status = ANY (ARRAY['ready'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
 
 CREATE UNIQUE INDEX gleaner_jobs_unique ON gleaner.jobs USING btree (unique_key) WHERE ((unique_key IS NOT NULL) AND (due_at IS NOT NULL) AND (status = ANY (ARRAY['ready'::text, 'failed'::text])));
 
@@ -12449,7 +12744,7 @@ CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
 
 CREATE INDEX substrate_relationships_to_id_idx ON public.substrate_relationships USING btree (to_id);
 
-CREATE TRIGGER zz_gleaner_delete_jobs AFTER DELETE ON gleaner.jobs FOR EACH ROW WHEN (((old.lease = 0) AND (old.status = 'ready'::text))) EXECUTE FUNCTION gleaner.leave_sheaf('jobs', 'id');
+CREATE TRIGGER zz_gleaner_delete_jobs AFTER DELETE ON gleaner.jobs FOR EACH ROW WHEN (((old.lease = ANY (ARRAY[(0)::bigint, ('-1'::integer)::bigint])) AND (old.status = 'ready'::text))) EXECUTE FUNCTION gleaner.leave_sheaf('jobs', 'id');
 
 CREATE TRIGGER zz_gleaner_insert_polls BEFORE INSERT ON gleaner.polls FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_polls();
 
@@ -13077,6 +13372,9 @@ REVOKE ALL ON FUNCTION gleaner.issue_token(p_user uuid, p_type text, p_hash text
 
 REVOKE ALL ON FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.lay_jobs(p_first bigint[], p_last bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.lay_jobs(p_first bigint[], p_last bigint[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.leave_sheaf() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) FROM PUBLIC;
@@ -13115,6 +13413,9 @@ REVOKE ALL ON FUNCTION gleaner.next_due_runs() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_runs() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.note_change() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.number_jobs(p_count integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.number_jobs(p_count integer) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) FROM PUBLIC;
 
@@ -13300,6 +13601,11 @@ GRANT ALL ON FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until tim
 
 REVOKE ALL ON FUNCTION gleaner.split_name(p_name text, p_address text, OUT first_name text, OUT last_name text) FROM PUBLIC;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.swath TO gleaner_engine;
+GRANT SELECT ON TABLE gleaner.swath TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.spread_jobs(p_swath gleaner.swath, p_upto bigint) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) TO service_role;
@@ -13336,6 +13642,11 @@ GRANT ALL ON FUNCTION gleaner.stats_polls() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.stats_runs() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.stats_runs() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.swaths(p_queue text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.swaths(p_queue text) TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.swaths(p_queue text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.swaths(p_queue text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) TO authenticated;
@@ -13424,6 +13735,8 @@ GRANT SELECT ON TABLE gleaner.audit TO service_role;
 
 GRANT SELECT ON TABLE gleaner.ingest_refusal TO authenticated;
 GRANT SELECT ON TABLE gleaner.ingest_refusal TO service_role;
+
+GRANT USAGE ON SEQUENCE gleaner.jobs_id_seq TO gleaner_engine;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.late_result TO gleaner_engine;
 GRANT SELECT ON TABLE gleaner.late_result TO service_role;

@@ -232,13 +232,26 @@ async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[Strin
         literal(&record.to_string()),
         literal(&script),
     );
-    // A queue that holds rows by sheaves no more: what is held becomes the rows' own lease while the function still knows how.
+    // A queue that holds rows by sheaves no more: what is held or lies together becomes the rows' own while the functions still know how.
+    let mut no_sheaves = String::new();
     let loosen = format!("gleaner.loosen_{}(", plan.name);
-    let no_sheaves = if stale.iter().any(|f| f.starts_with(&loosen)) { format!("select {loosen}null);\n") } else { String::new() };
+    if stale.iter().any(|f| f.starts_with(&loosen)) {
+        no_sheaves += &format!("select {loosen}null);\n");
+    }
+    no_sheaves += &spread_all(&plan.name, &stale);
     let whole = format!("{alter}\n{untriggered}{no_sheaves}{}{script}\n{registry}", drop_functions(&stale));
     with_lock_timeout(client, "install the acts", &whole).await?;
     report.added_columns = missing;
     Ok(())
+}
+
+/// Lets every row of the queue stand alone that lies in a swath, where that is among the functions which are about to go.
+fn spread_all(queue: &str, going: &[String]) -> String {
+    let spread = format!("gleaner.spread_{queue}(");
+    if !going.iter().any(|f| f.starts_with(&spread)) {
+        return String::new();
+    }
+    format!("select {spread}s, s.last) from gleaner.swath as s where s.queue = {};\n", literal(queue))
 }
 
 fn union(mut list: Vec<String>, more: &[String]) -> Vec<String> {

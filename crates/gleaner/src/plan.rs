@@ -170,7 +170,27 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
 
     let claimable = |a: &str| format!("{a}{} in ({}) and {a}{} is not null", s("column"), s("claimable"), c("due"));
     context.insert("claimable", claimable("q.").into());
-    context.insert("claimable_in_text", claimable("q.").replace('\'', "''").replace('%', "%%").into());
+    // What stands in the line by itself, and in the probe index: rows that lie in a swath wait by its record. The lease comes first: it
+    // is the cheapest to ask, and COPY asks it of every row.
+    let standing = |a: &str| if d.sheaf.is_some() { format!("{a}{} <> -1 and {}", c("lease"), claimable(a)) } else { claimable(a) };
+    context.insert("standing", standing("q.").into());
+    // All that is not finished, as a source called `q`: what stands in the line, what lies in swaths, and what sheaves hold of those.
+    let mut unfinished = format!("select q.* from {} as q where {}", table.sql(), standing("q."));
+    if d.sheaf.is_some() {
+        unfinished += &format!(
+            " union all
+                select q.* from unnest(gleaner.swaths({queue}) + gleaner.sheaves({queue})) as r cross join lateral (
+                    select q.* from {} as q where q.{key} >= lower(r) and q.{key} < upper(r) order by q.{key} offset 0
+                ) as q
+                where q.{} = -1 and {}",
+            table.sql(),
+            c("lease"),
+            claimable("q."),
+            queue = literal(&name),
+            key = quote(&key),
+        );
+    }
+    context.insert("unfinished", format!("({unfinished}) as q").into());
     if let Some(r) = &recovered {
         context.insert(
             "recovered_value",
@@ -231,14 +251,19 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
         );
     }
     context.insert("adapt_inserts", d.adapt_inserts.into());
-    context.insert("partitioned", (table.kind == 'p').into());
     // What a claim writes, by name: anything over these columns may refuse it.
     let mut claimed: Vec<&str> = engine.columns.iter().map(|c| c.name.as_str()).collect();
     claimed.push(&d.status.column);
     claimed.extend(recovered.iter().filter_map(|r| r["name"].as_str()));
     claimed.extend(["by", "at"].iter().filter_map(|part| holder[part]["name"].as_str()));
-    context.insert("claimed_columns", claimed.into_iter().map(literal).collect::<Vec<_>>().join(", ").into());
-    context.insert("status_literal", literal(&d.status.column).into());
+    // Whether nothing on the table can refuse what a claim writes, as SQL.
+    let plain = format!(
+        "gleaner.is_plain({}, array[{}], {})",
+        literal(&table.sql()),
+        claimed.into_iter().map(literal).collect::<Vec<_>>().join(", "),
+        literal(&d.status.column)
+    );
+    context.insert("plain", if table.kind == 'p' { "false".into() } else { plain.into() });
     context.insert(
         "dead_reason_new",
         match &error {
@@ -293,7 +318,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
             owner: owner.as_ref().and_then(|o| o["column"].as_str()).map(str::to_owned),
             due: c("due"),
             open: c("open"),
-            claimable: claimable(""),
+            standing: standing(""),
             dead: format!("{} is null and {} = {}", c("due"), s("column"), s("failed")),
             unique: context["unique"]["target"]
                 .as_str()

@@ -8,6 +8,7 @@ mod acts;
 mod claiming;
 mod copy;
 mod keys;
+mod swaths;
 mod words;
 
 use std::time::Duration;

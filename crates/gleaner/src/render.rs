@@ -8,8 +8,8 @@ use crate::plan::Plan;
 
 /// Acts in the order they are created; later ones call earlier ones.
 const ACTS: &[&str] = &[
-    "own", "open", "rest", "put_back", "loosen", "claim", "next_due", "start", "progress", "complete", "fail", "release", "snooze",
-    "cancel", "requeue", "bury", "assign", "recover", "explain", "prune", "stats", "enqueue", "fill", "adapt", "ring",
+    "own", "open", "rest", "put_back", "loosen", "spread", "lay", "claim", "next_due", "start", "progress", "complete", "fail", "release",
+    "snooze", "cancel", "requeue", "bury", "assign", "recover", "explain", "prune", "stats", "enqueue", "fill", "adapt", "ring",
 ];
 
 /// Who may call a rendered function.
@@ -142,6 +142,9 @@ pub(crate) fn functions(plan: &Plan) -> Vec<Function> {
     add(&format!("enqueue_{name}"), true, &["jsonb", "text"], Audience::Operate);
     if has("sheaf") {
         add(&format!("loosen_{name}"), false, &[&keys, "bigint"], Audience::Nobody);
+        add(&format!("spread_{name}"), false, &["gleaner.swath", "bigint"], Audience::Nobody);
+        add(&format!("number_{name}"), false, &["integer"], Audience::Operate);
+        add(&format!("lay_{name}"), false, &["bigint[]", "bigint[]"], Audience::Operate);
     }
     add(&format!("fill_{name}"), false, &[&key, "integer"], Audience::Nobody);
     if plan.declaration.adapt_inserts || !has("sheaf") {

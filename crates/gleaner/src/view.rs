@@ -204,7 +204,7 @@ impl View {
     fn bound(&self) -> Option<String> {
         self.plan.declaration.sheaf?;
         let key = self.sql("key", "column").unwrap_or("id");
-        Some(format!("q.{} = 0 and q.{key} <@ (select gleaner.sheaves('{}'))", self.column("lease"), self.plan.name))
+        Some(format!("q.{} in (0, -1) and q.{key} <@ (select gleaner.sheaves('{}'))", self.column("lease"), self.plan.name))
     }
 
     fn order(&self, state: Option<State>) -> String {

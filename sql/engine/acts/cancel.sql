@@ -89,7 +89,7 @@ begin
         end if;
 {%- endif %}
     end loop;
-    execute format('select array(select q.{{ key.column }} from {{ table_in_text }} as q where {{ "q." ~ tenant.column ~ " = $1 and " if tenant }}{{ claimable_in_text }}%s)', v_condition)
+    execute format('select array(select q.{{ key.column }} from {{ unfinished | replace("'", "''") | replace("%", "%%") }} where {{ "q." ~ tenant.column ~ " = $1" if tenant else "true" }}%s)', v_condition)
     into v_ids{% if tenant %} using p_tenant{% endif %};
     return query select * from gleaner.cancel_{{ name }}({{ tenant_arg() }}v_ids, p_reason);
 end

@@ -1,7 +1,7 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_lane, waiting_since, same_caller -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_lane, waiting_since, same_caller, untouched -%}
 {%- from "probe.sql" import probe, look_at_sheaves -%}
 {%- from "take.sql" import bound_row, take, bind -%}
-{%- set plain -%}{% if partitioned %}false{% else %}gleaner.is_plain({{ table_literal }}, array[{{ claimed_columns }}], {{ status_literal }}){% endif %}{%- endset -%}
+{%- from "swath.sql" import pick_swath, take_swath -%}
 {#- Inside `exception when others`: trouble of the moment is the caller's to retry; the rest is the row's fault. -#}
 {%- macro unless_momentary() %}
                             if sqlstate ~ '^(40|53|57|58|XX|55P03)' then
@@ -36,7 +36,7 @@
             where r.queue = '{{ name }}' and r.id = p_request
               and (q.{{ col.lease }} = k.lease and q.{{ status.column }} in ({{ status.held }}) and {{ same_caller("q") }}
 {%- if bound %}
-                   or s.id is not null and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }} and {{ same_caller("s") }}
+                   or s.id is not null and {{ untouched("q") }} and q.{{ status.column }} = {{ status.ready }} and {{ same_caller("s") }}
 {%- endif -%}
               )
             order by k.n;
@@ -58,6 +58,7 @@ array[{{ sheaf.names }}] = array(
 {%- if sheaf %}
  * Sheaf    {{ sheaf.from }} rows and more that nobody ever touched are not changed at all: one record holds them together, and
  *          their lease is its id, negated. They are returned as if each had been claimed alone.
+ * Swath    rows that were put in together wait by one record, too: its head is bound as it lies, or, for fewer rows, spread.
 {%- endif %}
  * Repeats  with the same p_request the same rows come back, for as long as their leases stand.
  */
@@ -150,6 +151,16 @@ declare
     v_piece      boolean;
     v_due        timestamptz := v_now + least(coalesce(p_hold, {{ hold }}), {{ deadline }});
     v_deadline   timestamptz := v_now + {{ deadline }};
+    v_swath      gleaner.swath;
+    v_swath_floor jsonb;
+    v_picked     interval;
+{%- if kind %}
+    v_lying      text[];
+{%- endif %}
+    v_elsewhere  bigint[] := '{}';
+    -- Where the swath of this claim stands in the line: what is looked for row by row comes before it.
+    v_before_at  timestamptz;
+    v_before_key bigint;
     v_oldest     xid8 := coalesce(nullif(current_setting('gleaner.sheaf_{{ name }}', true), ''), '0')::xid8;
     v_binds      boolean := p_limit >= {{ sheaf.from }} and {{ in_shape }};
 {%- endif %}
@@ -259,6 +270,9 @@ begin
             loop
                 exit passes when v_left <= 0 or v_alone or v_refusals >= 100;
                 v_stepped := false;
+{%- if sheaf %}
+{{- pick_swath() }}
+{%- endif %}
                 v_begun := clock_timestamp();
                 v_place := v_class{% if owner %} || case when v_class = 'own' then ':' || p_owner::text else '' end{% endif %}{% if tenant %} || '@' || p_tenant::text{% endif %};
                 v_floor := case when (v_floors #>> array[v_place, 'until'])::double precision > extract(epoch from v_begun)
@@ -319,7 +333,7 @@ begin
                     with recursive fields as (
                         (select q.{{ owner.column }} as owner{% if kind %}, {{ kind.of }} as kind, {{ lane.of }} as lane{% endif %}
                          from {{ table }} as q
-                         where {{ tenant_is("q") }}q.{{ owner.column }} is not null and {{ claimable }}
+                         where {{ tenant_is("q") }}q.{{ owner.column }} is not null and {{ standing }}
                          order by q.{{ owner.column }}{% if kind %}, {{ lane.of }}{% endif %} limit 1)
                         union all
                         select next.owner{% if kind %}, next.kind, next.lane{% endif %}
@@ -327,7 +341,7 @@ begin
                         cross join lateral (
                             select q.{{ owner.column }} as owner{% if kind %}, {{ kind.of }} as kind, {{ lane.of }} as lane{% endif %}
                             from {{ table }} as q
-                            where {{ tenant_is("q") }}q.{{ owner.column }} is not null and {{ claimable }}
+                            where {{ tenant_is("q") }}q.{{ owner.column }} is not null and {{ standing }}
                               and {% if kind %}(q.{{ owner.column }}, {{ lane.of }}) > (fields.owner, fields.lane | 15){% else %}q.{{ owner.column }} > fields.owner{% endif %}
                             order by q.{{ owner.column }}{% if kind %}, {{ lane.of }}{% endif %} limit 1
                         ) as next
@@ -355,7 +369,7 @@ begin
                             select q.{{ key.column }} as id, q.{{ col.due }} as at,
                                    (q.{{ status.column }} in ({{ status.held }}) or q.{{ col.lost }} > 0) as odd
                             from {{ table }} as q
-                            where {{ tenant_is("q") }}q.{{ owner.column }} = lanes.owner and {{ claimable }}{{ in_lane("lanes.kind", "lanes.class") }}
+                            where {{ tenant_is("q") }}q.{{ owner.column }} = lanes.owner and {{ standing }}{{ in_lane("lanes.kind", "lanes.class") }}
                               -- The first keeps it on the index; the second is the policy, for a due time may be earlier than the row.
                               and q.{{ col.due }} <= v_by - lanes.open_after and {{ waiting_since("q") }} <= v_by - lanes.open_after
                               and q.{{ key.column }} <> all (v_passed)
@@ -378,9 +392,17 @@ begin
                 -- batch cost themselves is no slowness, or a batch of thousands would hide latecomers for seconds.
                 v_count := cardinality(v_at);
                 v_slow := clock_timestamp() - v_begun - v_count * interval '5 microseconds';
-                if v_count > 0 and (v_floor is not null or v_count >= 64 and v_count = v_left
+                if {% if sheaf %}(v_count > 0 or v_swath.first is not null){% else %}v_count > 0{% endif %} and (v_floor is not null or v_count >= 64 and v_count = v_left
                                     or v_slow > interval '3 milliseconds') then
-                    v_floor := coalesce(v_floor, '{}') || case when cardinality(v_lane_class) = 1
+                    v_floor := coalesce(v_floor, '{}') || case
+{%- if sheaf %}
+                        -- Nothing stands before the swath, and nobody need wade through what is dead there once more.
+                        when v_count = 0 then (
+                            select coalesce(jsonb_object_agg(c.class::text{% if kind %} || ':' || k.kind{% endif %}, jsonb_build_array(
+                                       least(v_by, v_before_at{% if priority %} - c.class * {{ priority.head_start }}{% endif %}), {{ key.min }})), '{}')
+                            from {% if kind %}unnest(v_kinds) as k (kind) cross join {% endif %}generate_series(0, {{ priority.last if priority else 0 }}) as c (class))
+{%- endif %}
+                        when cardinality(v_lane_class) = 1
                         then jsonb_build_object(v_lane_class[1]::text{% if kind %} || ':' || v_lane_kind[1]{% endif %}, jsonb_build_array(v_at[v_count], v_keys[v_count]))
                         else (select jsonb_object_agg(v_lane_class[f.lane]::text{% if kind %} || ':' || v_lane_kind[f.lane]{% endif %}, jsonb_build_array(f.at, f.id))
                               from (select distinct on (u.lane) u.lane, u.at, u.id
@@ -395,6 +417,11 @@ begin
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_{{ name }}', v_floors::text, false);
                 end if;
+{%- if sheaf %}
+                if cardinality(v_keys) = 0 and v_swath.first is not null then
+{{- take_swath() }}
+                end if;
+{%- endif %}
                 exit fill when cardinality(v_keys) = 0;
 
                 v_fine := v_keys;
@@ -499,8 +526,8 @@ begin
                     v_left := v_left - cardinality(v_fine);
                 end if;
                 -- Burying made room, and so did what travels alone: fill the batch up. Otherwise this probe has given what it has.
-                exit fill when v_buried = 0 and not v_stepped;
-                if v_buried = 0 then
+                exit fill when v_buried = 0 and not v_stepped{% if sheaf %} and v_swath.first is null{% endif %};
+                if v_buried = 0 and v_stepped then
                     -- A line of nothing but such rows is not read to its end; what the next classes have waits for the next claim.
                     v_rounds := v_rounds + 1;
                     exit passes when v_rounds >= 4;
@@ -515,7 +542,7 @@ begin
     if p_request is not null and v_total > 0 then
         update gleaner.request as r
         set keys = v_taken::text[],
-            leases = array(select {% if sheaf %}case when q.{{ col.lease }} = 0 then -v_sheaf else q.{{ col.lease }} end{% else %}q.{{ col.lease }}{% endif %}
+            leases = array(select {% if sheaf %}case when {{ untouched("q") }} then -v_sheaf else q.{{ col.lease }} end{% else %}q.{{ col.lease }}{% endif %}
                            from unnest(v_taken) with ordinality as k (id, n)
                            join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
                            order by k.n)

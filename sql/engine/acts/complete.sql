@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_arg, tenant_is, same_caller, in_zone, clear_holder, others -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_arg, tenant_is, same_caller, in_zone, clear_holder, others, untouched -%}
 {#- The result column's new value. -#}
 {%- macro result_value() -%}
 {%- if result.type == "jsonb" -%}
@@ -79,7 +79,7 @@ begin
                   from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
                   where u.lease = -v_sheaf.id and v_keys @> u.id
                   order by u.id) as u
-            where q.{{ key.column }} = u.id and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }};
+            where q.{{ key.column }} = u.id and {{ untouched("q") }} and q.{{ status.column }} = {{ status.ready }};
         else
 {%- endif %}
             -- A piece is read in one go along the key.
@@ -87,7 +87,7 @@ begin
 {{- end_of_stalk() }}
             from unnest(v_keys) as piece
             where q.{{ key.column }} >= lower(piece) and q.{{ key.column }} < upper(piece)
-              and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }};
+              and {{ untouched("q") }} and q.{{ status.column }} = {{ status.ready }};
 {%- if result %}
         end if;
 {%- endif %}

@@ -42,6 +42,9 @@ begin
 {%- endif %}
         when v_row.{{ status.column }} not in ({{ status.claimable }}) then 'other'
         when v_row.{{ col.due }} is null then 'unfilled'
+{%- if sheaf %}
+        when v_row.{{ col.lease }} = -1 and not gleaner.swaths('{{ name }}') @> p_id then 'stray'
+{%- endif %}
         when v_row.{{ status.column }} = {{ status.failed }} then 'backing off'
         when v_row.{{ col.due }} > v_now then 'scheduled'
         else 'ready'
@@ -67,6 +70,9 @@ begin
 {%- endif %}
     v_reason := case
         when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.{{ status.column }})
+{%- if sheaf %}
+        when v_state = 'stray' then 'it says that it lies in a swath, and none names it: it was copied or restored without; prune lets it stand alone'
+{%- endif %}
         when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
 {%- if kind %}
         when p_kinds is not null and {{ kind.of_row }}::text <> all (p_kinds) then format('its kind %L is not among those asked for', {{ kind.of_row }})

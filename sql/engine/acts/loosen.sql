@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer -%}
+{%- from "macros.sql" import definer, untouched -%}
 {%- if sheaf %}
 /*
  * Puts the lease of a sheaf on the rows themselves, as if each had been claimed alone: those of p_ids, or all of them, in the
@@ -35,7 +35,7 @@ begin
         from (select i as id
               from unnest(coalesce(v_sheaf.keys * v_wanted, v_sheaf.keys)) as r, generate_series(lower(r), upper(r) - 1) as i
               order by i) as k
-        where q.{{ key.column }} = k.id and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }};
+        where q.{{ key.column }} = k.id and {{ untouched("q") }} and q.{{ status.column }} = {{ status.ready }};
         if v_sheaf.keys <@ coalesce(v_wanted, v_sheaf.keys) then
             delete from gleaner.sheaf as s where s.id = v_sheaf.id;
         else

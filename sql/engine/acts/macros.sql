@@ -83,14 +83,32 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
 array(
                     with recursive kinds as (
                         (select {{ lane.of }} as lane, {{ kind.of }} as kind from {{ table }} as q
-                         where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} order by {{ lane.of }} limit 1)
+                         where {{ tenant_is("q") }}{{ condition }} and {{ standing }} order by {{ lane.of }} limit 1)
                         union all
                         select next.lane, next.kind
                         from kinds
                         cross join lateral (
                             select {{ lane.of }} as lane, {{ kind.of }} as kind from {{ table }} as q
-                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }} and {{ lane.of }} > (kinds.lane | 15)
+                            where {{ tenant_is("q") }}{{ condition }} and {{ standing }} and {{ lane.of }} > (kinds.lane | 15)
                             order by {{ lane.of }} limit 1
+                        ) as next
+                    )
+                    select k.kind from kinds as k)
+{%- endmacro -%}
+
+{#- Whether no act ever wrote the row, so that a sheaf may hold it: it stands alone, or it lies in a swath or did. -#}
+{%- macro untouched(a) -%}{{ a }}.{{ col.lease }} in (0, -1){%- endmacro -%}
+
+{#- The kinds that lie in swaths: one descent for each, however many swaths it has. -#}
+{%- macro lying_kinds() -%}
+array(
+                    with recursive kinds as (
+                        (select s.kind from gleaner.swath as s where s.queue = '{{ name }}' order by s.kind limit 1)
+                        union all
+                        select next.kind
+                        from kinds
+                        cross join lateral (
+                            select s.kind from gleaner.swath as s where s.queue = '{{ name }}' and s.kind > kinds.kind order by s.kind limit 1
                         ) as next
                     )
                     select k.kind from kinds as k)
@@ -102,7 +120,7 @@ array(
 {#- Lets a fetched row that a sheaf holds look like one that was claimed alone. -#}
 {%- macro as_held(a) -%}
 {%- if sheaf %}
-    if {{ a }}.{{ col.lease }} = 0 and {{ a }}.{{ status.column }} = {{ status.ready }} then
+    if {{ untouched(a) }} and {{ a }}.{{ status.column }} = {{ status.ready }} then
         select s.* into v_sheaf from gleaner.sheaf as s where s.queue = '{{ name }}' and s.keys @> {{ a }}.{{ key.column }};
         if found then
             {{ a }}.{{ status.column }} := {{ status.taken }};

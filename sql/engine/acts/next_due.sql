@@ -1,10 +1,10 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_lane, waiting_kinds, unheld -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, in_lane, waiting_kinds, lying_kinds, unheld -%}
 {%- macro soonest(condition, at) -%}
 select min(p.at)
             from {% if kind %}unnest(coalesce(p_kinds::{{ kind.type }}[], {{ waiting_kinds(condition) }})) as l (kind) cross join {% endif %}generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
             cross join lateral (
                 select {{ at }} as at from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ in_lane("l.kind", "c.class") }} and q.{{ key.column }} <> all (v_passed){{ unheld() }}
+                where {{ tenant_is("q") }}{{ condition }} and {{ standing }}{{ in_lane("l.kind", "c.class") }} and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                 order by {{ at }}, q.{{ key.column }} limit 1
             ) as p
 {%- endmacro -%}
@@ -27,6 +27,7 @@ declare
 {%- if sheaf %}
     v_sheaves int8multirange;
     v_lapses  timestamptz;
+    v_swath   timestamptz;
 {%- endif %}
 begin
     -- Claims step over rows that refused a change a moment ago; who waits for one of those waits until it is tried again.
@@ -35,6 +36,14 @@ begin
     from gleaner.offender as o where o.queue = '{{ name }}' and o.until > clock_timestamp();
 {%- if sheaf %}
     select coalesce(range_agg(s.keys), '{}'), min(s.due_at) into v_sheaves, v_lapses from gleaner.sheaf as s where s.queue = '{{ name }}';
+    select min(head.due_at)
+    into v_swath
+    from unnest({% if kind %}coalesce(p_kinds, {{ lying_kinds() }}){% else %}array['']{% endif %}) as k (kind)
+    cross join generate_series(0, {{ priority.last if priority else 0 }}) as c (class)
+    cross join lateral (
+        select s.due_at from gleaner.swath as s
+        where s.queue = '{{ name }}' and s.kind = k.kind and s.class = c.class order by s.due_at, s.first limit 1
+    ) as head;
 {%- endif %}
 {%- if owner %}
     p_owner := gleaner.own_{{ name }}(p_owner);
@@ -47,7 +56,7 @@ begin
     {{ soonest("true", "q." ~ col.due) }}
     into v_at;
 {%- endif %}
-    v_at := least(v_at, v_until{{ ', v_lapses' if sheaf }});
+    v_at := least(v_at, v_until{{ ', v_lapses, v_swath' if sheaf }});
     -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
     return case when v_at is not null then greatest(v_at - clock_timestamp(), interval '0') end;
 end

@@ -1,5 +1,9 @@
 {#- How a claim looks: the lanes of a probe, the rows at their heads, and what sheaves hold. Part of claim.sql, whose variables it reads and writes. -#}
 {%- from "macros.sql" import tenant_is, in_lane, waiting_kinds, unheld -%}
+{#- Holds for what comes before the swath that the claim is at; for every row when it is at none. -#}
+{%- macro before_swath(at, class_is) -%}
+{%- if sheaf %} and ({{ at }}, q.{{ key.column }}) < (v_before_at{% if priority %} - {{ class_is }} * {{ priority.head_start }}{% endif %}, v_before_key){% endif -%}
+{%- endmacro -%}
 {#- The rows of one lane, in their order, locked by the index. -#}
 {%- macro rows_of_lane(condition, at, kind_is, class_is, floor, take) %}
                                 select q.{{ key.column }} as id, {{ at }} as at,
@@ -10,8 +14,8 @@
                                        q.ctid as tid
 {%- endif %}
                                 from {{ table }} as q
-                                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ in_lane(kind_is, class_is) }}
-                                  and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) >= ({{ floor }})
+                                where {{ tenant_is("q") }}{{ condition }} and {{ standing }}{{ in_lane(kind_is, class_is) }}
+                                  and {{ at }} <= v_by{{ before_swath(at, class_is) }} and ({{ at }}, q.{{ key.column }}) >= ({{ floor }})
                                   and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                                 order by {{ at }}, q.{{ key.column }}
                                 limit {{ take }}
@@ -39,8 +43,8 @@
             cross join lateral (
                 select {{ at }} as at, q.{{ key.column }} as id
                 from {{ table }} as q
-                where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ in_lane("l.kind", "l.class") }}{{ unheld() }}
-                  and {{ at }} <= v_by
+                where {{ tenant_is("q") }}{{ condition }} and {{ standing }}{{ in_lane("l.kind", "l.class") }}{{ unheld() }}
+                  and {{ at }} <= v_by{{ before_swath(at, "l.class") }}
                   and ({{ at }}, q.{{ key.column }}) >= (
                       coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '0'])::timestamptz, '-infinity'),
                       coalesce((v_floor #>> array[l.class::text{% if kind %} || ':' || l.kind{% endif %}, '1'])::{{ key.type }}, {{ key.min }}))
@@ -57,8 +61,8 @@
                         cross join lateral (
                             select {{ at }} as at, q.{{ key.column }} as id
                             from {{ table }} as q
-                            where {{ tenant_is("q") }}{{ condition }} and {{ claimable }}{{ in_lane("l.kind", "l.class") }}
-                              and {{ at }} <= v_by and ({{ at }}, q.{{ key.column }}) >= (l.floor_at, l.floor_key)
+                            where {{ tenant_is("q") }}{{ condition }} and {{ standing }}{{ in_lane("l.kind", "l.class") }}
+                              and {{ at }} <= v_by{{ before_swath(at, "l.class") }} and ({{ at }}, q.{{ key.column }}) >= (l.floor_at, l.floor_key)
                               and q.{{ key.column }} <> all (v_passed){{ unheld() }}
                             order by {{ at }}, q.{{ key.column }}
                             limit v_left

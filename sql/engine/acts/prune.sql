@@ -21,6 +21,7 @@ insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('{{ na
  * Infers   that keys ascend with time: behind a slice of rows that are all too young it does not read, and looks at the rest
  *          once they have come of age. After twice the retention it reads to the end all the same: a row whose key is out of
  *          order, or whose end was written in the past, goes late and is not forgotten.
+ * Mends    rows that say they lie in a swath and do not.
  * Races    skip locked, rows and stretches: two calls share the work, and what one is at is that one's to end.
  * Ends     with a short answer before its time when half of the caller's statement_timeout is over; the next call goes on there.
 {%- endif %}
@@ -56,6 +57,7 @@ declare
     v_oldest     timestamptz;
     v_created    timestamptz;
     v_old        bigint[];
+    v_lying      bigint[];
     v_gone       integer;
     v_next       bigint;
     -- Why the walk ends here: with the stretch, with the limit or the time, or with rows that are all too young.
@@ -104,10 +106,11 @@ begin
         v_slice := greatest(least(p_limit - v_count, 10000), 100);
         loop
             select count(*), max(s.id), min(s.ended) filter (where s.ended >= v_before), min(s.ended), min(s.created),
-                   coalesce(array_agg(s.id) filter (where s.ended < v_before), '{}')
-            into v_read, v_last, v_young, v_oldest, v_created, v_old
+                   coalesce(array_agg(s.id) filter (where s.ended < v_before), '{}'), array_agg(s.id) filter (where s.lies)
+            into v_read, v_last, v_young, v_oldest, v_created, v_old, v_lying
             from (select q.{{ key.column }} as id,
                          case when {{ final("q") }} then {{ in_zone("q." ~ finished.column, finished.type) }} end as ended,
+                         q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }} as lies,
                          {{ in_zone("q." ~ created.column, created.type) if created else "null::timestamptz" }} as created
                   from {{ table }} as q
                   where q.{{ key.column }} between v_from and v_upto
@@ -120,6 +123,12 @@ begin
                 v_whole := false;
                 v_next := v_old[p_limit - v_count + 1];
                 v_old := v_old[:p_limit - v_count];
+            end if;
+            if v_lying is not null then
+                -- Restored or copied without its swath a row would lie there for ever: it stands alone again.
+                update {{ table }} as q set {{ col.lease }} = 0
+                where q.{{ key.column }} = any (v_lying) and q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }}
+                  and not q.{{ key.column }} <@ ((select gleaner.swaths('{{ name }}')) + (select gleaner.sheaves('{{ name }}')));
             end if;
             v_gone := 0;
             if cardinality(v_old) > 0 then

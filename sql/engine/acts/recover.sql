@@ -21,7 +21,7 @@ begin
     for v_row in
         select q.*
         from {{ table }} as q
-        where q.{{ status.column }} in ({{ status.held }}) and q.{{ col.due }} <= v_now - p_older_than
+        where q.{{ status.column }} in ({{ status.held }}) and q.{{ col.due }} <= v_now - p_older_than{% if sheaf %} and q.{{ col.lease }} <> -1{% endif %}
         order by q.{{ key.column }}
         limit 1000
         for no key update skip locked

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, others -%}
+{%- from "macros.sql" import quick_definer, tenant_param, tenant_is, same_caller, others, untouched -%}
 /*
  * Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
  * that went away. Agents that prefetch call it for many rows at once.
@@ -34,7 +34,7 @@ begin
             select u.id
             from unnest(p_ids, p_leases) as u (id, lease)
             join {{ table }} as q on q.{{ key.column }} = u.id
-            where u.lease = -v_sheaf.id and v_sheaf.keys @> u.id and q.{{ col.lease }} = 0 and q.{{ status.column }} = {{ status.ready }});
+            where u.lease = -v_sheaf.id and v_sheaf.keys @> u.id and {{ untouched("q") }} and q.{{ status.column }} = {{ status.ready }});
         update gleaner.sheaf as s set begun = s.begun + (select range_agg(int8range(i, i, '[]')) from unnest(v_of) as i)
         where s.id = v_sheaf.id and cardinality(v_of) > 0;
         return query select d, 'done', ({{ status.running }})::text from unnest(v_of) as d;

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import definer -%}
+{%- from "macros.sql" import definer, untouched -%}
 /*
  * How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, so that a dashboard cannot
  * melt the database; `capped` says so. Finished rows are counted in a small table, and estimated from the statistics of a large one.
@@ -21,14 +21,13 @@ begin
         from (
             select case when q.{{ status.column }} in ({{ status.held }}) then case when q.{{ col.due }} < v_now then 'expired' else 'running' end
 {%- if sheaf %}
-                        when q.{{ col.lease }} = 0 and v_sheaves @> q.{{ key.column }} then 'running'
+                        when {{ untouched("q") }} and v_sheaves @> q.{{ key.column }} then 'running'
 {%- endif %}
                         when q.{{ status.column }} = {{ status.failed }} then 'backing off'
                         when q.{{ col.due }} > v_now then 'scheduled'
                         else 'ready' end as state,
                    q.{{ col.due }} as at
-            from {{ table }} as q
-            where {{ claimable }}
+            from {{ unfinished }}
             limit 10001
         ) as s
         group by s.state

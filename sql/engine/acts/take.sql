@@ -1,12 +1,12 @@
 {#- How a claim takes the rows it found: by a lease on each, or all of them by one sheaf. Part of claim.sql, whose variables it reads and writes. -#}
-{%- from "macros.sql" import tenant_is, in_zone, keep_open -%}
+{%- from "macros.sql" import tenant_is, in_zone, keep_open, untouched -%}
 {#- A row that a sheaf holds, as it would be had it been claimed alone. With `mixed` only where a sheaf holds it. -#}
 {%- macro bound_row(lease, due, deadline, begun, agent, session, mixed=false) %}
 {%- set values = {"status": status.taken, "lease": lease, "due": due, "deadline": deadline, "started": "case when " ~ begun ~ " then 1 else 0 end",
                   "agent": agent, "session": session} %}
 {%- for c in sheaf.columns %}{{ ", " if not loop.first }}
 {%- if not values[c.role] %}q.{{ c.column }}
-{%- elif mixed %}case when q.{{ col.lease }} = 0 then ({{ values[c.role] }})::{{ c.type }} else q.{{ c.column }} end
+{%- elif mixed %}case when {{ untouched("q") }} then ({{ values[c.role] }})::{{ c.type }} else q.{{ c.column }} end
 {%- else %}({{ values[c.role] }})::{{ c.type }}{% endif %}
 {%- endfor %}
 {%- endmacro -%}
@@ -38,6 +38,19 @@
                 -- Not by `=`: the planner could then begin with the table's keys, and hand rows out in their order.
                 where {{ tenant_is("q") }}q.{{ key.column }} = any (array[taken.id])
 {%- endmacro -%}
+{#- Puts the keys v_bound in the sheaf of this claim. -#}
+{%- macro hold_by_sheaf() %}
+                    if v_sheaf is null then
+                        insert into gleaner.sheaf (queue, keys, begun, agent, session, due_at, deadline_at)
+                        values ('{{ name }}', v_bound, case when p_started then v_bound else '{}' end, p_agent, v_session, v_due, v_deadline)
+                        returning sheaf.id into v_sheaf;
+                    else
+                        update gleaner.sheaf as s
+                        set keys = s.keys + v_bound, begun = case when p_started then s.begun + v_bound else s.begun end
+                        where s.id = v_sheaf;
+                    end if;
+                    v_sheaves := v_sheaves + v_bound;
+{%- endmacro -%}
 {#- Holds by one record what was never touched, if that is enough for a sheaf, and gives the batch out; v_fine is empty then. -#}
 {%- macro bind(plain) %}
 
@@ -62,16 +75,7 @@
                         and (cardinality(v_lane_class) = 1 and v_at[1] = v_at[cardinality(v_at)] or v_stalks = array(select generate_series(v_first, v_last)));
                     v_bound := case when v_piece then int8multirange(int8range(v_first, v_last, '[]'))
                                     else (select range_agg(int8range(i, i, '[]')) from unnest(v_stalks) as i) end;
-                    if v_sheaf is null then
-                        insert into gleaner.sheaf (queue, keys, begun, agent, session, due_at, deadline_at)
-                        values ('{{ name }}', v_bound, case when p_started then v_bound else '{}' end, p_agent, v_session, v_due, v_deadline)
-                        returning sheaf.id into v_sheaf;
-                    else
-                        update gleaner.sheaf as s
-                        set keys = s.keys + v_bound, begun = case when p_started then s.begun + v_bound else s.begun end
-                        where s.id = v_sheaf;
-                    end if;
-                    v_sheaves := v_sheaves + v_bound;
+{{- hold_by_sheaf() }}
                     if v_piece and cardinality(v_stalks) = cardinality(v_fine) then
                         return query
                         select {{ bound_row("-v_sheaf", "v_due", "v_deadline", "p_started", "p_agent", "v_session") }}

@@ -20,7 +20,7 @@ execute function gleaner.refuse_update('{{ name }}');
 drop trigger if exists {{ trigger_delete }} on {{ table }};
 create trigger {{ trigger_delete }}
 after delete on {{ table }}
-for each row when (old.{{ col.lease }} = 0 and old.{{ status.column }} = {{ status.ready }})
+for each row when (old.{{ col.lease }} in (0, -1) and old.{{ status.column }} = {{ status.ready }})
 execute function gleaner.leave_sheaf('{{ name }}', '{{ key.name | replace("'", "''") }}');
 
 drop trigger if exists {{ trigger_truncate }} on {{ table }};

@@ -12,6 +12,7 @@ declare
 begin
     if tg_op = 'TRUNCATE' then
         delete from gleaner.sheaf as s where s.queue = tg_argv[0];
+        delete from gleaner.swath as s where s.queue = tg_argv[0];
         return null;
     end if;
     v_key := (to_jsonb(old) ->> tg_argv[1])::bigint;

@@ -45,7 +45,7 @@ pub(crate) fn grant_script(plan: &Plan) -> String {
     script += &format!(
         "do $$ declare v_sequence record; begin
            for v_sequence in select s.oid::regclass as name from pg_depend d join pg_class s on s.oid = d.objid and s.relkind = 'S'
-                             where d.refobjid = {}::regclass and d.deptype = 'a' loop
+                             where d.refobjid = {}::regclass and d.deptype in ('a', 'i') loop
              execute format('grant usage on sequence %s to gleaner_engine', v_sequence.name);
            end loop;
          end $$;",
@@ -75,7 +75,7 @@ async fn needs(client: &impl GenericClient, plan: &Plan) -> Result<Vec<Need>> {
     let sequences = client
         .query_typed(
             "select s.oid::regclass::text from pg_depend d join pg_class s on s.oid = d.objid and s.relkind = 'S'
-             where d.refobjid = to_regclass($1) and d.deptype = 'a'",
+             where d.refobjid = to_regclass($1) and d.deptype in ('a', 'i')",
             &[(&table, Type::TEXT)],
         )
         .await

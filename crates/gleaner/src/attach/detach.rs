@@ -5,7 +5,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, GenericClient};
 
 use super::indexes::drop_index;
-use super::{Known, drop_functions, registered, strings, with_lock_timeout};
+use super::{Known, drop_functions, registered, spread_all, strings, with_lock_timeout};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::introspect::{Table, literal, quote};
@@ -34,6 +34,11 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
         for trigger in triggers(client, table).await? {
             script += &format!("drop trigger {trigger} on {};\n", table.sql());
         }
+        // Where the lease stays, so would its mark on rows that lie in swaths, and whoever attaches the table again would not see them.
+        let lease = known.declaration["rename"]["lease"].as_str().unwrap_or("lease");
+        if !columns.iter().any(|c| c == lease) {
+            script += &spread_all(name, &strings(&known.added["functions"]));
+        }
         script += &functions;
         if !columns.is_empty() {
             let drops: Vec<String> = columns.iter().map(|c| format!("drop column if exists {}", quote(c))).collect();
@@ -48,7 +53,7 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
     let queue = literal(name);
     script += &format!("delete from gleaner.queue where name = {queue};\n");
     // Notes about rows of this table; the audit stays, as audits do.
-    for notes in ["request", "offender", "sheaf", "stretch"] {
+    for notes in ["request", "offender", "sheaf", "swath", "stretch"] {
         script += &format!("delete from gleaner.{notes} where queue = {queue};\n");
     }
     with_lock_timeout(client, "detach", &script).await?;

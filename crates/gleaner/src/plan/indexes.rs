@@ -11,7 +11,7 @@ pub(super) struct IndexParts {
     pub(super) owner: Option<String>,
     pub(super) due: String,
     pub(super) open: String,
-    pub(super) claimable: String,
+    pub(super) standing: String,
     pub(super) dead: String,
     pub(super) unique: Option<(String, String)>,
     pub(super) finished: Option<String>,
@@ -37,16 +37,16 @@ pub(super) fn indexes(queue: &str, table: &Table, p: &IndexParts) -> Vec<Index> 
         out.push(plain(
             "own",
             list(&[tenant, Some(owner), lane, Some(&p.due), Some(&p.key)]),
-            &format!("{} and {owner} is not null", p.claimable),
+            &format!("{} and {owner} is not null", p.standing),
         ));
-        out.push(plain("global", list(&[tenant, lane, Some(&p.due), Some(&p.key)]), &format!("{} and {owner} is null", p.claimable)));
+        out.push(plain("global", list(&[tenant, lane, Some(&p.due), Some(&p.key)]), &format!("{} and {owner} is null", p.standing)));
         out.push(plain(
             "stale",
             list(&[tenant, lane, Some(&p.open), Some(&p.key)]),
-            &format!("{} and {owner} is not null and {} is not null", p.claimable, p.open),
+            &format!("{} and {owner} is not null and {} is not null", p.standing, p.open),
         ));
     } else {
-        out.push(plain("global", list(&[tenant, lane, Some(&p.due), Some(&p.key)]), &p.claimable));
+        out.push(plain("global", list(&[tenant, lane, Some(&p.due), Some(&p.key)]), &p.standing));
     }
     // Dead rows are few, and are counted and listed among millions of finished ones.
     out.push(plain("dead", list(&[tenant, Some(&p.key)]), &p.dead));

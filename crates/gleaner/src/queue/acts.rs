@@ -6,8 +6,9 @@ use serde_json::Value;
 use tokio_postgres::types::{Json, ToSql, Type};
 use tokio_postgres::{CopyInSink, GenericClient, Row, Transaction};
 
-use super::copy::copy_line;
+use super::copy::{copy_key, copy_line};
 use super::keys::KeyType;
+use super::swaths::{Laid, Swaths};
 use super::words::{Answer, Enqueued, Failure, OnDuplicate, Outcome};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
@@ -30,6 +31,7 @@ pub struct Acts {
     pub(super) columns: Columns,
     pub(super) tenant: Option<(String, String)>,
     pub(super) declaration: Declaration,
+    pub(super) swaths: Option<Swaths>,
 }
 
 #[derive(Debug, Clone)]
@@ -43,8 +45,8 @@ pub(super) struct Columns {
     pub(super) held: String,
     /// From when others may take it; none without owners.
     pub(super) open: String,
-    /// What every row a claim can take has in common, as SQL about `q`.
-    pub(super) claimable: String,
+    /// The rows that are not finished, as SQL: a source called `q`.
+    pub(super) unfinished: String,
 }
 
 pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -79,9 +81,10 @@ impl Acts {
                 status: plan.context["status"]["column"].as_str().unwrap_or_default().to_owned(),
                 held: plan.context["status"]["held"].as_str().unwrap_or_default().to_owned(),
                 open: column("open"),
-                claimable: plan.context["claimable"].as_str().unwrap_or_default().to_owned(),
+                unfinished: plan.context["unfinished"].as_str().unwrap_or_default().to_owned(),
             },
             tenant: None,
+            swaths: Swaths::of(&plan),
             declaration: entry.declaration,
         })
     }
@@ -139,12 +142,16 @@ impl Acts {
     }
 
     /// Puts thousands in at once with COPY, in the caller's transaction. All items have the keys of the first; unique keys
-    /// must not collide.
+    /// must not collide. What is alike lies in swaths, where the queue has them: one entry in the line for a thousand rows.
     pub async fn enqueue_copy(&self, client: &Transaction<'_>, items: &[Value]) -> Result<u64> {
         use futures_util::{SinkExt, pin_mut};
         let Some(first) = items.first().and_then(Value::as_object) else { return Ok(0) };
         let names: Vec<&String> = first.keys().collect();
-        let columns: Vec<String> = names.iter().map(|n| quote(n)).collect();
+        let laid = self.number(client, items, &names).await?;
+        let mut columns: Vec<String> = names.iter().map(|n| quote(n)).collect();
+        if laid.is_some() {
+            columns.splice(0..0, [self.key.clone(), self.columns.lease.clone()]);
+        }
         let sink: CopyInSink<bytes::Bytes> = client
             .copy_in(&format!("copy {} ({}) from stdin", self.table, columns.join(", ")))
             .await
@@ -152,19 +159,27 @@ impl Acts {
         pin_mut!(sink);
         let failed = |e| Error::doing(format!("enqueue by copy in {}", self.name))(e);
         let mut buffer = Vec::with_capacity(1 << 16);
+        let mut keys = laid.iter().flat_map(Laid::keys);
         for item in items {
+            if let Some((key, lies)) = keys.next() {
+                copy_key(&mut buffer, key, lies);
+            }
             copy_line(&mut buffer, &names, item);
             if buffer.len() > (1 << 16) - 4096 {
                 sink.send(std::mem::replace(&mut buffer, Vec::with_capacity(1 << 16)).into()).await.map_err(failed)?;
             }
         }
         sink.send(buffer.into()).await.map_err(failed)?;
-        sink.finish().await.map_err(failed)
+        let count = sink.finish().await.map_err(failed)?;
+        if let Some(laid) = &laid {
+            self.lay(client, laid).await?;
+        }
+        Ok(count)
     }
 
     /// Whether a sheaf holds the row `q`, as SQL.
     pub(super) fn in_sheaf(&self) -> String {
-        format!("q.{} = 0 and q.{} <@ (select gleaner.sheaves('{}'))", self.columns.lease, self.key, self.name)
+        format!("q.{} in (0, -1) and q.{} <@ (select gleaner.sheaves('{}'))", self.columns.lease, self.key, self.name)
     }
 
     /// Which of these are certainly no longer held: cancelled, finished or taken by somebody else. One plain look, no lock and no

@@ -177,8 +177,8 @@ impl Acts {
         });
         let sql = format!(
             "select count(*) filter (where {wanted}), count(*) > 10000
-             from (select q.* from {} as q where {}{tenant} limit 10001) as q",
-            self.table, self.columns.claimable
+             from (select q.* from {} where true{tenant} limit 10001) as q",
+            self.columns.unfinished
         );
         let rows = self.query(client, "count what waits", &sql, &params).await?;
         let row = rows.first().ok_or_else(|| Error::Other("a count gave no row".into()))?;

@@ -1,5 +1,7 @@
 //! Rows in COPY's text format.
 
+use std::io::Write as _;
+
 use serde_json::Value;
 
 /// One line of COPY's text format.
@@ -15,6 +17,13 @@ pub(super) fn copy_line(buffer: &mut Vec<u8>, names: &[&String], item: &Value) {
         }
     }
     buffer.push(b'\n');
+}
+
+/// The beginning of a line: the key, and the lease of a row that lies in a swath or stands alone.
+pub(super) fn copy_key(buffer: &mut Vec<u8>, key: i64, lies: bool) {
+    // Writing to memory does not fail.
+    let _ = write!(buffer, "{key}");
+    buffer.extend_from_slice(if lies { b"\t-1\t" } else { b"\t0\t" });
 }
 
 fn escape(buffer: &mut Vec<u8>, text: &str) {

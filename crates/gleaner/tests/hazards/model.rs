@@ -63,7 +63,8 @@ fn check(names: &'static Names, rules: Rules, sheaf: Option<u32>) {
                 owners.insert(id, (i64::from(threshold) * MINUTE, shared));
             }
         }
-        (Table { names, acts, client: w.client }, owners)
+        let writer = tokio::sync::Mutex::new(w.connect().await.expect("a connection"));
+        (Table { names, acts, client: w.client, writer }, owners)
     });
     let cases = CASES * u32::try_from(scale(20)).unwrap_or(1);
     let config = Config { cases, failure_persistence: None, max_shrink_time: 90_000, max_shrink_iters: 4000, ..Config::default() };
@@ -184,6 +185,15 @@ impl<'a> Player<'a> {
             }
             Act::Insert { slot, kind, class, unique, owner, born, age_minutes } => {
                 self.insert(*slot, *kind, *class, *unique, *owner, *born, *age_minutes).await?;
+            }
+            Act::Copy { kind, class, count } => {
+                let new = New { kind: table.names.kinds[usize::from(*kind) % 2], class: i64::from(*class), unique: None, owner: None };
+                table.copy(&new, usize::from(*count)).await?;
+                let (rows, high) = table.look().await?;
+                let now = Span { low: self.clock, high };
+                for key in rows.into_keys().filter(|key| !self.model.rows.contains_key(key)).collect::<Vec<_>>() {
+                    self.model.rows.insert(key.clone(), row(&key, &new, now, now));
+                }
             }
             Act::Delete { row } => {
                 if let Some(key) = self.row(*row) {
@@ -319,6 +329,7 @@ impl<'a> Player<'a> {
                     "begin; set local role gleaner_engine;
                      update {} set created_at = created_at - i, due_at = due_at - i, deadline_at = deadline_at - i{own} from (select interval '{minutes} minutes' as i) as passed;
                      update gleaner.sheaf set due_at = due_at - i, deadline_at = deadline_at - i from (select interval '{minutes} minutes' as i) as passed;
+                     update gleaner.swath set due_at = due_at - i from (select interval '{minutes} minutes' as i) as passed;
                      commit",
                     names.table
                 );
@@ -433,7 +444,8 @@ impl<'a> Player<'a> {
         let (expected, mut expected_buried) = self.model.claim_finds(owner, kind, limit, now.high);
         expected_buried.sort();
         if keys != expected || buried != expected_buried {
-            let loosely = self.model.unsettled && self.model.claim_may_find(owner, kind, limit, now.high, &keys, &buried);
+            let loosely = self.model.unsettled && self.model.claim_may_find(owner, kind, limit, now.high, &keys, &buried)
+                || self.sheaves && self.model.claim_may_end(kind, limit, now.high, &keys, &buried);
             ensure!(loosely, "claimed {keys:?} and buried {buried:?}, the model {expected:?} and {expected_buried:?}");
         }
         self.model.buried(&buried, now);

@@ -20,6 +20,7 @@ mod racing;
 mod rights;
 mod sheaves;
 mod specs;
+mod swaths;
 mod transactions;
 mod unique;
 #[path = "../world/mod.rs"]

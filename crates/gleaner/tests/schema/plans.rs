@@ -197,6 +197,46 @@ async fn claims_of_jobs_read_a_small_multiple_of_what_they_return() -> Result<()
     Ok(())
 }
 
+/// A million that lie: half of another kind at the head of the line, the rest behind them.
+#[tokio::test]
+async fn claims_of_jobs_that_lie_read_a_small_multiple_of_what_they_return() -> Result<()> {
+    let world = world().await?;
+    load(
+        &world,
+        "gleaner.jobs",
+        "insert into gleaner.jobs (kind, lease, due_at) select case when n <= 500000 then 'other' else 'mine' end, -1, now() - interval '1 hour' from generate_series(1, 1000000) n;
+         insert into gleaner.swath (queue, kind, class, due_at, first, last)
+         select 'jobs', case when n < 500 then 'other' else 'mine' end, 2, now() - interval '1 hour', n * 1000 + 1, n * 1000 + 1000 from generate_series(0, 999) n",
+    )
+    .await?;
+    for statistics in ["empty", "true"] {
+        if statistics == "true" {
+            world.run("analyze gleaner.jobs; analyze gleaner.swath").await?;
+        }
+        for (session, settings) in SESSIONS {
+            let mut watched = Watched::connect(&world, "jobs", settings).await?;
+            let named = |what: &str| format!("{what} ({session}, {statistics} statistics)");
+            for _ in 1..=7 {
+                for kinds in ["null", "'{mine}'", "'{mine,other,third}'"] {
+                    let held = watched.run(&named("claim 100"), &format!("select * from gleaner.claim_jobs('a', 100, {kinds})")).await?;
+                    assert!(held.rows == 100 && held.leases.iter().any(|lease| lease.starts_with('-')), "{:?}", held.leases);
+                    watched.complete(&named("complete"), &held).await?;
+                }
+                watched.run(&named("next due"), "select gleaner.next_due_jobs()").await?;
+            }
+            // Few at a time: the first of them lets 128 stand alone, and the next find those.
+            let mut rows = 0;
+            for _ in 1..=20 {
+                let few = watched.client.simple_query("select * from gleaner.claim_jobs('a', 5, '{mine}')").await?;
+                rows += few.iter().filter(|m| matches!(m, SimpleQueryMessage::Row(_))).count();
+            }
+            assert_eq!(rows, 100);
+            assert_eq!(watched.run(&named("claim 5"), "select * from gleaner.claim_jobs('a', 5, '{mine}')").await?.rows, 5);
+        }
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn claims_of_activities_read_a_small_multiple_of_what_they_return() -> Result<()> {
     let world = world().await?;

@@ -124,7 +124,10 @@ impl World {
         let set = format!("created_at = created_at - $i, due_at = due_at - $i, deadline_at = deadline_at - $i{own}")
             .replace("$i", &format!("interval '{interval}'"));
         let sheaves = if queue == "jobs" {
-            format!("update gleaner.sheaf set due_at = due_at - interval '{interval}', deadline_at = deadline_at - interval '{interval}';")
+            format!(
+                "update gleaner.sheaf set due_at = due_at - interval '{interval}', deadline_at = deadline_at - interval '{interval}';
+                 update gleaner.swath set due_at = due_at - interval '{interval}' where queue = 'jobs';"
+            )
         } else {
             String::new()
         };

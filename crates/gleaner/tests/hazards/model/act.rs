@@ -14,6 +14,12 @@ pub enum Act {
         replace: bool,
         delay_minutes: u8,
     },
+    /// Several that are alike, by COPY: where there are sheaves they lie in a swath.
+    Copy {
+        kind: u8,
+        class: u8,
+        count: u8,
+    },
     /// A plain insert, with a key of its own choice: after a delete the key is born again.
     Insert {
         slot: u8,
@@ -155,7 +161,8 @@ pub fn any_act(owned: bool) -> BoxedStrategy<Act> {
         8 => passing.prop_map(|minutes| Act::Age { minutes }),
     ];
     if !owned {
-        return common.boxed();
+        let copy = (0..2u8, 0..4u8, 1..6u8).prop_map(|(kind, class, count)| Act::Copy { kind, class, count });
+        return prop_oneof![75 => common, 6 => copy].boxed();
     }
     let assign = (some(), owners.clone()).prop_map(|(rows, owner)| Act::Assign { rows, owner });
     let policy = (1..4u8, prop_oneof![Just(1u8), Just(5u8), Just(15u8)], any::<bool>())

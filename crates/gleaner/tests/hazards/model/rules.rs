@@ -196,6 +196,18 @@ impl Model {
 
     /// The keys a claim at `now` takes, in order, and those it buries on the way.
     pub fn claim_finds(&self, owner: Option<i64>, kind: Option<&str>, limit: usize, now: i64) -> (Vec<String>, Vec<String>) {
+        self.claim_reads(owner, kind, limit, now, ROUNDS)
+    }
+
+    /// Whether a claim may have ended with these keys because of what it had to step over. How many rounds that takes depends on how
+    /// the line is cut: swaths are looked at one by one.
+    pub fn claim_may_end(&self, kind: Option<&str>, limit: usize, now: i64, taken: &[String], buried: &[String]) -> bool {
+        let (all, all_buried) = self.claim_reads(None, kind, limit, now, usize::MAX);
+        let stepped_over = self.line(Class::Global, None, kind, now).iter().filter(|r| odd(r) && !poisoned(r)).count();
+        !taken.is_empty() && all.starts_with(taken) && buried.iter().all(|k| all_buried.contains(k)) && stepped_over >= ROUNDS
+    }
+
+    fn claim_reads(&self, owner: Option<i64>, kind: Option<&str>, limit: usize, now: i64, most: usize) -> (Vec<String>, Vec<String>) {
         let (mut taken, mut buried, mut passed) = (Vec::new(), Vec::new(), Vec::new());
         for class in [Class::Own, Class::Global, Class::Stale] {
             let mut rounds = 0;
@@ -231,7 +243,7 @@ impl Model {
                         break;
                     }
                     rounds += 1;
-                    if rounds == ROUNDS {
+                    if rounds == most {
                         return (taken, buried);
                     }
                 }

@@ -33,11 +33,11 @@ pub const JOBS: Names = Names {
     table: "gleaner.jobs",
     seen: "(select t.id, t.kind, t.priority, t.unique_key, t.created_at, t.attempts, t.lost,
                    case when s.id is null then t.status else 'running' end as status, coalesce(s.due_at, t.due_at) as due_at,
-                   coalesce(-s.id, t.lease) as lease, coalesce(s.deadline_at, t.deadline_at) as deadline_at,
+                   coalesce(-s.id, greatest(t.lease, case when t.lease = -1 then 0 end)) as lease, coalesce(s.deadline_at, t.deadline_at) as deadline_at,
                    case when s.id is null then t.started when s.begun @> t.id then 1::smallint else 0::smallint end as started,
                    coalesce(s.agent, t.agent) as agent, coalesce(s.session, t.session) as session
             from gleaner.jobs as t
-            left join gleaner.sheaf as s on s.queue = 'jobs' and t.lease = 0 and t.status = 'ready' and s.keys @> t.id)",
+            left join gleaner.sheaf as s on s.queue = 'jobs' and t.lease in (0, -1) and t.status = 'ready' and s.keys @> t.id)",
     status: "status",
     owner: "null::bigint",
     kind: "kind",
@@ -94,6 +94,8 @@ pub struct Table {
     pub names: &'static Names,
     pub acts: Acts,
     pub client: Client,
+    /// For what needs a transaction of its own.
+    pub writer: tokio::sync::Mutex<Client>,
 }
 
 /// What a new row is to have.
@@ -194,6 +196,15 @@ impl Table {
         let told = self.acts.enqueue(&self.client, &[item], on_duplicate).await?;
         ensure!(told.len() == 1, "enqueue answered {told:?}");
         Ok((told[0].key.clone(), told[0].outcome.clone()))
+    }
+
+    /// So many alike, by COPY.
+    pub async fn copy(&self, new: &New<'_>, count: usize) -> Result<()> {
+        let items = vec![json!({"kind": new.kind, "priority": 2 - new.class}); count];
+        let mut writer = self.writer.lock().await;
+        let tx = writer.transaction().await?;
+        ensure!(self.acts.enqueue_copy(&tx, &items).await? == u64::try_from(count)?, "not all were put in");
+        Ok(tx.commit().await?)
     }
 
     /// A plain insert. False when the unique index refused it.

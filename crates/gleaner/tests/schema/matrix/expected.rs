@@ -59,6 +59,7 @@ pub const RELATIONS: &str = "
     gleaner.late_result           ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.offender              ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.sheaf                 ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.swath                 ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.stretch               ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.change                ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.request               ---- ---- ---- ---- ---- ---- ---- ----  true
@@ -79,7 +80,7 @@ pub const FUNCTIONS: &str = "
     public.{claim_next_pending_activity,claim_stale_activity}             authenticated service_role
     public.{unlock_stale_locks,reset_stale_locks,get_pending_actions}     authenticated service_role
     public.{normalize_email,normalize_phone}                              authenticated service_role
-    gleaner.{is_administrator,is_member,sheaves,worker_session}           authenticated service_role
+    gleaner.{is_administrator,is_member,sheaves,swaths,worker_session}    authenticated service_role
     gleaner.{link_activity,unlink_activity,audit_link,with_address}       authenticated service_role
     gleaner.{claim,start,progress,complete,fail,release,snooze}_activities authenticated service_role
     gleaner.complete_activities_grouped                                   authenticated service_role
@@ -90,6 +91,7 @@ pub const FUNCTIONS: &str = "
     gleaner.complete_{jobs,polls,dumps,runs,followups}_grouped            service_role
     gleaner.{explain,next_due}_{jobs,polls,dumps,runs,followups}          service_role
     gleaner.{bury,cancel,enqueue,recover,requeue,stats}_{jobs,polls,dumps,runs,followups} service_role
+    gleaner.{number,lay}_jobs                                             service_role
     gleaner.prune_{jobs,dumps,runs,followups}                             service_role
     gleaner.{caller_role,caller_session,caller_uid,is_trusted}            service_role
     gleaner.{backoff,default_region,require_read_committed,scoped_kinds,serves_auth,request_poll} service_role

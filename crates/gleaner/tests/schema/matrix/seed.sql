@@ -58,6 +58,7 @@ insert into gleaner.polls (provider_id) select id from public.ingestion_provider
 insert into gleaner.request (queue, id, at) values ('jobs', gen_random_uuid(), now());
 insert into gleaner.change (relation, kind, new_row) values ('public.activities'::regclass, 'I', '()');
 insert into gleaner.late_result (queue, key, lease) values ('jobs', 'x', 1);
+insert into gleaner.swath values ('jobs', 'x', 0, 'infinity', 2000000, 2000001);
 insert into gleaner.sheaf (queue, keys, session, due_at, deadline_at) values ('jobs', '{[1000000, 1000001)}', 'x', 'infinity', 'infinity');
 insert into gleaner.stretch (queue, begins, oldest) values ('jobs', 1, 'infinity');
 insert into gleaner.offender (queue, key, until, reason) values ('jobs', 'x', now(), 'x');

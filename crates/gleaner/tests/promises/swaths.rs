@@ -1,0 +1,472 @@
+//! Rows that were put in together wait by one record: they are found, ordered, ended and healed as rows alone are.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use futures_util::future::try_join_all;
+use gleaner::queue::Item;
+use gleaner::view::{Filter, State, View};
+use gleaner::{Acts, Claim, Outcome, Queue};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::hands::{claim_anew, claimable_by};
+use crate::world::{World, jobs, keys, outcomes, world};
+
+/// A database whose jobs lie and are bound from `from` on, with `n` of them put in by COPY.
+async fn meadow(from: u32, n: usize) -> Result<(World, Queue)> {
+    let world = world().await?;
+    world.bind_jobs_from(from).await?;
+    let queue = world.queue("jobs").await?;
+    queue.enqueue_copy(&jobs("default", n)).await?;
+    Ok((world, queue))
+}
+
+async fn swaths(world: &World) -> Result<String> {
+    let all = "select string_agg(format('%s-%s', first, last), ' ' order by first) from gleaner.swath";
+    Ok(world.text(all).await?.unwrap_or_default())
+}
+
+async fn complete(queue: &Queue, items: &[Item]) -> Result<()> {
+    let held: Vec<_> = items.iter().map(|i| (i.key.as_str(), i.lease, Some(json!({"by": i.key})))).collect();
+    let answers = queue.complete(&held).await?;
+    ensure!(answers.iter().all(|a| a.outcome == Outcome::Done), "{answers:?}");
+    Ok(())
+}
+
+fn numbers(range: std::ops::RangeInclusive<i64>) -> Vec<String> {
+    range.map(|n| n.to_string()).collect()
+}
+
+#[tokio::test]
+async fn what_is_put_in_together_waits_by_one_record_and_comes_in_order() -> Result<()> {
+    let (world, queue) = meadow(64, 2500).await?;
+    assert_eq!(swaths(&world).await?, "1-1000 1001-2000 2001-2500");
+    assert_eq!(world.count("select count(*) from gleaner.jobs where lease = -1 and status = 'ready'").await?, 2500);
+    let mut done = Vec::new();
+    while done.len() < 2500 {
+        let items = queue.claim(&Claim::by("a").limit(300).started()).await?.items;
+        ensure!(!items.is_empty(), "{} of 2500", done.len());
+        assert!(items.iter().all(|i| i.lease < 0 && i.lease == items[0].lease), "one sheaf");
+        done.extend(keys(&items));
+        complete(&queue, &items).await?;
+    }
+    assert_eq!(done, numbers(1..=2500), "each once, in the order of the line");
+    let ended = "select count(*) from gleaner.jobs where status = 'done' and agent = 'a' and finished_at is not null and result ->> 'by' = id::text";
+    assert_eq!(world.count(ended).await?, 2500);
+    assert_eq!(world.count("select (select count(*) from gleaner.swath) + (select count(*) from gleaner.sheaf)").await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn racing_claims_of_many_and_of_few_never_share_a_row_and_leave_none() -> Result<()> {
+    let (world, _) = meadow(8, 0).await?;
+    let queue = Queue::open(&gleaner::pool(world.url(), 20)?, "jobs").await?;
+    for (kind, n) in [("call", 1500), ("mail", 1100), ("call", 900)] {
+        queue.enqueue_copy(&jobs(kind, n)).await?;
+    }
+    queue.enqueue(&jobs("mail", 100)).await?;
+    let racers = (0..20).map(|n| {
+        let queue = &queue;
+        async move {
+            let mut got = Vec::new();
+            let mut empty = 0;
+            // What another is at is nobody's for a moment: a short answer is no proof of emptiness.
+            while empty < 20 {
+                let items = queue.claim(&Claim::by(format!("agent {n}")).limit([1, 5, 40, 200][n % 4])).await?.items;
+                empty = if items.is_empty() { empty + 1 } else { 0 };
+                got.extend(keys(&items));
+                complete(queue, &items).await?;
+            }
+            anyhow::Ok(got)
+        }
+    });
+    let all: Vec<String> = try_join_all(racers).await?.concat();
+    assert_eq!(all.len(), all.iter().collect::<BTreeSet<_>>().len(), "handed out twice");
+    assert_eq!(all.len(), 3600, "left behind");
+    assert_eq!(world.count("select count(*) from gleaner.jobs where status = 'done'").await?, 3600);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_lies_and_what_stands_come_in_one_order() -> Result<()> {
+    let (world, queue) = meadow(2, 0).await?;
+    let stand = |id: i64, kind: &str, priority: i32, age: &str| {
+        format!("insert into gleaner.jobs (id, kind, priority, due_at) values ({id}, '{kind}', {priority}, now() - interval '{age}')")
+    };
+    queue.enqueue_copy(&jobs("call", 3)).await?;
+    world.age("jobs", "3 minutes").await?;
+    queue.enqueue_copy(&(0..2).map(|_| json!({"kind": "mail", "priority": 1})).collect::<Vec<_>>()).await?;
+    queue.enqueue_copy(&jobs("mail", 4)).await?;
+    world.age("jobs", "1 minute").await?;
+    // Ten minutes of head start: the urgent are due ten minutes before the others.
+    for row in
+        [stand(100, "call", 0, "5 minutes"), stand(101, "mail", 0, "2 minutes"), stand(102, "call", 1, "0"), stand(103, "mail", 0, "0")]
+    {
+        world.run(&row).await?;
+    }
+    // One transaction, one time: then the key decides.
+    let mut client = world.connect().await?;
+    let tx = client.transaction().await?;
+    queue.acts().enqueue_copy(&tx, &jobs("call", 3)).await?;
+    tx.batch_execute("insert into gleaner.jobs (id, kind) values (0, 'call'), (200, 'call')").await?;
+    tx.commit().await?;
+    let line = [4, 5, 102, 100, 1, 2, 3, 101, 6, 7, 8, 9, 103, 0, 10, 11, 12, 200].map(|n| n.to_string());
+    for limit in [1, 2, 4, 20] {
+        let tx = client.transaction().await?;
+        let mut got = Vec::new();
+        loop {
+            let items = queue.acts().claim(&tx, &Claim::by("a").limit(limit)).await?.items;
+            if items.is_empty() {
+                break;
+            }
+            got.extend(keys(&items));
+        }
+        assert_eq!(got, line, "{limit} at a time");
+        tx.rollback().await?;
+    }
+    let calls = queue.claim(&Claim::by("b").kinds(["call"]).limit(20)).await?.items;
+    assert_eq!(keys(&calls), ["102", "100", "1", "2", "3", "0", "10", "11", "12", "200"], "a kind alone");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_cancelled_buried_or_deleted_where_it_lay_is_not_given_out() -> Result<()> {
+    for limit in [3, 20] {
+        let (world, queue) = meadow(2, 10).await?;
+        queue.cancel(&["2"], Some("not needed")).await?;
+        queue.bury(&["4"], Some("by hand")).await?;
+        world.run("delete from gleaner.jobs where id = 6; delete from gleaner.jobs where id = 8; insert into gleaner.jobs (id, kind) values (8, 'anew')").await?;
+        assert_eq!(queue.requeue(&["10"]).await?.len(), 1);
+        let mut got = Vec::new();
+        loop {
+            let items = queue.claim(&Claim::by("a").limit(limit)).await?.items;
+            if items.is_empty() {
+                break;
+            }
+            got.extend(keys(&items));
+            complete(&queue, &items).await?;
+        }
+        assert_eq!(got, ["1", "3", "5", "7", "9", "10", "8"]);
+        assert_eq!(world.count("select (select count(*) from gleaner.swath) + (select count(*) from gleaner.sheaf)").await?, 0);
+        assert_eq!(world.count("select count(*) from gleaner.jobs where status = 'done'").await?, 7);
+    }
+    // All of one at once, by what they have in common.
+    let (world, queue) = meadow(2, 6).await?;
+    queue.enqueue_copy(&jobs("other", 4)).await?;
+    queue.enqueue(&jobs("default", 2)).await?;
+    assert_eq!(outcomes(&queue.cancel_matching(&json!({"kind": "default"}), None).await?), [Outcome::Done; 8]);
+    assert_eq!(keys(&world.claim(&queue, "a", None, 20).await?), numbers(7..=10));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_crashed_holder_of_what_lay_together_loses_it_as_any_other() -> Result<()> {
+    let (world, queue) = meadow(2, 6).await?;
+    let items = queue.claim(&Claim::by("crashed").limit(4).started()).await?.items;
+    assert_eq!(swaths(&world).await?, "5-6");
+    world.age("jobs", "6 minutes").await?;
+    let mut again = Vec::new();
+    for _ in 0..5 {
+        again.extend(claim_anew(&world, &queue, "other", None, 4).await?);
+    }
+    assert_eq!(keys(&again).into_iter().collect::<BTreeSet<_>>(), numbers(1..=6).into_iter().collect());
+    assert_eq!(world.count("select count(*) from gleaner.jobs where lost = 1 and status = 'running'").await?, 4);
+    let late: Vec<_> = items.iter().map(|i| (i.key.as_str(), i.lease, None)).collect();
+    assert_eq!(outcomes(&queue.complete(&late).await?), [Outcome::Lost; 4]);
+    complete(&queue, &again).await
+}
+
+#[tokio::test]
+async fn a_claim_that_is_rolled_back_leaves_the_swath_as_it_was() -> Result<()> {
+    let (world, queue) = meadow(4, 10).await?;
+    for limit in [1, 7, 10] {
+        let mut client = world.connect().await?;
+        let tx = client.transaction().await?;
+        assert_eq!(queue.acts().claim(&tx, &Claim::by("a").limit(limit)).await?.items.len(), usize::try_from(limit)?);
+        // Whoever comes meanwhile neither waits nor is given what is in another's hands.
+        assert!(world.claim(&queue, "b", None, 1).await?.is_empty());
+        tx.rollback().await?;
+        assert_eq!(swaths(&world).await?, "1-10");
+        assert_eq!(claimable_by(&world, &queue, None).await?, numbers(1..=10));
+    }
+    // Nor is there anything of a batch that was never committed.
+    let mut client = world.connect().await?;
+    let tx = client.transaction().await?;
+    queue.acts().enqueue_copy(&tx, &jobs("default", 10)).await?;
+    tx.rollback().await?;
+    assert_eq!(swaths(&world).await?, "1-10");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_repeated_request_returns_what_it_took_from_swaths() -> Result<()> {
+    let (_world, queue) = meadow(2, 10).await?;
+    queue.cancel(&["3"], None).await?;
+    let mut claim = Claim::by("a").limit(6);
+    claim.request = Some(Uuid::new_v4());
+    let given = queue.claim(&claim).await?.items;
+    assert_eq!(keys(&given), ["1", "2", "4", "5", "6", "7"]);
+    complete(&queue, &given[..1]).await?;
+    let again = queue.claim(&claim).await?.items;
+    assert_eq!(keys(&again), keys(&given[1..]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn explain_stats_lists_and_the_next_due_time_know_what_lies() -> Result<()> {
+    let (world, queue) = meadow(2, 5).await?;
+    let counted = || async {
+        let sql = "select string_agg(state || ' ' || count, ', ' order by state) from gleaner.stats_jobs() where count > 0";
+        world.text(sql).await.map(Option::unwrap_or_default)
+    };
+    assert_eq!(counted().await?, "ready 5");
+    assert_eq!(queue.waiting(&Claim::by("b")).await?.count, 5);
+    let why = queue.explain("3", None).await?.context("the row is there")?;
+    assert_eq!((&why["state"], &why["claimable"]), (&json!("ready"), &json!(true)), "{why}");
+    let view = View::of(&world.client, "jobs").await?;
+    let ready = Filter { state: Some(State::Ready), limit: 10, ..Default::default() };
+    assert_eq!(view.list(&world.client, &ready).await?.len(), 5);
+    let due = |kinds: &'static str| format!("select extract(epoch from gleaner.next_due_jobs({kinds}))::text");
+    assert_eq!(world.text(&due("")).await?.as_deref(), Some("0.000000"));
+    assert_eq!(world.text(&due("array['other']")).await?, None);
+    queue.claim(&Claim::by("a").limit(3)).await?;
+    assert_eq!(counted().await?, "ready 2, running 3");
+    assert_eq!(queue.waiting(&Claim::by("b")).await?.count, 2);
+    assert_eq!(queue.explain("1", None).await?.context("row")?["state"], json!("running"));
+    assert_eq!(view.list(&world.client, &ready).await?.len(), 2);
+    let held: Vec<(&str, i64)> = vec![("1", -1000), ("2", -1000)];
+    assert!(queue.ended(&held).await?.is_empty(), "they are held");
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_what_is_alike_and_long_enough_lies_together() -> Result<()> {
+    let (world, queue) = meadow(5, 0).await?;
+    let kinds = |n: usize, kind: &str| jobs(kind, n);
+    let batch: Vec<Value> = [kinds(6, "a"), kinds(3, "b"), kinds(5, "a")].concat();
+    queue.enqueue_copy(&batch).await?;
+    assert_eq!(swaths(&world).await?, "1-6 10-14");
+    // A time, a unique key or a key of one's own is the row's, and too few are not worth a record.
+    let own = [json!({"due_at": "2020-01-01T00:00:00Z"}), json!({"unique_key": "n"}), json!({"id": 0})];
+    for (n, item) in own.iter().enumerate() {
+        let items: Vec<Value> = (0..6)
+            .map(|i| {
+                let mut item = item.clone();
+                if let Some(key) = item.get_mut("unique_key") {
+                    *key = json!(format!("{n} {i}"));
+                }
+                if let Some(key) = item.get_mut("id") {
+                    *key = json!(1000 + i);
+                }
+                item
+            })
+            .collect();
+        queue.enqueue_copy(&items).await?;
+    }
+    queue.enqueue_copy(&jobs("a", 4)).await?;
+    assert_eq!(swaths(&world).await?, "1-6 10-14");
+    // Nor for a role that may not write leases.
+    let mut service = world.service().await?;
+    let acts = Acts::of(&service, "jobs").await?;
+    let tx = service.transaction().await?;
+    assert_eq!(acts.enqueue_copy(&tx, &jobs("a", 10)).await?, 10);
+    tx.commit().await?;
+    assert_eq!(swaths(&world).await?, "1-6 10-14");
+    assert_eq!(claimable_by(&world, &queue, None).await?.len(), 14 + 18 + 4 + 10);
+    Ok(())
+}
+
+#[tokio::test]
+async fn keys_that_somebody_else_drew_meanwhile_are_in_no_swath() -> Result<()> {
+    let (world, queue) = meadow(2, 0).await?;
+    let other = world.connect().await?;
+    let pool = gleaner::pool(world.url(), 8)?;
+    let loads = (0..4).map(|n| {
+        let pool = &pool;
+        async move {
+            let queue = Queue::open(pool, "jobs").await?;
+            queue.enqueue_copy(&jobs(&format!("kind {n}"), 5000)).await?;
+            anyhow::Ok(())
+        }
+    });
+    let singles = async {
+        for _ in 0..300 {
+            other.batch_execute("insert into gleaner.jobs (kind) values ('single')").await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::try_join!(try_join_all(loads), singles)?;
+    let foreign = "select count(*) from gleaner.swath as s join gleaner.jobs as q on q.id between s.first and s.last where q.kind <> s.kind or q.lease <> -1";
+    assert_eq!(world.count(foreign).await?, 0);
+    let mut got = BTreeSet::new();
+    loop {
+        let items = queue.claim(&Claim::by("a").limit(5000)).await?.items;
+        if items.is_empty() {
+            break;
+        }
+        for key in keys(&items) {
+            assert!(got.insert(key), "handed out twice");
+        }
+    }
+    assert_eq!(got.len(), 20_300);
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_laid_twice_nor_by_whoever_did_not_put_it_in() -> Result<()> {
+    let (world, queue) = meadow(2, 10).await?;
+    for lay in ["array[1], array[10]", "array[3], array[4]", "array[100], array[101]", "array[5], array[2]"] {
+        let error = world.run(&format!("select gleaner.lay_jobs({lay})")).await.expect_err(lay);
+        assert!(format!("{error:#}").contains("cannot be laid"), "{error:#}");
+    }
+    let numbered =
+        "begin; select * from gleaner.number_jobs(4); insert into gleaner.jobs (id, lease) select n, -1 from generate_series(11, 14) n;";
+    let error = world.run(&format!("{numbered} select gleaner.lay_jobs(array[11, 12], array[12, 14])")).await.expect_err("overlapping");
+    assert!(format!("{error:#}").contains("cannot be laid"), "{error:#}");
+    world.run("rollback").await?;
+    assert_eq!(claimable_by(&world, &queue, None).await?, numbers(1..=10));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_queue_without_swaths_any_more_has_every_row_in_its_line() -> Result<()> {
+    // Attached anew without sheaves; and detached and attached again, for the lease is this table's own column.
+    let (world, queue) = meadow(2, 10).await?;
+    world.claim(&queue, "a", None, 3).await?;
+    world.never_bind_jobs().await?;
+    assert_eq!(swaths(&world).await?, "");
+    assert_eq!(claimable_by(&world, &world.queue("jobs").await?, None).await?, numbers(4..=10));
+
+    let (world, queue) = meadow(2, 10).await?;
+    let source = world.text("select source from gleaner.queue where name = 'jobs'").await?.context("attached")?;
+    gleaner::attach::detach(&mut world.connect().await?, "jobs", false).await?;
+    world.attach("jobs", &source).await?;
+    assert_eq!(claimable_by(&world, &queue, None).await?, numbers(1..=10));
+    queue.enqueue_copy(&jobs("default", 3)).await?;
+    world.run("truncate gleaner.jobs").await?;
+    assert_eq!(swaths(&world).await?, "");
+    Ok(())
+}
+
+/// A table that is restored or copied without the swaths: its rows say that they lie, and nobody would come for them.
+#[tokio::test]
+async fn rows_whose_swath_is_gone_stand_alone_again_when_prune_comes_by() -> Result<()> {
+    let (world, queue) = meadow(2, 10).await?;
+    let held = world.claim(&queue, "a", None, 2).await?;
+    world.run("update gleaner.swath set last = 4; insert into gleaner.jobs (id, kind, lease) values (50, 'copied', -1)").await?;
+    assert_eq!(claimable_by(&world, &queue, None).await?, numbers(3..=4), "six lie there unseen, and one came so");
+    for (key, state, claimable) in [("3", "ready", true), ("7", "stray", false), ("50", "stray", false), ("1", "running", false)] {
+        let why = queue.explain(key, None).await?.context("the row is there")?;
+        assert_eq!((&why["state"], &why["claimable"]), (&json!(state), &json!(claimable)), "{why}");
+    }
+    world.run("select gleaner.prune_jobs()").await?;
+    assert_eq!(claimable_by(&world, &queue, None).await?, [numbers(3..=10), vec!["50".into()]].concat());
+    complete(&queue, &held).await?;
+    assert_eq!(swaths(&world).await?, "3-4");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_does_not_wait_for_whoever_is_about_to_change_a_row_that_lies() -> Result<()> {
+    let (world, queue) = meadow(8, 10).await?;
+    let mut other = world.connect().await?;
+    let tx = other.transaction().await?;
+    tx.batch_execute("update gleaner.jobs set payload = '{\"n\": 7}' where id in (1, 5, 6)").await?;
+    let got = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        let mut got = Vec::new();
+        while got.len() < 7 {
+            got.extend(keys(&world.claim(&queue, "a", None, 2).await?));
+        }
+        assert!(world.claim(&queue, "a", None, 2).await?.is_empty(), "the others are in somebody's hands");
+        anyhow::Ok(got)
+    });
+    assert_eq!(got.await??, ["2", "3", "4", "7", "8", "9", "10"]);
+    tx.commit().await?;
+    let rest = claim_anew(&world, &queue, "a", None, 7).await?;
+    assert_eq!(keys(&rest), ["1", "5", "6"]);
+    assert!(rest.iter().all(|i| i.payload == json!({"n": 7})), "{rest:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_row_that_refuses_to_stand_alone_does_not_keep_the_others_from_being_worked() -> Result<()> {
+    for refusal in ["return null;", "raise exception 'not on my watch';"] {
+        let (world, queue) = meadow(8, 10).await?;
+        world
+            .run(&format!(
+                "create function public.refuse() returns trigger language plpgsql as $$ begin if old.id in (1, 5) then {refusal} end if; return new; end $$;
+                 create trigger refuse before update on gleaner.jobs for each row execute function public.refuse()"
+            ))
+            .await?;
+        let mut got = Vec::new();
+        loop {
+            let items = world.claim(&queue, "a", None, 3).await?;
+            if items.is_empty() {
+                break;
+            }
+            got.extend(keys(&items));
+            complete(&queue, &items).await?;
+        }
+        assert_eq!(got, ["2", "3", "4", "6", "7", "8", "9", "10"]);
+        assert_eq!(world.text("select string_agg(key, ' ' order by key) from gleaner.offender").await?.as_deref(), Some("1 5"));
+        // A minute later, and the trigger has gone.
+        world.run("drop trigger refuse on gleaner.jobs; update gleaner.offender set until = now()").await?;
+        world.age("jobs", "2 minutes").await?;
+        assert_eq!(claimable_by(&world, &queue, None).await?, ["1", "5"]);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_inserted_again_is_nobodys_also_where_it_lay() -> Result<()> {
+    let (world, queue) = meadow(2, 6).await?;
+    let items = world.claim(&queue, "a", None, 6).await?;
+    world.run("delete from gleaner.jobs where id = 3; insert into gleaner.jobs (id, kind) values (3, 'anew')").await?;
+    assert_eq!(outcomes(&queue.complete(&[("3", items[2].lease, None)]).await?), [Outcome::Lost]);
+    let anew = world.claim(&queue, "b", None, 6).await?;
+    assert_eq!((keys(&anew), anew[0].kind.as_deref()), (vec!["3".to_owned()], Some("anew")), "the others are held");
+    Ok(())
+}
+
+/// A session goes on where it ended; what comes back behind it is found before anybody is told that there is nothing.
+#[tokio::test]
+async fn a_swath_that_comes_back_behind_the_floor_is_found_before_empty_is_said() -> Result<()> {
+    let (world, queue) = meadow(2, 2).await?;
+    queue.enqueue_copy(&jobs("default", 2)).await?;
+    let (session, mut other) = (world.connect().await?, world.connect().await?);
+    let claim = Claim::by("a").limit(2);
+    let tx = other.transaction().await?;
+    assert_eq!(keys(&queue.acts().claim(&tx, &claim).await?.items), ["1", "2"]);
+    assert_eq!(keys(&queue.acts().claim(&session, &claim).await?.items), ["3", "4"]);
+    tx.rollback().await?;
+    let floor = session.query_one("select current_setting('gleaner.floor_jobs')::jsonb #>> '{swaths,lanes,2:default,1}'", &[]).await?;
+    assert_eq!(floor.get::<_, &str>(0), "5");
+    assert_eq!(keys(&queue.acts().claim(&session, &claim).await?.items), ["1", "2"]);
+    Ok(())
+}
+
+/// What stands is looked for on from where nothing was found, while there are swaths to take; it is not forgotten there.
+#[tokio::test]
+async fn a_row_that_comes_to_stand_behind_the_floor_is_found_when_the_floors_time_is_over() -> Result<()> {
+    let (world, queue) = meadow(2, 40).await?;
+    let session = world.connect().await?;
+    // As after a slow look that found nothing before the swath.
+    let floor = r#"{"global": {"until": 4e9, "kinds": ["default"], "kinds_until": 4e9, "lanes": {"2:default": ["2100-01-01T00:00:00Z", -9223372036854775808]}}}"#;
+    session.execute("select set_config('gleaner.floor_jobs', $1, false)", &[&floor]).await?;
+    world.run("insert into gleaner.jobs (id, kind, due_at) values (1000, 'default', now() - interval '1 hour')").await?;
+    let claim = Claim::by("a").limit(4);
+    assert_eq!(keys(&queue.acts().claim(&session, &claim).await?.items), numbers(1..=4), "the floor hides it");
+    let kept = session.query_one("select current_setting('gleaner.floor_jobs')::jsonb #> '{global,lanes,2:default}' ->> 0", &[]).await?;
+    assert!(kept.get::<_, &str>(0) < "2100", "and ends before the swath, not behind it");
+    session
+        .execute("select set_config('gleaner.floor_jobs', replace(current_setting('gleaner.floor_jobs'), '4000000000', '1'), false)", &[])
+        .await?;
+    assert_eq!(keys(&queue.acts().claim(&session, &claim).await?.items)[0], "1000", "its time is over");
+    // And nobody is sent away with nothing because of one.
+    session.execute("select set_config('gleaner.floor_jobs', $1, false)", &[&floor]).await?;
+    while !world.claim(&queue, "b", None, 40).await?.is_empty() {}
+    world.run("insert into gleaner.jobs (id, kind, due_at) values (1001, 'default', now() - interval '1 hour')").await?;
+    assert_eq!(keys(&queue.acts().claim(&session, &claim).await?.items), ["1001"]);
+    Ok(())
+}

@@ -1,0 +1,66 @@
+{%- from "macros.sql" import definer -%}
+{%- if sheaf %}
+{%- set numbered -%}coalesce(nullif(current_setting('gleaner.numbered_{{ name }}', true), ''), '{}')::int8multirange{%- endset -%}
+/*
+ * Keys for p_count rows that are about to be put in together, as pieces of keys that follow each other; mostly one. For enqueue by COPY,
+ * which writes the rows with the lease -1 and then lays them, in the same transaction.
+ * Returns  nothing where rows cannot lie in swaths: the key has no sequence, or something on the table could refuse a change.
+ */
+create or replace function gleaner.number_{{ name }}(p_count integer) returns table (first bigint, last bigint)
+language plpgsql
+{{ definer() }}
+as $number$
+declare
+    v_sequence text := pg_get_serial_sequence({{ table_literal }}, '{{ key.name | replace("'", "''") }}');
+    v_keys     bigint[];
+    v_pieces   int8multirange;
+begin
+    if v_sequence is null or p_count < 1 or not has_sequence_privilege(v_sequence, 'usage') or not {{ plain }} then
+        return;
+    end if;
+    v_keys := array(select nextval(v_sequence::regclass) from generate_series(1, p_count));
+    -- A session's keys ascend: the ends tell whether others drew from the sequence meanwhile.
+    if v_keys[p_count] = v_keys[1] + p_count - 1 then
+        v_pieces := int8multirange(int8range(v_keys[1], v_keys[p_count], '[]'));
+    else
+        v_pieces := (select range_agg(int8range(k, k, '[]')) from unnest(v_keys) as k);
+    end if;
+    perform set_config('gleaner.numbered_{{ name }}', ({{ numbered }} + v_pieces)::text, true);
+    return query select lower(p), upper(p) - 1 from unnest(v_pieces) as p;
+end
+$number$;
+
+/*
+ * Lays rows that were put in by this transaction in swaths: from p_first[i] to p_last[i] all of one kind and one class, with the
+ * lease -1. When they are due the first of each tells.
+ * Refuses  keys that this transaction did not number, and those it has laid: a key in two swaths would be handed out twice.
+ */
+create or replace function gleaner.lay_{{ name }}(p_first bigint[], p_last bigint[]) returns void
+language plpgsql
+{{ definer() }}
+as $lay$
+declare
+    v_numbered int8multirange := {{ numbered }};
+    v_piece    record;
+    v_count    integer;
+begin
+    for v_piece in select u.first, u.last from unnest(p_first, p_last) as u (first, last) loop
+        if (v_piece.first <= v_piece.last and v_numbered @> int8range(v_piece.first, v_piece.last, '[]')) is not true then
+            raise exception 'the keys % to % of {{ table }} cannot be laid', v_piece.first, v_piece.last using errcode = 'GL002',
+                hint = 'Ask gleaner.number_{{ name }} for keys in the same transaction, and lay each once.';
+        end if;
+        v_numbered := v_numbered - int8multirange(int8range(v_piece.first, v_piece.last, '[]'));
+    end loop;
+    insert into gleaner.swath (queue, kind, class, due_at, first, last)
+    select '{{ name }}', {{ kind.of ~ "::text" if kind else "''" }}, {{ priority.of if priority else "0" }}, q.{{ col.due }}, u.first, u.last
+    from unnest(p_first, p_last) as u (first, last)
+    join {{ table }} as q on q.{{ key.column }} = u.first
+    where q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }};
+    get diagnostics v_count = row_count;
+    if v_count <> cardinality(p_first) then
+        raise exception 'rows of {{ table }} that are laid wait with the lease -1' using errcode = 'GL002';
+    end if;
+    perform set_config('gleaner.numbered_{{ name }}', v_numbered::text, true);
+end
+$lay$;
+{%- endif %}
