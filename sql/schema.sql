@@ -2610,7 +2610,7 @@ begin
         set keys = v_taken::text[],
             leases = array(select q.lease
                            from unnest(v_taken) with ordinality as k (id, n)
-                           join public.activities as q on q.id = k.id
+                           left join public.activities as q on q.id = k.id
                            order by k.n)
         where r.queue = 'activities' and r.id = p_request;
     end if;
@@ -3039,7 +3039,7 @@ begin
         set keys = v_taken::text[],
             leases = array(select q.lease
                            from unnest(v_taken) with ordinality as k (id, n)
-                           join public.agent_processing_queue as q on q.id = k.id
+                           left join public.agent_processing_queue as q on q.id = k.id
                            order by k.n)
         where r.queue = 'dumps' and r.id = p_request;
     end if;
@@ -3495,7 +3495,7 @@ begin
         set keys = v_taken::text[],
             leases = array(select q.lease
                            from unnest(v_taken) with ordinality as k (id, n)
-                           join public.scheduled_actions as q on q.id = k.id
+                           left join public.scheduled_actions as q on q.id = k.id
                            order by k.n)
         where r.queue = 'followups' and r.id = p_request;
     end if;
@@ -3602,6 +3602,7 @@ declare
     v_due        timestamptz := v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour');
     v_deadline   timestamptz := v_now + interval '1 hour';
     v_swath      gleaner.swath;
+    v_locked     gleaner.swath;
     v_swath_floor jsonb;
     v_picked     interval;
     v_lying      text[];
@@ -3906,20 +3907,26 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest(case when v_swath.first is null then 20 else 40 end * v_slow, interval '100 milliseconds')) end,
                         'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
                         'lanes', v_floor));
                     perform set_config('gleaner.floor_jobs', v_floors::text, false);
                 end if;
                 if cardinality(v_keys) = 0 and v_swath.first is not null then
-                    -- Locked only now, when it is its turn: what a claim does not take it hides from nobody.
-                    perform from gleaner.swath as s where s.queue = 'jobs' and s.kind = v_swath.kind and s.class = v_swath.class and s.due_at = v_swath.due_at and s.first = v_swath.first for update skip locked;
+                    -- Locked only now, when it is its turn: a claim that stopped before it does not stand in its way.
+                    select s.* into v_locked from gleaner.swath as s where s.queue = 'jobs' and s.kind = v_swath.kind and s.class = v_swath.class and s.due_at = v_swath.due_at and s.first = v_swath.first for update skip locked;
                     if not found then
                         -- Somebody is at it, or has taken its head: then what is left has another first key.
                         v_elsewhere := v_elsewhere || v_swath.first;
                         continue fill;
-                    elsif not v_binds then
+                    end if;
+                    -- As it is now: all but its first key may have been spread between the look and the lock.
+                    v_swath := v_locked;
+                    if not v_binds then
                         v_elsewhere := v_elsewhere || gleaner.spread_jobs(v_swath, v_swath.first + 127);
+                        -- What was spread stands now where a floor says that nothing stands.
+                        v_floors := v_floors - v_place;
+                        perform set_config('gleaner.floor_jobs', v_floors::text, false);
                         continue fill;
                     end if;
                     -- Nobody else comes to rows that lie in a swath but those who end them, so its lock is theirs.
@@ -3964,9 +3971,10 @@ begin
                     end if;
                     v_total := v_total + v_count;
                     v_left := v_left - v_count;
-                    -- As with rows: while a forgotten transaction pins them, the swaths that were taken pile up at the head.
+                    -- As with rows: while a forgotten transaction pins them, the swaths that were taken pile up at the head. Looks at both
+                    -- from the start are to take a twentieth of the time together.
                     v_floors := jsonb_set(v_floors, '{swaths}', jsonb_build_object(
-                        'until', coalesce((v_swath_floor ->> 'until')::double precision, extract(epoch from v_now + greatest(20 * v_picked, interval '100 milliseconds'))),
+                        'until', coalesce((v_swath_floor ->> 'until')::double precision, extract(epoch from v_now + greatest(40 * v_picked, interval '100 milliseconds'))),
                         'kinds', case when p_kinds is null then to_jsonb(v_lying) end,
                         'lanes', coalesce(v_swath_floor -> 'lanes', '{}') || jsonb_build_object(v_swath.class || ':' || v_swath.kind, jsonb_build_array(v_swath.due_at, v_last + 1))));
                     perform set_config('gleaner.floor_jobs', v_floors::text, false);
@@ -4209,7 +4217,7 @@ begin
         set keys = v_taken::text[],
             leases = array(select case when q.lease in (0, -1) then -v_sheaf else q.lease end
                            from unnest(v_taken) with ordinality as k (id, n)
-                           join gleaner.jobs as q on q.id = k.id
+                           left join gleaner.jobs as q on q.id = k.id
                            order by k.n)
         where r.queue = 'jobs' and r.id = p_request;
     end if;
@@ -4648,7 +4656,7 @@ begin
         set keys = v_taken::text[],
             leases = array(select q.lease
                            from unnest(v_taken) with ordinality as k (id, n)
-                           join gleaner.polls as q on q.provider_id = k.id
+                           left join gleaner.polls as q on q.provider_id = k.id
                            order by k.n)
         where r.queue = 'polls' and r.id = p_request;
     end if;
@@ -5080,7 +5088,7 @@ begin
         set keys = v_taken::text[],
             leases = array(select q.lease
                            from unnest(v_taken) with ordinality as k (id, n)
-                           join public.execution_jobs as q on q.id = k.id
+                           left join public.execution_jobs as q on q.id = k.id
                            order by k.n)
         where r.queue = 'runs' and r.id = p_request;
     end if;
@@ -6685,7 +6693,7 @@ begin
         when v_row.status = 'cancelled' then 'cancelled'
         when v_row.status not in ('ready', 'running', 'failed') then 'other'
         when v_row.due_at is null then 'unfilled'
-        when v_row.lease = -1 and not gleaner.swaths('jobs') @> p_id then 'stray'
+        when v_row.lease = -1 and not (gleaner.swaths('jobs') + gleaner.sheaves('jobs')) @> p_id then 'stray'
         when v_row.status = 'failed' then 'backing off'
         when v_row.due_at > v_now then 'scheduled'
         else 'ready'
@@ -6693,7 +6701,7 @@ begin
     v_at := v_row.due_at;
     v_reason := case
         when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
-        when v_state = 'stray' then 'it says that it lies in a swath, and none names it: it was copied or restored without; prune lets it stand alone'
+        when v_state = 'stray' then 'it says that it lies in a swath, and none names it: it was copied or restored without; requeue lets it stand alone'
         when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
         when p_kinds is not null and v_row.kind::text <> all (p_kinds) then format('its kind %L is not among those asked for', v_row.kind)
         when v_at is null then 'it has no due time'
@@ -7603,6 +7611,9 @@ begin
         end if;
         v_numbered := v_numbered - int8multirange(int8range(v_piece.first, v_piece.last, '[]'));
     end loop;
+    if gleaner.swaths('jobs') + gleaner.sheaves('jobs') && (select range_agg(int8range(u.first, u.last, '[]')) from unnest(p_first, p_last) as u (first, last)) then
+        raise exception 'some of these keys of gleaner.jobs lie in a swath already' using errcode = 'GL002';
+    end if;
     insert into gleaner.swath (queue, kind, class, due_at, first, last)
     select 'jobs', q.kind::text, (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end), q.due_at, u.first, u.last
     from unnest(p_first, p_last) as u (first, last)
@@ -8218,7 +8229,15 @@ declare
     v_keys     bigint[];
     v_pieces   int8multirange;
 begin
-    if v_sequence is null or p_count < 1 or not has_sequence_privilege(v_sequence, 'usage') or not gleaner.is_plain('gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status') then
+    if v_sequence is null or p_count < 1 or not has_sequence_privilege(v_sequence, 'usage') or not gleaner.is_plain('gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status')
+       or exists (
+           select from pg_attribute as a
+           left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+           where a.attrelid = 'gleaner.jobs'::regclass and (
+               a.attname = 'id' and a.attidentity = '' and pg_get_expr(d.adbin, d.adrelid) not like 'nextval(%'
+               or a.attname = 'kind' and (a.attgenerated <> '' or pg_get_expr(d.adbin, d.adrelid) like '%(%')
+               or a.attname = 'priority' and (a.attgenerated <> '' or pg_get_expr(d.adbin, d.adrelid) like '%(%')))
+       or exists (select from pg_trigger as t where t.tgrelid = 'gleaner.jobs'::regclass and not t.tgisinternal and t.tgtype & 7 = 7) then
         return;
     end if;
     v_keys := array(select nextval(v_sequence::regclass) from generate_series(1, p_count));
@@ -8930,8 +8949,12 @@ begin
             if v_lying is not null then
                 -- Restored or copied without its swath a row would lie there for ever: it stands alone again.
                 update gleaner.jobs as q set lease = 0
-                where q.id = any (v_lying) and q.lease = -1 and q.status = 'ready'
-                  and not q.id <@ ((select gleaner.swaths('jobs')) + (select gleaner.sheaves('jobs')));
+                where q.id = any (array(
+                    select q.id
+                    from gleaner.jobs as q
+                    where q.id = any (v_lying) and q.lease = -1 and q.status = 'ready'
+                      and not q.id <@ ((select gleaner.swaths('jobs')) + (select gleaner.sheaves('jobs')))
+                    for no key update skip locked));
             end if;
             v_gone := 0;
             if cardinality(v_old) > 0 then
@@ -9611,7 +9634,7 @@ CREATE FUNCTION gleaner.refuse_update() RETURNS trigger
     AS $_$
 begin
     raise insufficient_privilege using
-        message = format('key, status, times and lease of %s are changed by acts alone', tg_relid::regclass),
+        message = format('key, status, times, lease and what decides the place in the line of %s are changed by acts alone', tg_relid::regclass),
         hint = format('Call gleaner.cancel_%1$s, gleaner.requeue_%1$s or gleaner.bury_%1$s, or use `gleaner items`. Other columns are yours to update.', tg_argv[0]);
 end
 $_$;
@@ -10019,7 +10042,9 @@ begin
         order by q.id
         for no key update
     loop
-        if v_row.status = 'ready' and v_row.due_at <= v_now then
+        if v_row.status = 'ready' and v_row.due_at <= v_now
+           -- A stray, which waits where nobody looks, stands alone from now on.
+           and (v_row.lease <> -1 or (gleaner.swaths('jobs') + gleaner.sheaves('jobs')) @> v_row.id) then
             return query select v_row.id, 'already', v_row.status::text;
             continue;
         end if;
@@ -12750,7 +12775,7 @@ CREATE TRIGGER zz_gleaner_insert_polls BEFORE INSERT ON gleaner.polls FOR EACH R
 
 CREATE TRIGGER zz_gleaner_truncate_jobs AFTER TRUNCATE ON gleaner.jobs FOR EACH STATEMENT EXECUTE FUNCTION gleaner.leave_sheaf('jobs');
 
-CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_at, attempts, lost, started, agent, session, id, status ON gleaner.jobs FOR EACH STATEMENT WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.refuse_update('jobs');
+CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_at, attempts, lost, started, agent, session, id, status, kind, priority, unique_key ON gleaner.jobs FOR EACH STATEMENT WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.refuse_update('jobs');
 
 CREATE TRIGGER zz_gleaner_update_polls BEFORE UPDATE ON gleaner.polls FOR EACH ROW WHEN ((CURRENT_USER IS DISTINCT FROM 'gleaner_engine'::name)) EXECUTE FUNCTION gleaner.adapt_polls();
 

@@ -205,7 +205,8 @@ async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[Strin
     let (alter, missing) = column_script(plan).unwrap_or_default();
     let signatures: Vec<String> = functions(plan).iter().map(|f| format!("gleaner.{}({})", f.name, f.arguments)).collect();
     // Signatures of an earlier declaration go first: `create or replace` would leave them beside the new ones.
-    let stale: Vec<String> = before("functions").into_iter().filter(|f| !signatures.contains(f)).collect();
+    let had = before("functions");
+    let stale: Vec<String> = had.iter().filter(|f| !signatures.contains(f)).cloned().collect();
     // Triggers before the functions they call; the script makes those anew that the queue still wants.
     let untriggered: String =
         TRIGGERS.map(|trigger| format!("drop trigger if exists zz_gleaner_{trigger}_{} on {};\n", plan.name, plan.table.sql())).concat();
@@ -238,7 +239,11 @@ async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[Strin
     if stale.iter().any(|f| f.starts_with(&loosen)) {
         no_sheaves += &format!("select {loosen}null);\n");
     }
-    no_sheaves += &spread_all(&plan.name, &stale);
+    // Where kinds or classes are others now, what swaths say of their rows is no longer true.
+    let lines = |d: &Value| (d["kind"].clone(), d["priority"]["column"].clone(), d["priority"]["classes"].clone());
+    let declared_now = serde_json::to_value(&declared).unwrap_or_default();
+    let relined = known.is_some_and(|k| lines(&k.declaration) != lines(&declared_now));
+    no_sheaves += &spread_all(&plan.name, if relined { &had } else { &stale });
     let whole = format!("{alter}\n{untriggered}{no_sheaves}{}{script}\n{registry}", drop_functions(&stale));
     with_lock_timeout(client, "install the acts", &whole).await?;
     report.added_columns = missing;

@@ -281,6 +281,8 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
     let mut acts_alone: Vec<&str> = engine.columns.iter().map(|c| c.name.as_str()).collect();
     acts_alone.extend([key.as_str(), &d.status.column]);
     acts_alone.extend(d.due.as_deref().filter(|due| !engine.columns.iter().any(|c| c.name == *due)));
+    // And what a swath says of all its rows.
+    acts_alone.extend(d.kind.as_deref().into_iter().chain(d.priority.as_ref().map(|p| p.column.as_str())).chain(d.unique.as_deref()));
     context.insert("acts_alone", acts_alone.iter().map(|n| quote(n)).collect::<Vec<_>>().join(", ").into());
     let sheaf = sheaf::sheaf(check, d, &key_type, &engine);
     context.insert("sheaf", sheaf.unwrap_or_default());

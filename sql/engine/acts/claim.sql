@@ -152,6 +152,7 @@ declare
     v_due        timestamptz := v_now + least(coalesce(p_hold, {{ hold }}), {{ deadline }});
     v_deadline   timestamptz := v_now + {{ deadline }};
     v_swath      gleaner.swath;
+    v_locked     gleaner.swath;
     v_swath_floor jsonb;
     v_picked     interval;
 {%- if kind %}
@@ -410,7 +411,7 @@ begin
                                     order by u.lane, u.at desc, u.id desc) as f) end;
                     v_floors := jsonb_set(v_floors, array[v_place], jsonb_build_object(
                         'until', case when v_floored then (v_floors #>> array[v_place, 'until'])::double precision
-                                      else extract(epoch from v_now + greatest(20 * v_slow, interval '100 milliseconds')) end,
+                                      else extract(epoch from v_now + greatest({% if sheaf %}case when v_swath.first is null then 20 else 40 end{% else %}20{% endif %} * v_slow, interval '100 milliseconds')) end,
 {%- if kind %}
                         'kinds', case when p_kinds is null then to_jsonb(v_kinds) end, 'kinds_until', v_kinds_until,
 {%- endif %}
@@ -544,7 +545,7 @@ begin
         set keys = v_taken::text[],
             leases = array(select {% if sheaf %}case when {{ untouched("q") }} then -v_sheaf else q.{{ col.lease }} end{% else %}q.{{ col.lease }}{% endif %}
                            from unnest(v_taken) with ordinality as k (id, n)
-                           join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
+                           left join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = k.id
                            order by k.n)
         where r.queue = '{{ name }}' and r.id = p_request;
     end if;

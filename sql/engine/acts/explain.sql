@@ -43,7 +43,7 @@ begin
         when v_row.{{ status.column }} not in ({{ status.claimable }}) then 'other'
         when v_row.{{ col.due }} is null then 'unfilled'
 {%- if sheaf %}
-        when v_row.{{ col.lease }} = -1 and not gleaner.swaths('{{ name }}') @> p_id then 'stray'
+        when v_row.{{ col.lease }} = -1 and not (gleaner.swaths('{{ name }}') + gleaner.sheaves('{{ name }}')) @> p_id then 'stray'
 {%- endif %}
         when v_row.{{ status.column }} = {{ status.failed }} then 'backing off'
         when v_row.{{ col.due }} > v_now then 'scheduled'
@@ -71,7 +71,7 @@ begin
     v_reason := case
         when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.{{ status.column }})
 {%- if sheaf %}
-        when v_state = 'stray' then 'it says that it lies in a swath, and none names it: it was copied or restored without; prune lets it stand alone'
+        when v_state = 'stray' then 'it says that it lies in a swath, and none names it: it was copied or restored without; requeue lets it stand alone'
 {%- endif %}
         when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
 {%- if kind %}

@@ -4,7 +4,8 @@
 /*
  * Keys for p_count rows that are about to be put in together, as pieces of keys that follow each other; mostly one. For enqueue by COPY,
  * which writes the rows with the lease -1 and then lays them, in the same transaction.
- * Returns  nothing where rows cannot lie in swaths: the key has no sequence, or something on the table could refuse a change.
+ * Returns  nothing where rows cannot lie in swaths: the key is not drawn from a sequence of its own, something on the table could refuse a
+ *          change or make rows differ that were put in alike{{ ", as the adapter does here" if adapt_inserts }}.
  */
 create or replace function gleaner.number_{{ name }}(p_count integer) returns table (first bigint, last bigint)
 language plpgsql
@@ -15,7 +16,16 @@ declare
     v_keys     bigint[];
     v_pieces   int8multirange;
 begin
-    if v_sequence is null or p_count < 1 or not has_sequence_privilege(v_sequence, 'usage') or not {{ plain }} then
+    if {{ "true or " if adapt_inserts }}v_sequence is null or p_count < 1 or not has_sequence_privilege(v_sequence, 'usage') or not {{ plain }}
+       or exists (
+           select from pg_attribute as a
+           left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+           where a.attrelid = {{ table_literal }}::regclass and (
+               a.attname = '{{ key.name | replace("'", "''") }}' and a.attidentity = '' and pg_get_expr(d.adbin, d.adrelid) not like 'nextval(%'
+{%- for column in [kind.name, priority.name] if column %}
+               or a.attname = '{{ column | replace("'", "''") }}' and (a.attgenerated <> '' or pg_get_expr(d.adbin, d.adrelid) like '%(%')
+{%- endfor %}))
+       or exists (select from pg_trigger as t where t.tgrelid = {{ table_literal }}::regclass and not t.tgisinternal and t.tgtype & 7 = 7) then
         return;
     end if;
     v_keys := array(select nextval(v_sequence::regclass) from generate_series(1, p_count));
@@ -51,6 +61,9 @@ begin
         end if;
         v_numbered := v_numbered - int8multirange(int8range(v_piece.first, v_piece.last, '[]'));
     end loop;
+    if gleaner.swaths('{{ name }}') + gleaner.sheaves('{{ name }}') && (select range_agg(int8range(u.first, u.last, '[]')) from unnest(p_first, p_last) as u (first, last)) then
+        raise exception 'some of these keys of {{ table }} lie in a swath already' using errcode = 'GL002';
+    end if;
     insert into gleaner.swath (queue, kind, class, due_at, first, last)
     select '{{ name }}', {{ kind.of ~ "::text" if kind else "''" }}, {{ priority.of if priority else "0" }}, q.{{ col.due }}, u.first, u.last
     from unnest(p_first, p_last) as u (first, last)

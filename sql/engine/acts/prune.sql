@@ -21,7 +21,7 @@ insert into gleaner.stretch (queue, begins, oldest, unread_since) values ('{{ na
  * Infers   that keys ascend with time: behind a slice of rows that are all too young it does not read, and looks at the rest
  *          once they have come of age. After twice the retention it reads to the end all the same: a row whose key is out of
  *          order, or whose end was written in the past, goes late and is not forgotten.
- * Mends    rows that say they lie in a swath and do not.
+ * Mends    rows that say they lie in a swath and do not, where it comes by.
  * Races    skip locked, rows and stretches: two calls share the work, and what one is at is that one's to end.
  * Ends     with a short answer before its time when half of the caller's statement_timeout is over; the next call goes on there.
 {%- endif %}
@@ -127,8 +127,12 @@ begin
             if v_lying is not null then
                 -- Restored or copied without its swath a row would lie there for ever: it stands alone again.
                 update {{ table }} as q set {{ col.lease }} = 0
-                where q.{{ key.column }} = any (v_lying) and q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }}
-                  and not q.{{ key.column }} <@ ((select gleaner.swaths('{{ name }}')) + (select gleaner.sheaves('{{ name }}')));
+                where q.{{ key.column }} = any (array(
+                    select q.{{ key.column }}
+                    from {{ table }} as q
+                    where q.{{ key.column }} = any (v_lying) and q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }}
+                      and not q.{{ key.column }} <@ ((select gleaner.swaths('{{ name }}')) + (select gleaner.sheaves('{{ name }}')))
+                    for no key update skip locked));
             end if;
             v_gone := 0;
             if cardinality(v_old) > 0 then

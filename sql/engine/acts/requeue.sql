@@ -23,7 +23,11 @@ begin
         order by q.{{ key.column }}
         for no key update
     loop
-        if v_row.{{ status.column }} = {{ status.ready }} and v_row.{{ col.due }} <= v_now then
+        if v_row.{{ status.column }} = {{ status.ready }} and v_row.{{ col.due }} <= v_now
+{%- if sheaf %}
+           -- A stray, which waits where nobody looks, stands alone from now on.
+           and (v_row.{{ col.lease }} <> -1 or (gleaner.swaths('{{ name }}') + gleaner.sheaves('{{ name }}')) @> v_row.{{ key.column }})
+{%- endif %} then
             return query select v_row.{{ key.column }}, 'already', v_row.{{ status.column }}::text;
             continue;
         end if;

@@ -38,14 +38,20 @@
 {%- endmacro -%}
 {#- Takes the head off the swath: bound in the claim's sheaf, or, for claims of few rows, spread for them to look at next. -#}
 {%- macro take_swath() %}
-                    -- Locked only now, when it is its turn: what a claim does not take it hides from nobody.
-                    perform from gleaner.swath as s where {{ this }} for update skip locked;
+                    -- Locked only now, when it is its turn: a claim that stopped before it does not stand in its way.
+                    select s.* into v_locked from gleaner.swath as s where {{ this }} for update skip locked;
                     if not found then
                         -- Somebody is at it, or has taken its head: then what is left has another first key.
                         v_elsewhere := v_elsewhere || v_swath.first;
                         continue fill;
-                    elsif not v_binds then
+                    end if;
+                    -- As it is now: all but its first key may have been spread between the look and the lock.
+                    v_swath := v_locked;
+                    if not v_binds then
                         v_elsewhere := v_elsewhere || gleaner.spread_{{ name }}(v_swath, v_swath.first + 127);
+                        -- What was spread stands now where a floor says that nothing stands.
+                        v_floors := v_floors - v_place;
+                        perform set_config('gleaner.floor_{{ name }}', v_floors::text, false);
                         continue fill;
                     end if;
                     -- Nobody else comes to rows that lie in a swath but those who end them, so its lock is theirs.
@@ -81,9 +87,10 @@
                     end if;
                     v_total := v_total + v_count;
                     v_left := v_left - v_count;
-                    -- As with rows: while a forgotten transaction pins them, the swaths that were taken pile up at the head.
+                    -- As with rows: while a forgotten transaction pins them, the swaths that were taken pile up at the head. Looks at both
+                    -- from the start are to take a twentieth of the time together.
                     v_floors := jsonb_set(v_floors, '{swaths}', jsonb_build_object(
-                        'until', coalesce((v_swath_floor ->> 'until')::double precision, extract(epoch from v_now + greatest(20 * v_picked, interval '100 milliseconds'))),
+                        'until', coalesce((v_swath_floor ->> 'until')::double precision, extract(epoch from v_now + greatest(40 * v_picked, interval '100 milliseconds'))),
 {%- if kind %}
                         'kinds', case when p_kinds is null then to_jsonb(v_lying) end,
 {%- endif %}

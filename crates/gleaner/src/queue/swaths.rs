@@ -26,9 +26,12 @@ pub(super) struct Swaths {
 }
 
 impl Swaths {
-    /// None where the queue has none.
+    /// None where the queue has none: without sheaves, or where the adapter stamps every row that is put in.
     pub(super) fn of(plan: &Plan) -> Option<Self> {
         let d = &plan.declaration;
+        if d.adapt_inserts {
+            return None;
+        }
         let least = usize::try_from(d.sheaf?).ok()?;
         let lease = plan.context["col_names"]["lease"].as_str()?.to_owned();
         let apart =
@@ -76,8 +79,9 @@ impl Acts {
             return Ok(None);
         }
         let allowed = format!(
-            "select has_function_privilege('gleaner.number_{0}(integer)', 'execute') and has_function_privilege('gleaner.lay_{0}(bigint[], bigint[])', 'execute')
-                    and has_column_privilege($1, $2, 'insert') and has_column_privilege($1, $3, 'insert')",
+            "select coalesce(has_function_privilege(to_regprocedure('gleaner.number_{0}(integer)'), 'execute')
+                    and has_function_privilege(to_regprocedure('gleaner.lay_{0}(bigint[], bigint[])'), 'execute')
+                    and has_column_privilege($1, $2, 'insert') and has_column_privilege($1, $3, 'insert'), false)",
             self.name
         );
         let columns = [(&self.table as _, Type::TEXT), (&swaths.key as _, Type::TEXT), (&swaths.lease as _, Type::TEXT)];

@@ -325,7 +325,112 @@ async fn nothing_is_laid_twice_nor_by_whoever_did_not_put_it_in() -> Result<()> 
     let error = world.run(&format!("{numbered} select gleaner.lay_jobs(array[11, 12], array[12, 14])")).await.expect_err("overlapping");
     assert!(format!("{error:#}").contains("cannot be laid"), "{error:#}");
     world.run("rollback").await?;
+    let forged = "begin; select set_config('gleaner.numbered_jobs', '{[1,11)}', true); select gleaner.lay_jobs(array[2], array[9])";
+    let error = world.run(forged).await.expect_err("they lie already");
+    assert!(format!("{error:#}").contains("lie in a swath already"), "{error:#}");
+    world.run("rollback").await?;
     assert_eq!(claimable_by(&world, &queue, None).await?, numbers(1..=10));
+    Ok(())
+}
+
+/// Between the look and the lock another claim spread the swath, all but its first row, which somebody was about to change.
+#[tokio::test]
+async fn a_claim_takes_a_swath_as_it_is_when_it_has_its_lock() -> Result<()> {
+    for limit in [6, 20] {
+        let (world, queue) = meadow(2, 12).await?;
+        let mut other = world.connect().await?;
+        let tx = other.transaction().await?;
+        // Others may read, and nobody may lock.
+        tx.batch_execute("lock table gleaner.swath in exclusive mode").await?;
+        let slow = tokio::spawn({
+            let (queue, client) = (queue.clone(), world.connect().await?);
+            async move { queue.acts().claim(&client, &Claim::by("slow").limit(limit)).await }
+        });
+        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        while world.count(waits).await? == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        tx.batch_execute(
+            "set local role gleaner_engine;
+             update gleaner.swath set last = first;
+             insert into gleaner.swath select queue, kind, class, due_at, 8, 12 from gleaner.swath;
+             update gleaner.jobs set lease = 0 where id between 2 and 7",
+        )
+        .await?;
+        tx.commit().await?;
+        let mut all = keys(&slow.await??.items);
+        while let items @ [_, ..] = world.claim(&queue, "quick", None, 20).await?.as_slice() {
+            all.extend(keys(items));
+        }
+        all.sort_by_key(|key| key.parse::<i64>().unwrap_or_default());
+        assert_eq!(all, numbers(1..=12), "each once");
+        assert_eq!(swaths(&world).await?, "");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_of_few_spreads_what_it_needs_and_finds_it_behind_every_floor() -> Result<()> {
+    let (world, queue) = meadow(64, 3000).await?;
+    let session = world.connect().await?;
+    let floor = r#"{"global": {"until": 4e9, "kinds": [], "kinds_until": 4e9, "lanes": {"2:default": ["2100-01-01T00:00:00Z", 1]}}}"#;
+    session.execute("select set_config('gleaner.floor_jobs', $1, false)", &[&floor]).await?;
+    assert_eq!(keys(&queue.acts().claim(&session, &Claim::by("a").limit(3)).await?.items), numbers(1..=3));
+    assert_eq!(world.count("select count(*) from gleaner.jobs where lease <> -1").await?, 128);
+    Ok(())
+}
+
+/// A table of one's own: with the adapter every row is stamped, and what is computed may differ in rows that were put in alike.
+#[tokio::test]
+async fn a_table_of_ones_own_lays_only_what_is_surely_alike() -> Result<()> {
+    let world = world().await?;
+    for (name, kind, adapt, trigger, lies) in [
+        ("stamped", "kind text", "true", "", false),
+        ("plain", "kind text", "false", "", true),
+        ("computed", "kind text generated always as (case when n % 2 = 0 then 'a' else 'b' end) stored", "false", "", false),
+        ("guessed", "kind text default md5(random()::text)", "false", "", false),
+        (
+            "set",
+            "kind text",
+            "false",
+            "create trigger set before insert on public.set for each row execute function public.set_kind()",
+            false,
+        ),
+    ] {
+        world
+            .run(&format!(
+                "create or replace function public.set_kind() returns trigger language plpgsql as $$ begin new.kind := new.n % 2; return new; end $$;
+                 create table public.{name} (id bigint generated always as identity primary key, {kind}, n int, urgency int not null default 0, status text not null default 'ready', created_at timestamptz default now());
+                 {trigger}"
+            ))
+            .await?;
+        let declared = |priority: &str| {
+            format!(
+                "table = \"public.{name}\"\nkind = \"kind\"\nsheaf = 4\nadapt_inserts = {adapt}\n{priority}\n\
+                 [status]\ncolumn = \"status\"\nready = \"ready\"\nrunning = \"running\"\ndone = \"done\"\nfailed = \"failed\"\n"
+            )
+        };
+        world.attach(name, &declared("priority = { column = \"urgency\", classes = [2, 1, 0] }")).await?;
+        let queue = world.queue(name).await?;
+        queue.enqueue_copy(&(0..10).map(|n| json!({"n": n})).collect::<Vec<_>>()).await?;
+        assert_eq!(!swaths(&world).await?.is_empty(), lies, "{name}");
+        // Attached anew with other classes: what lay in one of the old is found all the same.
+        world.attach(name, &declared("")).await?;
+        assert_eq!(swaths(&world).await?, "", "{name}");
+        assert_eq!(claimable_by(&world, &world.queue(name).await?, None).await?.len(), 10, "{name}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_swath_says_of_all_its_rows_is_not_changed_in_one_of_them() -> Result<()> {
+    let (world, queue) = meadow(2, 4).await?;
+    for change in ["kind = 'other'", "priority = 2", "unique_key = 'mine'"] {
+        let error = world.run(&format!("update gleaner.jobs set {change} where id = 2")).await.expect_err(change);
+        assert!(format!("{error:#}").contains("changed by acts alone"), "{error:#}");
+    }
+    world.run("update gleaner.jobs set payload = '{}' where id = 2").await?;
+    assert_eq!(claimable_by(&world, &queue, None).await?, numbers(1..=4));
     Ok(())
 }
 
@@ -360,9 +465,16 @@ async fn rows_whose_swath_is_gone_stand_alone_again_when_prune_comes_by() -> Res
         let why = queue.explain(key, None).await?.context("the row is there")?;
         assert_eq!((&why["state"], &why["claimable"]), (&json!(state), &json!(claimable)), "{why}");
     }
+    let requeued = queue.requeue(&["1", "3", "7"]).await?;
+    assert_eq!(
+        requeued.iter().map(|a| (a.key.as_str(), a.outcome)).collect::<Vec<_>>()[1..],
+        [("3", Outcome::Already), ("7", Outcome::Done)]
+    );
     world.run("select gleaner.prune_jobs()").await?;
-    assert_eq!(claimable_by(&world, &queue, None).await?, [numbers(3..=10), vec!["50".into()]].concat());
-    complete(&queue, &held).await?;
+    let mut found = claimable_by(&world, &queue, None).await?;
+    found.sort_by_key(|key| key.parse::<i64>().unwrap_or_default());
+    assert_eq!(found, [vec!["1".to_owned()], numbers(3..=10), vec!["50".into()]].concat());
+    complete(&queue, &held[1..]).await?;
     assert_eq!(swaths(&world).await?, "3-4");
     Ok(())
 }
