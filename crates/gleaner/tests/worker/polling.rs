@@ -217,6 +217,11 @@ impl Write for Log {
 /// What an operator sees who asks why it is slow: `RUST_LOG=gleaner::worker=debug`.
 #[tokio::test(start_paused = true)]
 async fn each_poll_is_one_event_with_what_it_found_and_the_next_interval() -> Result<()> {
+    // Whether an event is wanted is remembered for the whole process, and may be asked of another test's thread: there somebody must
+    // want it, too.
+    let _ = tracing::subscriber::set_global_default(
+        tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(std::io::sink).finish(),
+    );
     let log = Log::default();
     let written = log.clone();
     let subscriber =
