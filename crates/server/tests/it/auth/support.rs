@@ -91,6 +91,8 @@ pub async fn world_with(change: impl FnOnce(&mut Settings)) -> Result<World> {
     let auth = Auth::open(gleaner::pool(&database.url, 20)?, Access::new(SECRET, "test")?, settings).await?.context("ours")?;
     let router = axum::Router::new().nest("/auth/v1", auth::routes(auth.clone()));
     tokio::spawn(axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).into_future());
+    // The client leaves the choice of cryptography to the program, and here is no server that has made it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
     let key = |role: &str| signed(&json!({"iss": "gleaner", "role": role, "iat": 1_767_225_600_u64, "exp": 4_000_000_000_u64}));
     Ok(World { database, client, auth, base, http, anon: key("anon"), service: key("service_role") })
