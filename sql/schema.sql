@@ -7611,9 +7611,6 @@ begin
         end if;
         v_numbered := v_numbered - int8multirange(int8range(v_piece.first, v_piece.last, '[]'));
     end loop;
-    if gleaner.swaths('jobs') + gleaner.sheaves('jobs') && (select range_agg(int8range(u.first, u.last, '[]')) from unnest(p_first, p_last) as u (first, last)) then
-        raise exception 'some of these keys of gleaner.jobs lie in a swath already' using errcode = 'GL002';
-    end if;
     insert into gleaner.swath (queue, kind, class, due_at, first, last)
     select 'jobs', q.kind::text, (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end), q.due_at, u.first, u.last
     from unnest(p_first, p_last) as u (first, last)
