@@ -27,7 +27,7 @@ lint: ## clippy with warnings denied, and the dependency policy
 	@scripts/cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/deny licenses bans sources
 
-schema: ## rewrite sql/schema.sql from the migrations
+schema: ## rewrite crates/gleaner/sql/schema.sql from the migrations
 	@UPDATE_SCHEMA=1 scripts/cargo test --locked -p gleaner --test schema -- committed
 
 clean: ## remove everything built or fetched (target/); data of running servers lives elsewhere

@@ -1,4 +1,4 @@
-//! What the agent's runtime adds to the engine: one and four processes, on the database and over the wire.
+//! The overhead of the agent's runtime over the engine: with one and four processes, on the database and over HTTP.
 
 mod crowd;
 mod drain;
@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::serving::Serving;
 use crate::stage::Stage;
 
-pub use self::crowd::{Task, become_agents};
+pub use self::crowd::{At, Crowd, Task, become_agents};
 
 pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let serving = Serving::start(stage, true).await?;

@@ -1,4 +1,4 @@
-//! Clients: each asks on a connection of its own, one request after the other.
+//! Clients: each sends its requests on its own connection, one after the other.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
 
-/// Somebody who asks the same thing again and again.
+/// A client that sends the same request again and again.
 pub trait Ask: Send + 'static {
-    /// Once, answer included; false when there is nothing left to ask for.
+    /// Sends one request and waits for the response. Returns false when there is nothing left to request.
     fn ask(&mut self) -> impl Future<Output = Result<bool>> + Send;
 }
 
-/// As many as go through; answers per second.
+/// Sends as many requests as possible; responses per second.
 pub async fn flood<A: Ask>(askers: Vec<A>, lasting: Duration) -> Result<f64> {
     let begun = Instant::now();
     let asking = askers.into_iter().map(|mut asker| {
@@ -38,7 +38,8 @@ pub async fn flood<A: Ask>(askers: Vec<A>, lasting: Duration) -> Result<f64> {
     Ok(all as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// At a steady rate, whatever the answers take; microseconds from when a request was due, so that waiting behind a slow one counts.
+/// Sends at a steady rate, however long the responses take. Returns microseconds from when a request was due, so that waiting
+/// behind a slow one counts.
 pub async fn steady<A: Ask>(askers: Vec<A>, rate: f64, lasting: Duration) -> Result<Histogram<u64>> {
     let many = askers.len() as f64;
     let every = Duration::from_secs_f64(many / rate);
@@ -79,7 +80,7 @@ impl Connection {
         Ok(Self { requests, address: address.to_owned() })
     }
 
-    /// The body of the answer; anything but success is an error.
+    /// The body of the response. Anything but success is an error.
     pub async fn send(&mut self, request: http::request::Builder, body: impl Into<Bytes>) -> Result<Bytes> {
         let request = request.header("host", &self.address).header("content-type", "application/json").body(Full::new(body.into()))?;
         self.requests.ready().await?;
@@ -91,7 +92,7 @@ impl Connection {
     }
 }
 
-/// One HTTP connection that sends what was written beforehand: what its client costs is taken from the server's cores.
+/// One HTTP connection that sends prepared requests: the client's own cost is taken from the server's cores, so it must be small.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
@@ -105,7 +106,7 @@ impl Wire {
         Ok(Self { stream, read: Vec::with_capacity(4096) })
     }
 
-    /// Sends one request, head and body, and waits for the whole answer; anything but success is an error.
+    /// Sends one request, head and body, and waits for the whole response. Anything but success is an error.
     pub async fn send(&mut self, request: &[u8]) -> Result<()> {
         self.stream.write_all(request).await?;
         self.read.clear();

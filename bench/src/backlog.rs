@@ -1,4 +1,4 @@
-//! Whether a claim cares how much else there is: waiting rows, finished rows, private rows at the head of the line.
+//! Whether the speed of a claim depends on other rows: waiting rows, finished rows, private rows at the head of the queue.
 
 use anyhow::Result;
 
@@ -47,7 +47,7 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
         ))
         .await?;
     client.batch_execute("vacuum analyze activities").await?;
-    // Stamped while they were shared and now private: every one of them stands at the head of the steal probe.
+    // Stamped while they were shared and now private: all of them are at the head of the steal probe.
     let behind = drain(stage, "activities", 2, None).await?;
     report.figure(format!("drain {sample} activities, nothing else there"), plain, "/s");
     report.ratio(format!("drain with {private} private rows at the head"), behind, "/s", plain, "empty", Some(0.9));
@@ -55,7 +55,7 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     one_by_one(stage, report).await
 }
 
-/// What a single claim costs, with nothing waiting and with a long line.
+/// The cost of a single claim, with an empty and with a long queue.
 async fn one_by_one(stage: &Stage, report: &mut Report) -> Result<()> {
     use gleaner::{Acts, Claim};
     use std::time::Instant;

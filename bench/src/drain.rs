@@ -1,38 +1,40 @@
-//! How fast work passes: claim and complete, fenced, with history kept.
+//! The throughput of claim and complete, fenced, with history kept.
 
 use std::time::Instant;
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
-use gleaner::{Acts, Claim, Queue};
+use gleaner::{Acts, Claim, Completion, Queue};
 use serde_json::json;
 
 use crate::peer::Peer;
 use crate::raw::{self, Finish};
 use crate::report::Report;
+use crate::rounds::Rounds;
 use crate::stage::Stage;
 
 pub const BATCH: i32 = 500;
 
 pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
-    let n = stage.rows(200_000);
+    let n = stage.rows(100_000);
     let peer = Peer::set(stage, report).await?;
     for connections in [1, 2, 4] {
-        // By turns, so that a machine that drifts drifts under all of them alike.
-        let (mut deleting, mut keeping, mut ours, mut laid) = (0.0, 0.0, 0.0, 0.0);
-        let (mut peer_deleting, mut peer_archiving) = (0.0, 0.0);
-        for _ in 0..2 {
-            deleting += raw::drain(stage, n, connections, Finish::Delete).await? / 2.0;
-            keeping += raw::drain(stage, n, connections, Finish::Keep).await? / 2.0;
+        // Alternating, so that a drift of the machine's speed affects all of them alike.
+        let mut figures: [Rounds; 6] = Default::default();
+        let [deleting, keeping, ours, laid, peer_deleting, peer_archiving] = &mut figures;
+        for _ in stage.rounds() {
+            deleting.add(raw::drain(stage, n, connections, Finish::Delete).await?);
+            keeping.add(raw::drain(stage, n, connections, Finish::Keep).await?);
             prepare_jobs(stage, n).await?;
-            ours += drain(stage, "jobs", connections, None).await? / 2.0;
+            ours.add(drain(stage, "jobs", connections, None).await?);
             lay_jobs(stage, n).await?;
-            laid += drain(stage, "jobs", connections, None).await? / 2.0;
+            laid.add(drain(stage, "jobs", connections, None).await?);
             if let Some(peer) = &peer {
-                peer_deleting += peer.drain(n, connections, Finish::Delete).await? / 2.0;
-                peer_archiving += peer.drain(n, connections, Finish::Keep).await? / 2.0;
+                peer_deleting.add(peer.drain(n, connections, Finish::Delete).await?);
+                peer_archiving.add(peer.drain(n, connections, Finish::Keep).await?);
             }
         }
+        let [deleting, keeping, ours, laid, peer_deleting, peer_archiving] = figures.map(|rounds| rounds.median());
         report.figure(format!("raw claim-and-delete loop, {connections} connections"), deleting, "/s");
         report.figure(format!("raw claim-and-keep loop, {connections} connections"), keeping, "/s");
         report.ratio(format!("drain gleaner.jobs, {connections} connections"), ours, "/s", keeping, "claim-and-keep", None);
@@ -71,7 +73,7 @@ pub async fn prepare_jobs(stage: &Stage, n: usize) -> Result<()> {
     stage.fill_jobs(n).await
 }
 
-/// Jobs as `enqueue_copy` puts them in, to wait in swaths.
+/// Inserts jobs with `enqueue_copy`, which wait in bulk ranges.
 pub async fn lay_jobs(stage: &Stage, n: usize) -> Result<()> {
     stage.clear().await?;
     let items: Vec<_> = (0..n).map(|_| json!({"kind": "bench", "payload": {"n": 1}})).collect();
@@ -109,8 +111,8 @@ pub async fn drain(stage: &Stage, queue: &str, connections: usize, most: Option<
         let mut done = 0u64;
         let mut items = acts.claim(client, &claim).await?.items;
         while !items.is_empty() && share.is_none_or(|s| done < s) {
-            let results: Vec<_> = items.iter().map(|i| (i.key.as_str(), i.lease, None)).collect();
-            // As a worker does: the next claim is under way while results are written.
+            let results: Vec<_> = items.iter().map(|i| Completion::new(i.held(), None)).collect();
+            // As a worker does: the next claim is running while results are written.
             let (answers, next) = tokio::try_join!(acts.complete(client, &results), acts.claim(client, &claim))?;
             done += answers.len() as u64;
             items = next.items;
@@ -121,7 +123,7 @@ pub async fn drain(stage: &Stage, queue: &str, connections: usize, most: Option<
     Ok(done as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Bytes of WAL that a job costs from claim to completion.
+/// The WAL bytes of a job from claim to completion.
 async fn wal(stage: &Stage, report: &mut Report) -> Result<()> {
     let n = stage.rows(100_000);
     prepare_jobs(stage, n).await?;

@@ -1,4 +1,4 @@
-//! Webhooks over HTTP: signed, verified, durable before they are answered.
+//! Webhooks over HTTP: signed, verified, and durable before the response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use futures_util::future::try_join_all;
 use futures_util::{SinkExt as _, pin_mut};
 use gleaner_ingest::crypt;
-use gleaner_server::channels::NewChannel;
+use gleaner_intake::channels::NewChannel;
 use serde_json::json;
 use tokio_postgres::CopyInSink;
 
@@ -19,17 +19,17 @@ use crate::serving::Serving;
 use crate::stage::Stage;
 
 const CONNECTIONS: usize = 64;
-/// Written beforehand; a sender that has sent all of its share ends its turn.
+/// Requests are prepared in advance. A sender that has sent all of its share ends its turn.
 const MOST_PER_SECOND: u64 = 30_000;
 const SECRET: &str = "the secret of the benchmark";
 
-/// The same message inserted by hand, each in a transaction of its own.
+/// The same message inserted by hand-written SQL, each in its own transaction.
 const BY_HAND: &str = "insert into activities (type, raw_data, metadata) values ('sms', jsonb_build_object('source_type', 'text', 'content', repeat('x', 300)), '{}')";
 
 pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let seconds = stage.seconds(10);
     let lasting = Duration::from_secs(seconds);
-    // One door that groups, and the same door with a commit for each request.
+    // One webhook endpoint that groups commits, and the same endpoint with a commit for each request.
     let serving = Serving::start(stage, false).await?;
     let grouped = Sender::new(&serving).await?;
     let ungrouped = Serving::start_with(stage, CONNECTIONS + 8, |config| {
@@ -38,7 +38,7 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     .await?;
     let one_by_one = Sender::new(&ungrouped).await?;
 
-    // By turns, so that a machine that drifts drifts under all alike.
+    // Alternating, so that a drift of the machine's speed affects all alike.
     let (mut by_hand, mut alone, mut each, mut together) = (0.0, 0.0, 0.0, 0.0);
     for _ in 0..2 {
         clear(stage).await?;
@@ -84,12 +84,12 @@ struct Sender {
 struct Sending {
     sender: Arc<Sender>,
     connection: Wire,
-    /// Signed beforehand, as they would be elsewhere.
+    /// Signed in advance, because a real sender signs on another machine.
     requests: Vec<Vec<u8>>,
 }
 
 impl Sender {
-    /// With a channel of its own at that door.
+    /// With its own channel at that endpoint.
     async fn new(serving: &Serving) -> Result<Arc<Self>> {
         let settings = json!({"scheme": "hub-sha256", "secret": SECRET});
         let new = NewChannel {
@@ -102,7 +102,7 @@ impl Sender {
         Ok(Arc::new(Self { address: serving.address.clone(), key, written: AtomicU64::new(0), sent: AtomicU64::new(0) }))
     }
 
-    /// As much as goes through; requests per second. What was acknowledged must be there.
+    /// Sends as many requests as possible; requests per second. What was acknowledged must be stored.
     async fn flood(self: &Arc<Self>, stage: &Stage, lasting: Duration) -> Result<f64> {
         clear(stage).await?;
         let before = self.sent.load(Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl Sender {
         Ok(rate)
     }
 
-    /// As many senders as connections, each with enough to send for `lasting`, at far more than a machine like this takes.
+    /// As many senders as connections, each with enough requests for `lasting`, at a far higher rate than such a machine can take.
     async fn askers(self: &Arc<Self>, lasting: Duration) -> Result<Vec<Sending>> {
         let each = lasting.as_secs() * MOST_PER_SECOND / CONNECTIONS as u64;
         try_join_all((0..CONNECTIONS).map(|_| async {
@@ -123,7 +123,7 @@ impl Sender {
         .await
     }
 
-    /// A message nobody has sent before, signed.
+    /// A new, signed message.
     fn write(&self) -> Vec<u8> {
         let n = self.written.fetch_add(1, Ordering::Relaxed);
         let body = json!({"type": "sms", "content": "x".repeat(300), "external_id": format!("bench-{n}")}).to_string();
@@ -147,7 +147,7 @@ impl Ask for Sending {
     }
 }
 
-/// The same rows by COPY: what the table can take.
+/// The same rows by COPY: the most that the table can take.
 async fn copy_activities(stage: &Stage) -> Result<f64> {
     let n = stage.rows(100_000);
     clear(stage).await?;

@@ -1,24 +1,34 @@
-//! What the engine costs, as ratios to raw PostgreSQL in the same run: these machines drift, so only ratios mean anything.
+//! The overhead of the engine, as ratios to raw PostgreSQL in the same run. The speed of these machines drifts, so only ratios mean
+//! anything.
 //!
 //! ```text
-//! make bench                                  everything
-//! make bench BENCH_ARGS='--quick'             smaller tables, shorter runs
-//! make bench BENCH_ARGS='--only drain,pinned' some of it
+//! make bench                                                everything
+//! make bench BENCH_ARGS='--quick'                           smaller tables, shorter runs
+//! make bench BENCH_ARGS='--only drain,pinned'               some of it
+//! make bench BENCH_ARGS='--only runtime --server stock'     through the library, with PostgreSQL's own settings
 //! ```
 
 mod agent;
 mod asking;
+mod attached;
 mod backlog;
+mod claim;
+mod copied;
 mod drain;
 mod enqueue;
 mod idle;
 mod ingest;
+mod orders;
 mod peer;
 mod pickup;
 mod pinned;
 mod quiet;
 mod raw;
 mod report;
+mod rounds;
+mod rows;
+mod runtime;
+mod server;
 mod serving;
 mod stage;
 mod wire;
@@ -27,10 +37,19 @@ use anyhow::Result;
 use clap::Parser;
 
 use crate::report::Report;
+use crate::rows::Row;
+use crate::server::{Server, Servers};
 use crate::stage::Stage;
 
+const EXAMPLES: &str = "Examples:
+  make bench                                               everything
+  make bench BENCH_ARGS='--quick --only runtime-drain'     a first look at one row
+  make bench BENCH_ARGS='--only claim,attached'            one-row claims; a table of one's own through Worker
+  make bench BENCH_ARGS='--only runtime --server stock'    through the library, with PostgreSQL's own settings
+  make bench BENCH_ARGS='--only drain --json drain.json'   figures as JSON, elsewhere";
+
 #[derive(Debug, Parser)]
-#[command(about = "Measures the engine against raw PostgreSQL in the same run", after_help = peer::HINT)]
+#[command(about = "Measures the engine against raw PostgreSQL in the same run", after_help = peer::HINT, after_long_help = format!("{EXAMPLES}\n\n{}", peer::HINT))]
 struct Arguments {
     /// Measure a database of yours instead of a private server. It is migrated, and its jobs and activities are deleted.
     #[arg(long, env = "GLEANER_BENCH_URL")]
@@ -38,9 +57,13 @@ struct Arguments {
     /// Smaller tables and shorter runs.
     #[arg(long)]
     quick: bool,
-    /// Only these: enqueue, drain, pickup, backlog, pinned, idle, ingest, wire, agent.
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
+    /// Only these rows, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "ROW")]
+    only: Vec<Row>,
+    /// Which private server: with the settings of `gleaner up`, or with PostgreSQL's own. Without it, `both` for attached and the
+    /// runtime-… rows, and `ours` for all others.
+    #[arg(long, conflicts_with = "url")]
+    server: Option<Servers>,
     /// Where the figures go as JSON.
     #[arg(long, default_value = "target/bench.json")]
     json: std::path::PathBuf,
@@ -65,38 +88,27 @@ async fn main() -> Result<()> {
     if let (Some(many), Some(task), Some(at)) = (arguments.agents, arguments.task, &arguments.at) {
         return agent::become_agents(at, many, task).await;
     }
-    let stage = Stage::set(arguments.url.as_deref(), arguments.quick).await?;
-    let mut report = Report::new(&stage.version);
-    let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|o| o == name);
-    if wanted("enqueue") {
-        enqueue::measure(&stage, &mut report).await?;
-    }
-    if wanted("drain") {
-        drain::measure(&stage, &mut report).await?;
-    }
-    if wanted("pickup") {
-        pickup::measure(&stage, &mut report).await?;
-    }
-    if wanted("backlog") {
-        backlog::measure(&stage, &mut report).await?;
-    }
-    if wanted("pinned") {
-        pinned::measure(&stage, &mut report).await?;
-    }
-    if wanted("idle") {
-        idle::measure(&stage, &mut report).await?;
-    }
-    if wanted("ingest") {
-        ingest::measure(&stage, &mut report).await?;
-    }
-    if wanted("wire") {
-        wire::measure(&stage, &mut report).await?;
-    }
-    if wanted("agent") {
-        agent::measure(&stage, &mut report).await?;
+    let mut report = Report::default();
+    if let Some(url) = &arguments.url {
+        measure(Stage::given(url, arguments.quick).await?, &rows::wanted(&arguments.only), &mut report).await?;
+    } else {
+        for server in [Server::Ours, Server::Stock] {
+            let rows = rows::wanted_on(server, arguments.server, &arguments.only);
+            if !rows.is_empty() {
+                measure(Stage::on(server, arguments.quick).await?, &rows, &mut report).await?;
+            }
+        }
     }
     report.print();
     report.write(&arguments.json)?;
     println!("\nwritten to {}", arguments.json.display());
+    Ok(())
+}
+
+async fn measure(stage: Stage, rows: &[Row], report: &mut Report) -> Result<()> {
+    report.on(&stage.name, &stage.version, stage.settings().await?);
+    for row in rows {
+        row.measure(&stage, report).await?;
+    }
     stage.strike().await
 }

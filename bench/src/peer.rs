@@ -1,36 +1,37 @@
-//! The fastest peer, in the same run: pgmq, by its own SQL functions, without a client library in between.
+//! The fastest peer, in the same run: pgmq, by its own SQL functions, without a client library.
 //!
-//! All but the installing is compiled without feature `peers` too, so that what checks a change sees it.
+//! Everything but the installation is compiled without feature `peers` too, so that checks of a change cover it.
 
+mod reader;
+pub mod waiter;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use futures_util::future::try_join_all;
 use serde_json::json;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
-use crate::drain::BATCH;
+pub use self::reader::Reader;
 use crate::raw::{self, Finish};
 use crate::report::Report;
 use crate::stage::Stage;
 
-/// Said below `--help`.
+/// Shown below `--help`.
 pub const HINT: &str = if cfg!(feature = "peers") {
-    "enqueue and drain measure pgmq beside us. It is installed where it is missing, and removed at the end."
+    "enqueue, drain and the runtime-… rows measure pgmq beside us. It is installed where it is missing, and removed at the end."
 } else {
     "Built without peers: pgmq is not measured. `make bench`, or cargo's `--features peers`, puts it in."
 };
 
 const QUEUE: &str = "gleaner_bench";
-/// As long as the hand-written loop's: nothing comes back while it is measured.
+/// As long as in the hand-written loop: no message becomes visible again during a measurement.
 const VISIBILITY_SECONDS: i32 = 300;
 
-/// pgmq in the measured database, with an empty queue of ours.
+/// pgmq in the measured database, with an empty queue for us.
 #[derive(Debug)]
 pub struct Peer<'a> {
     stage: &'a Stage,
-    /// Whether it was there before us, and stays.
+    /// Whether it was installed before, and so stays installed.
     found: bool,
 }
 
@@ -53,7 +54,7 @@ impl<'a> Peer<'a> {
         Ok(Some(Self { stage, found }))
     }
 
-    /// Takes away what [`Peer::set`] put there.
+    /// Removes what [`Peer::set`] created.
     pub async fn strike(self) -> Result<()> {
         let client = self.stage.connect().await?;
         client.execute("select pgmq.drop_queue($1)", &[&QUEUE]).await?;
@@ -63,8 +64,8 @@ impl<'a> Peer<'a> {
         Ok(())
     }
 
-    /// Empties the queue and its archive, and lets the disk come to rest, as [`Stage::clear`] does for ours.
-    async fn clear(&self) -> Result<()> {
+    /// Empties the queue and its archive, with a checkpoint and a vacuum, as [`Stage::clear`] does for ours.
+    pub async fn clear(&self) -> Result<()> {
         let client = self.stage.connect().await?;
         client.batch_execute(&format!("truncate pgmq.q_{QUEUE}, pgmq.a_{QUEUE}; checkpoint;")).await?;
         self.vacuum().await
@@ -74,44 +75,51 @@ impl<'a> Peer<'a> {
         Ok(self.stage.connect().await?.batch_execute(&format!("vacuum analyze pgmq.q_{QUEUE}, pgmq.a_{QUEUE}")).await?)
     }
 
-    /// Reads 500 and ends them, from `connections` connections, until all `n` are gone; messages per second.
-    pub async fn drain(&self, n: usize, connections: usize, finish: Finish) -> Result<f64> {
-        self.clear().await?;
+    /// Sends `n` messages that can be read at once.
+    pub async fn fill(&self, n: usize) -> Result<()> {
         let fill = format!(
             "select count(*) from pgmq.send_batch('{QUEUE}', (select array_agg('{{\"n\": 1}}'::jsonb) from generate_series(1, {n})), clock_timestamp() - interval '10 minutes')"
         );
         self.stage.connect().await?.execute(&fill, &[]).await?;
-        self.vacuum().await?;
-        let end = match finish {
-            Finish::Delete => "select count(*) from pgmq.delete($1, $2::bigint[])",
-            Finish::Keep => "select count(*) from pgmq.archive($1, $2::bigint[])",
-        };
-        let mut ready = Vec::new();
+        self.vacuum().await
+    }
+
+    /// Reads 500 and finishes them, from `connections` connections, until all `n` are gone; messages per second.
+    pub async fn drain(&self, n: usize, connections: usize, finish: Finish) -> Result<f64> {
+        self.clear().await?;
+        self.fill(n).await?;
+        let mut readers = Vec::new();
         for _ in 0..connections {
-            let client = self.stage.connect().await?;
-            let read = client.prepare("select msg_id, message from pgmq.read($1, $2, $3)").await?;
-            let end = client.prepare(end).await?;
-            ready.push((client, read, end));
+            readers.push(Reader::connect(&self.stage.url, finish).await?);
         }
-        let ids = |rows: Vec<Row>| rows.iter().map(|r| r.get(0)).collect::<Vec<i64>>();
-        let begun = Instant::now();
-        let workers = ready.iter().map(|(client, read, end)| async move {
-            let claim: [&(dyn ToSql + Sync); 3] = [&QUEUE, &VISIBILITY_SECONDS, &BATCH];
-            let mut done = 0i64;
-            let mut held = ids(client.query(read, &claim).await?);
-            while !held.is_empty() {
-                let finished: [&(dyn ToSql + Sync); 2] = [&QUEUE, &held];
-                // As our own loop does: the next read is under way while this one is ended.
-                let (ended, next) = tokio::try_join!(client.query_one(end, &finished), client.query(read, &claim))?;
-                done += ended.get::<_, i64>(0);
-                held = ids(next);
-            }
-            anyhow::Ok(done)
+        let done = AtomicU64::new(0);
+        let workers = readers.iter().map(|reader| async {
+            let mine = reader.drain(|_| true).await?;
+            done.fetch_add(mine, Ordering::Relaxed);
+            anyhow::Ok(mine)
         });
-        let done: i64 = try_join_all(workers).await?.iter().sum();
-        let rate = done as f64 / begun.elapsed().as_secs_f64();
-        ensure!(done as usize == n, "pgmq ended {done} of {n} messages");
+        let rate = raw::rate(workers).await?;
+        let done = done.into_inner();
+        ensure!(done == n as u64, "pgmq ended {done} of {n} messages");
         Ok(rate)
+    }
+
+    /// Reads and deletes about `n` of the waiting messages, from one connection; messages per second.
+    pub async fn drain_some(&self, n: usize) -> Result<f64> {
+        let reader = Reader::connect(&self.stage.url, Finish::Delete).await?;
+        raw::rate(std::iter::once(reader.drain(|done| done < n as u64))).await
+    }
+
+    /// Sends one message, and waits for its commit.
+    pub async fn send_one(&self, client: &tokio_postgres::Client, message: &serde_json::Value) -> Result<()> {
+        client.execute("select pgmq.send($1, $2)", &[&QUEUE, message]).await?;
+        Ok(())
+    }
+
+    /// Sends `n` messages in one call.
+    pub async fn send_many(&self, client: &tokio_postgres::Client, n: usize) -> Result<()> {
+        client.execute("select count(*) from pgmq.send_batch($1, $2::jsonb[])", &[&QUEUE, &vec![json!({"n": 1}); n]]).await?;
+        Ok(())
     }
 
     /// `n` messages from one connection, 1,000 a call; messages per second.
@@ -136,13 +144,13 @@ impl<'a> Peer<'a> {
     }
 }
 
-/// Installs the SQL that the crate carries, through the only client it speaks through, and says which version it is.
+/// Installs the SQL that the crate contains, through sqlx, the only client it supports, and returns its version.
 #[cfg(feature = "peers")]
 async fn install(url: &str) -> Result<String> {
     use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
     use tokio_postgres::config::Host;
 
-    // Not by the address: sqlx cannot read one without a host, which is what a socket's looks like.
+    // Not by the URL: sqlx cannot parse one without a host, which is the form of a unix socket's.
     let config: tokio_postgres::Config = url.parse()?;
     let mut options = PgConnectOptions::new_without_pgpass();
     options = match config.get_hosts().first() {

@@ -1,15 +1,15 @@
-//! How long from the commit of an enqueue until a waiting worker runs its handler.
+//! The time from the commit of an enqueue until a waiting worker runs its handler.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use gleaner::bell::Bell;
+use gleaner::notify::Notifier;
 use gleaner::transport::{DirectQueue, Transport};
-use gleaner::worker::Options;
+use gleaner::worker::Job;
 use gleaner::{Queue, Worker};
 use hdrhistogram::Histogram;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::report::Report;
@@ -24,34 +24,31 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// In microseconds, of a worker that reaches its queue by `transport`.
+/// In microseconds, for a worker that reaches its queue by `transport`.
 pub async fn latency(stage: &Stage, transport: Arc<dyn Transport>) -> Result<Histogram<u64>> {
     let pool = gleaner::pool(&stage.url, 6)?;
     let queue = Queue::open(&pool, "jobs").await?;
-    let bell = Bell::new(pool.clone());
+    let bell = Notifier::new(pool.clone());
     let (stop, stopped) = watch::channel(false);
     let (picked, mut picks) = mpsc::unbounded_channel::<Instant>();
     let picked = Arc::new(picked);
-    let worker = Worker::over(transport, Options { concurrency: 4, ..Options::default() });
-    let running = tokio::spawn(worker.run(
-        move |_, _| {
-            let picked = picked.clone();
-            async move {
-                let _ = picked.send(Instant::now());
-                Ok(None)
-            }
-        },
-        stopped,
-    ));
+    let handler = move |_: Job<Value>| {
+        let picked = picked.clone();
+        async move {
+            let _ = picked.send(Instant::now());
+            Ok(())
+        }
+    };
+    let running = tokio::spawn(Worker::builder(transport).otherwise(handler).build().run_until(stopped));
     tokio::time::sleep(Duration::from_secs(2)).await;
     let mut latency = Histogram::<u64>::new(3)?;
     for i in 0..if stage.quick { 200 } else { 1000 } {
         queue.enqueue(&[json!({"kind": "bench", "payload": {"n": i}})]).await?;
-        bell.ring("jobs");
+        bell.notify("jobs");
         let committed = Instant::now();
         let Some(at) = picks.recv().await else { break };
         latency.record(u64::try_from(at.saturating_duration_since(committed).as_micros())?)?;
-        // Not in step with the bell's own rhythm.
+        // Irregular, so that it does not align with the interval of notifications.
         tokio::time::sleep(Duration::from_micros(30_000 + (i * 7919) % 20_000)).await;
     }
     stop.send_replace(true);

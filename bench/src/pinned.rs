@@ -1,4 +1,4 @@
-//! What a forgotten transaction does: dead index entries pile up at the head of the line and cannot be cleaned.
+//! The effect of a forgotten open transaction: dead index entries pile up at the head of the queue and cannot be removed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
-use gleaner::{Acts, Claim, Queue};
+use gleaner::{Acts, Claim, Completion, Queue};
 use serde_json::json;
 
 use crate::drain::BATCH;
@@ -32,7 +32,7 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Enqueues and drains at once for `seconds`; jobs completed in each second.
+/// Enqueues and drains concurrently for `seconds`; jobs completed in each second.
 async fn minute(stage: &Stage, seconds: u64, pin: bool) -> Result<Vec<f64>> {
     stage.clear().await?;
     stage.fill_jobs(stage.rows(100_000)).await?;
@@ -50,7 +50,7 @@ async fn minute(stage: &Stage, seconds: u64, pin: bool) -> Result<Vec<f64>> {
             let queue = Queue::open(&gleaner::pool(&url, 1)?, "jobs").await?;
             let items: Vec<_> = (0..10_000).map(|_| json!({"kind": "bench", "payload": {"n": 1}})).collect();
             while begun.elapsed() < until {
-                // Enough to do at all times, and never an ever longer line.
+                // Keeps enough jobs waiting at all times, without an ever longer queue.
                 if waiting.load(Ordering::Relaxed) < 100_000 {
                     queue.enqueue_copy(&items).await?;
                     waiting.fetch_add(10_000, Ordering::Relaxed);
@@ -69,7 +69,7 @@ async fn minute(stage: &Stage, seconds: u64, pin: bool) -> Result<Vec<f64>> {
             let claim = Claim::by(format!("bench-{c}")).limit(BATCH);
             while begun.elapsed() < until {
                 let items = acts.claim(&client, &claim).await?.items;
-                let results: Vec<_> = items.iter().map(|i| (i.key.as_str(), i.lease, None)).collect();
+                let results: Vec<_> = items.iter().map(|i| Completion::new(i.held(), None)).collect();
                 if !results.is_empty() {
                     let n = acts.complete(&client, &results).await?.len() as u64;
                     done.fetch_add(n, Ordering::Relaxed);

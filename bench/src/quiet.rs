@@ -1,4 +1,4 @@
-//! What the database has to do while nobody asks for anything.
+//! The load on the database while there are no requests.
 
 use std::time::Duration;
 
@@ -6,13 +6,14 @@ use anyhow::Result;
 
 use crate::stage::Stage;
 
-/// Statements per minute of everybody else on the database, counted for `seconds`. Each statement of ours is a transaction of its own.
+/// Statements per minute of all other sessions on the database, counted for `seconds`. Each statement of ours is its own
+/// transaction.
 pub async fn statements_per_minute(stage: &Stage, seconds: u64) -> Result<f64> {
-    // Sessions write down what they did within ten seconds; what came before is not to be counted.
+    // Sessions report their statistics within ten seconds. What came before must not be counted.
     tokio::time::sleep(Duration::from_secs(12)).await;
     let watcher = stage.connect().await?;
     let count = || async {
-        // Two statements of its own, which are taken off.
+        // This session's own two statements are subtracted.
         watcher.batch_execute("select pg_stat_clear_snapshot()").await?;
         anyhow::Ok(
             watcher
@@ -21,7 +22,7 @@ pub async fn statements_per_minute(stage: &Stage, seconds: u64) -> Result<f64> {
                 .get::<_, i64>(0),
         )
     };
-    // The vacuum's own transactions would be counted as others'.
+    // Autovacuum's own transactions would be counted as those of other sessions.
     watcher.batch_execute("alter system set autovacuum = off").await?;
     watcher.batch_execute("select pg_reload_conf()").await?;
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -1,8 +1,9 @@
-//! What PostgreSQL does without us: the baselines.
+//! The baselines: PostgreSQL without the engine.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures_util::future::try_join_all;
 use futures_util::{SinkExt, pin_mut};
 use tokio_postgres::CopyInSink;
@@ -10,7 +11,7 @@ use tokio_postgres::types::Type;
 
 use crate::stage::Stage;
 
-/// A narrow table with one index, as one would write it by hand.
+/// A narrow table with one index, as one would create it for hand-written SQL.
 pub async fn table(stage: &Stage, name: &str) -> Result<()> {
     Ok(stage
         .connect()
@@ -60,9 +61,9 @@ pub async fn insert(stage: &Stage, sql: &str, clients: usize, seconds: u64) -> R
 /// What the hand-written loop does with a finished job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// Forgets it: one row version less to write.
+    /// Deletes it: one row version less to write.
     Delete,
-    /// Keeps it, and lets its claim run out by itself: what a queue with history and leases must write, and nothing else.
+    /// Keeps it, and lets its claim expire by itself: the minimum that a queue with history and leases must write.
     Keep,
 }
 
@@ -95,22 +96,40 @@ pub async fn drain(stage: &Stage, n: usize, connections: usize, finish: Finish) 
         Finish::Delete => "delete from raw_jobs where id = any ($1)",
         Finish::Keep => "update raw_jobs set status = 'done' where id = any ($1)",
     };
-    let begun = Instant::now();
-    let workers = (0..connections).map(|_| async {
-        let client = stage.connect().await?;
-        let claim = client.prepare(&claim).await?;
-        let end = client.prepare_typed(end, &[Type::INT8_ARRAY]).await?;
-        let mut done = 0u64;
-        loop {
-            let ids: Vec<i64> = client.query(&claim, &[]).await?.iter().map(|r| r.get(0)).collect();
-            if ids.is_empty() {
-                return anyhow::Ok(done);
-            }
-            done += client.execute(&end, &[&ids]).await?;
-        }
-    });
-    let done: u64 = try_join_all(workers).await?.iter().sum();
-    let rate = done as f64 / begun.elapsed().as_secs_f64();
+    let rate = drain_by(stage, &claim, end, connections, n).await?;
     client.batch_execute("drop table raw_jobs").await?;
     Ok(rate)
+}
+
+/// Claims batches by one statement, whose first column is the key, and finishes them by the other until all `n` are finished; jobs
+/// per second.
+pub async fn drain_by(stage: &Stage, claim: &str, end: &str, connections: usize, n: usize) -> Result<f64> {
+    let mut ready = Vec::new();
+    for _ in 0..connections {
+        let client = stage.connect().await?;
+        ready.push((client.prepare(claim).await?, client.prepare_typed(end, &[Type::INT8_ARRAY]).await?, client));
+    }
+    let done = AtomicU64::new(0);
+    let workers = ready.iter().map(|(claim, end, client)| async {
+        let mut mine = 0u64;
+        loop {
+            let ids: Vec<i64> = client.query(claim, &[]).await?.iter().map(|r| r.get(0)).collect();
+            if ids.is_empty() {
+                done.fetch_add(mine, Ordering::Relaxed);
+                return anyhow::Ok(mine);
+            }
+            mine += client.execute(end, &[&ids]).await?;
+        }
+    });
+    let rate = rate(workers).await?;
+    let done = done.into_inner();
+    ensure!(done == n as u64, "the raw loop ended {done} of {n} rows");
+    Ok(rate)
+}
+
+/// The total of all `workers`, per second.
+pub async fn rate<F: Future<Output = Result<u64>>>(workers: impl Iterator<Item = F>) -> Result<f64> {
+    let begun = Instant::now();
+    let done: u64 = try_join_all(workers).await?.iter().sum();
+    Ok(done as f64 / begun.elapsed().as_secs_f64())
 }

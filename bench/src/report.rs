@@ -1,42 +1,62 @@
-//! Figures as they come, and the table at the end.
+//! Prints figures as they are measured, and the table at the end.
 
 use std::path::Path;
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// One measured figure, with the baseline it is compared to and the ratio we aim at.
+/// One measured figure, with its baseline.
 #[derive(Debug)]
 struct Figure {
+    /// The server it was measured on.
+    server: String,
     what: String,
     value: f64,
     unit: &'static str,
-    ratio: Option<(f64, String, Option<f64>)>,
+    compared: Compared,
 }
 
 #[derive(Debug)]
+enum Compared {
+    Alone,
+    AtMost(f64),
+    /// The ratio, its baseline, and the target ratio.
+    To(f64, String, Option<f64>),
+}
+
+#[derive(Debug, Default)]
 pub struct Report {
     version: String,
     peer: Option<String>,
+    /// Names and settings, the one that is being measured last.
+    servers: Vec<(String, String)>,
     figures: Vec<Figure>,
 }
 
 impl Report {
-    pub fn new(version: &str) -> Self {
-        Self { version: version.into(), peer: None, figures: Vec::new() }
+    /// Sets the server of the next figures.
+    pub fn on(&mut self, server: &str, version: &str, settings: String) {
+        println!("\nserver {server}: PostgreSQL {version}, {settings}");
+        version.clone_into(&mut self.version);
+        self.servers.push((server.to_owned(), settings));
     }
 
-    /// Which release of whom is measured beside us.
+    /// Sets the name and release of the peer that is also measured.
     pub fn peer(&mut self, name: String) {
         self.peer = Some(name);
     }
 
-    /// A figure by itself.
+    /// A figure without a baseline.
     pub fn figure(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
-        self.add(Figure { what: what.into(), value, unit, ratio: None });
+        self.add(what.into(), value, unit, Compared::Alone);
     }
 
-    /// A figure and its ratio to `baseline`, where at least `aim` is wanted.
+    /// A figure without a baseline, with a target of at most `aim`.
+    pub fn at_most(&mut self, what: impl Into<String>, value: f64, unit: &'static str, aim: f64) {
+        self.add(what.into(), value, unit, Compared::AtMost(aim));
+    }
+
+    /// A figure and its ratio to `baseline`, with a target of at least `aim`.
     pub fn ratio(
         &mut self,
         what: impl Into<String>,
@@ -46,10 +66,12 @@ impl Report {
         of: impl Into<String>,
         aim: Option<f64>,
     ) {
-        self.add(Figure { what: what.into(), value, unit, ratio: Some((value / baseline, of.into(), aim)) });
+        self.add(what.into(), value, unit, Compared::To(value / baseline, of.into(), aim));
     }
 
-    fn add(&mut self, figure: Figure) {
+    fn add(&mut self, what: String, value: f64, unit: &'static str, compared: Compared) {
+        let server = self.servers.last().map_or_else(String::new, |(name, _)| name.clone());
+        let figure = Figure { server, what, value, unit, compared };
         println!("{}", line(&figure));
         self.figures.push(figure);
     }
@@ -57,36 +79,48 @@ impl Report {
     pub fn print(&self) {
         let peer = self.peer.as_ref().map(|p| format!("{p}, ")).unwrap_or_default();
         println!("\nPostgreSQL {}, {peer}{} cores", self.version, std::thread::available_parallelism().map_or(0, usize::from));
-        println!("{:<58} {:>12}        {:>6}", "what", "figure", "ratio");
+        for (name, settings) in &self.servers {
+            println!("server {name}: {settings}");
+        }
+        println!("{:<6} {:<62} {:>12}        {:>6}", "server", "what", "figure", "ratio");
         for figure in &self.figures {
             println!("{}", line(figure));
         }
     }
 
     pub fn write(&self, path: &Path) -> Result<()> {
-        let figures: Vec<Value> = self
-            .figures
-            .iter()
-            .map(|f| {
-                let (ratio, of, aim) = f.ratio.as_ref().map_or((None, None, None), |(r, o, a)| (Some(r), Some(o), a.as_ref()));
-                json!({"what": f.what, "value": f.value, "unit": f.unit, "ratio": ratio, "baseline": of, "aim": aim})
-            })
-            .collect();
+        let figures: Vec<Value> = self.figures.iter().map(as_json).collect();
+        let servers: serde_json::Map<String, Value> =
+            self.servers.iter().map(|(name, settings)| (name.clone(), Value::from(settings.as_str()))).collect();
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        std::fs::write(path, serde_json::to_string_pretty(&json!({"postgresql": self.version, "peer": self.peer, "figures": figures}))?)?;
-        Ok(())
+        let all = json!({"postgresql": self.version, "peer": self.peer, "servers": servers, "figures": figures});
+        Ok(std::fs::write(path, serde_json::to_string_pretty(&all)?)?)
     }
+}
+
+fn as_json(f: &Figure) -> Value {
+    let (ratio, of, aim, at_most) = match &f.compared {
+        Compared::Alone => (None, None, None, None),
+        Compared::AtMost(aim) => (None, None, None, Some(aim)),
+        Compared::To(ratio, of, aim) => (Some(ratio), Some(of), aim.as_ref(), None),
+    };
+    json!({"server": f.server, "what": f.what, "value": f.value, "unit": f.unit, "ratio": ratio, "baseline": of, "aim": aim, "at_most": at_most})
 }
 
 fn line(f: &Figure) -> String {
     let value = if f.value >= 1000.0 { format!("{:.1} k", f.value / 1000.0) } else { format!("{:.2}", f.value) };
-    let mut text = format!("{:<58} {value:>12} {:<6}", f.what, f.unit);
-    if let Some((ratio, of, aim)) = &f.ratio {
-        text += &format!(" {ratio:>6.2} of {of}");
-        if let Some(aim) = aim {
-            text += &format!(" (aim {aim:.1}{})", if ratio >= aim { ", met" } else { ", MISSED" });
+    let mut text = format!("{:<6} {:<62} {value:>12} {:<6}", f.server, f.what, f.unit);
+    let met = |met: bool| if met { "met" } else { "MISSED" };
+    match &f.compared {
+        Compared::Alone => {}
+        Compared::AtMost(aim) => text += &format!(" (aim at most {aim}, {})", met(f.value <= *aim)),
+        Compared::To(ratio, of, aim) => {
+            text += &format!(" {ratio:>6.2} of {of}");
+            if let Some(aim) = aim {
+                text += &format!(" (aim {aim:.1}, {})", met(ratio >= aim));
+            }
         }
     }
     text

@@ -1,14 +1,14 @@
-//! A server to measure, in this process: what its clients take from the machine is taken from it.
+//! A server to measure, in this process: the clients' load is taken from the same cores.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
-use gleaner_server::access::Role;
+use gleaner_http::Role;
 use gleaner_server::{Config, Server, State};
 
 use crate::stage::Stage;
 
-/// As many connections as `gleaner serve` takes unless told otherwise.
+/// The default number of connections of `gleaner serve`.
 const POOL: usize = 16;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Serving {
         std::fs::create_dir_all(&home)?;
         let mut config = Config::new(&home);
         config.listen = "127.0.0.1:0".parse()?;
-        // The benchmark is one sender; what would be a flood from one is the point of it.
+        // The benchmark is one sender, and it sends at a rate that the limits would refuse.
         config.limits.ceiling_per_minute = 0;
         change(&mut config);
         let server = Server::start(config, &stage.url, gleaner::pool(&stage.url, pool)?).await?;

@@ -1,34 +1,67 @@
-//! The database everything is measured on.
+//! The database that is measured.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use gleaner_postgres::testing::PrivateServer;
 use tokio_postgres::Client;
 
-/// A migrated, durable database, and how large to measure.
+use crate::server::Server;
+
+/// A migrated, durable database, and the size of the measurements.
 #[derive(Debug)]
 pub struct Stage {
     server: Option<PrivateServer>,
+    /// For the report: which server, and the settings that matter most.
+    pub name: String,
     pub url: String,
     pub version: String,
     pub quick: bool,
 }
 
 impl Stage {
-    pub async fn set(url: Option<&str>, quick: bool) -> Result<Self> {
-        let server = match url {
-            Some(_) => None,
-            // Durable, with the settings of the embedded server: what a user gets.
-            None => Some(PrivateServer::start(true).await?),
-        };
-        let url = url.map_or_else(|| server.as_ref().map(|s| s.url().to_owned()).unwrap_or_default(), str::to_owned);
+    /// On a private server.
+    pub async fn on(server: Server, quick: bool) -> Result<Self> {
+        let running = server.start().await?;
+        let url = running.url().to_owned();
+        Self::at(Some(running), server.name(), url, quick).await
+    }
+
+    /// On the user's server.
+    pub async fn given(url: &str, quick: bool) -> Result<Self> {
+        Self::at(None, "given", url.to_owned(), quick).await
+    }
+
+    async fn at(server: Option<PrivateServer>, name: &str, url: String, quick: bool) -> Result<Self> {
         gleaner::migrate::migrate(&url, &|s| println!("{s}")).await?;
         let client = gleaner::connect(&url).await?;
         let version = client.query_one("show server_version", &[]).await?.get(0);
-        Ok(Self { server, url, version, quick })
+        Ok(Self { server, name: name.to_owned(), url, version, quick })
+    }
+
+    /// Another migrated database on the same server, so that two states of one queue can be measured in turns.
+    pub async fn beside(&self) -> Result<Self> {
+        let client = self.connect().await?;
+        client.batch_execute(&format!("drop database if exists {BESIDE}")).await?;
+        client.batch_execute(&format!("create database {BESIDE}")).await.context("create a second database to compare with")?;
+        let and = if self.url.contains('?') { '&' } else { '?' };
+        Self::at(None, &self.name, format!("{}{and}dbname={BESIDE}", self.url), self.quick).await
+    }
+
+    /// Drops the database that [`Stage::beside`] created.
+    pub async fn alone(&self) -> Result<()> {
+        Ok(self.connect().await?.batch_execute(&format!("drop database {BESIDE} with (force)")).await?)
     }
 
     pub async fn connect(&self) -> Result<Client> {
         Ok(gleaner::connect(&self.url).await?)
+    }
+
+    /// The settings that matter most to a reader of the figures.
+    pub async fn settings(&self) -> Result<String> {
+        let sql = "select string_agg(name || ' = ' || current_setting(name), ', ' order by name) from pg_settings
+                   where name in ('fsync', 'jit', 'shared_buffers', 'synchronous_commit', 'wal_level')";
+        let settings: String = self.connect().await?.query_one(sql, &[]).await?.get(0);
+        let jit: bool = self.connect().await?.query_one("select pg_jit_available()", &[]).await?.get(0);
+        Ok(if settings.contains("jit = on") && !jit { format!("{settings} (jit is not installed)") } else { settings })
     }
 
     pub fn rows(&self, full: usize) -> usize {
@@ -39,7 +72,12 @@ impl Stage {
         if self.quick { (full / 4).max(5) } else { full }
     }
 
-    /// Empties our queues, and lets the disk come to rest: what the last measurement left must not be paid by the next.
+    /// How many rounds alternatives are measured.
+    pub fn rounds(&self) -> std::ops::Range<usize> {
+        0..if self.quick { 3 } else { 5 }
+    }
+
+    /// Empties our queues, with a checkpoint and a vacuum, so that work left by the last measurement does not slow the next one.
     pub async fn clear(&self) -> Result<()> {
         let client = self.connect().await?;
         client
@@ -51,7 +89,7 @@ impl Stage {
         Ok(client.batch_execute("vacuum analyze activities").await?)
     }
 
-    /// Waiting jobs, put in the quickest way; their due times spread over the last minutes.
+    /// Inserts waiting jobs in the fastest way, with due times spread over the last minutes.
     pub async fn fill_jobs(&self, n: usize) -> Result<()> {
         let client = self.connect().await?;
         client
@@ -70,3 +108,5 @@ impl Stage {
         Ok(())
     }
 }
+
+const BESIDE: &str = "gleaner_bench_beside";

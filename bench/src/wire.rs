@@ -1,4 +1,4 @@
-//! What existing clients meet: tables and functions over HTTP, changes over WebSocket, claims that wait.
+//! What existing clients use: tables and functions over HTTP, changes over WebSocket, claims that wait.
 
 mod claims;
 mod realtime;

@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
-    let sql = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../sql");
-    let sql = sql.canonicalize().expect("the sql folder stands beside crates/");
+    println!("cargo:rerun-if-changed=build.rs");
+    if env::var_os("CARGO_FEATURE_SCHEMA").is_none() {
+        return;
+    }
+    let sql = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap()).join("sql");
+    let sql = sql.canonicalize().expect("the sql folder lies beside build.rs");
     let mut files = Vec::new();
     collect(&sql, &mut files);
     files.sort();

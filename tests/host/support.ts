@@ -79,7 +79,7 @@ async function listen(answer: Answer): Promise<{ url: string; close: () => void 
 
 export const anonKey = 'eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJyb2xlIjoiYW5vbiJ9.c2lnbmF0dXJlLW9mLXRoZS10ZXN0';
 
-/** What the specification's CRM sends. */
+/** What a CRM sends (docs/how-to/host-apps.md). */
 export function config(change: object = {}): { type: string; payload: Record<string, unknown> } {
     const filters = { activities: 'processing_status=eq.raw' };
     return {
@@ -88,7 +88,7 @@ export function config(change: object = {}): { type: string; payload: Record<str
     };
 }
 
-/** An app on an origin of its own. On mount it does what the specification's CRM does; what it hears it keeps. */
+/** An app on an origin of its own. On mount it sends its configuration, as a CRM does; it keeps the messages it receives. */
 export class App {
     sends: unknown = null;
     /** A frame inside the app. */

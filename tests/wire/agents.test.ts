@@ -1,4 +1,4 @@
-// The agents of the specifications, from sign-in and webhook to completed work.
+// Agents for docs/reference/systems/activities.md, from sign-in and webhook to completed work.
 import assert from 'node:assert/strict';
 import { createHmac, randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
@@ -20,7 +20,7 @@ async function twilio(to: string, form: Record<string, string>): Promise<Respons
     return fetch(to, { method: 'POST', headers: { 'x-twilio-signature': signature }, body: new URLSearchParams(form) });
 }
 
-/** As somebody's own program sends: JSON, signed in the header that distributed-ingestion.md names. */
+/** A program of one's own: JSON, signed in the header that docs/how-to/channels.md names. */
 async function generic(to: string, body: object): Promise<string> {
     const text = JSON.stringify(body);
     const signature = `sha256=${createHmac('sha256', authToken).update(text).digest('hex')}`;

@@ -1,7 +1,6 @@
-"""The agent of async-intelligence.md with the real supabase-py, from captured text to finished analysis.
+"""An agent for docs/reference/systems/dumps.md with the real supabase-py, from captured text to finished analysis.
 
-The class is the specification's, its extraction replaced by something without a model; what it leaves open
-(how a state is written) is filled in. Ends with status 0 when everything it promises was seen.
+Its extraction needs no model. Ends with status 0 when everything it promises was seen.
 """
 
 import asyncio

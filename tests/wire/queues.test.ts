@@ -1,4 +1,4 @@
-// The runners of polling-strategy.md and the agent of async-intelligence.md, with the service key.
+// Runners of test runs and the agent for dumps (docs/reference/systems), with the service key.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, describe, test } from 'node:test';

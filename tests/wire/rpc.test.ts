@@ -1,4 +1,4 @@
-// Functions, as the agents of the specifications call them.
+// The functions in docs/reference/systems, as agents call them.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';

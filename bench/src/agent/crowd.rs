@@ -1,4 +1,4 @@
-//! Agents in a process of their own, which is this program started again.
+//! Agents in another process, which is this program started again.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use futures_util::future::try_join_all;
-use gleaner::transport::{Direct, Place};
+use gleaner::transport::{Direct, Endpoint};
 use gleaner::worker::{Builder, Control, Job, Tally, Worker};
 use gleaner_agent::wire::{Settings, Wire};
 use serde_json::Value;
@@ -15,13 +15,15 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
+use crate::peer::Reader;
+use crate::raw::Finish;
 use crate::serving::Serving;
 use crate::stage::Stage;
 use crate::wire::subscribers::raise_limit;
 
 /// As many as the engine's own drain claims and completes at once.
 const AT_ONCE: usize = crate::drain::BATCH as usize;
-/// For claims and completions under way at the same time.
+/// For concurrent claims and completions.
 const CONNECTIONS: usize = 4;
 
 /// What agents are for.
@@ -31,6 +33,8 @@ pub enum Task {
     Drain,
     /// Wait for work that does not come.
     Idle,
+    /// Be pgmq's loop instead: read and delete all there is, and end.
+    Pgmq,
 }
 
 /// Where agents find their queue.
@@ -49,7 +53,7 @@ impl At {
         Self::Server { url: format!("http://{}", serving.address), key: serving.key.clone() }
     }
 
-    pub fn place(&self) -> Result<Arc<dyn Place>> {
+    pub fn place(&self) -> Result<Arc<dyn Endpoint>> {
         Ok(match self {
             Self::Database(url) => Arc::new(Direct::new(url, CONNECTIONS)?),
             Self::Server { url, key } => {
@@ -84,12 +88,12 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Lets them begin.
+    /// Starts the work.
     pub async fn go(&mut self) -> Result<()> {
         Ok(self.orders.write_all(b"go\n").await?)
     }
 
-    /// Waits until they have ended, or ends them where they would go on; how many items they completed.
+    /// Waits until the agents have ended, or stops idle ones; returns how many items they completed.
     pub async fn end(mut self) -> Result<u64> {
         drop(self.orders);
         let completed = self.said.next_line().await?.context("the agents did not say what they did")?.parse()?;
@@ -98,7 +102,7 @@ impl Crowd {
     }
 }
 
-/// The other process: gets ready, says so, works when it is told to, and says how much it did.
+/// The other process: gets ready, reports that, works when it receives the start signal, and reports how much it did.
 pub async fn become_agents(at: &str, agents: usize, task: Task) -> Result<()> {
     raise_limit()?;
     let at = match at.starts_with("http") {
@@ -107,24 +111,32 @@ pub async fn become_agents(at: &str, agents: usize, task: Task) -> Result<()> {
     };
     let mut orders = BufReader::new(tokio::io::stdin()).lines();
     let (stop, stopped) = watch::channel(false);
+    if let (Task::Pgmq, At::Database(url)) = (task, &at) {
+        let reader = Reader::connect(url, Finish::Delete).await?;
+        println!("ready");
+        ensure!(orders.next_line().await?.as_deref() == Some("go"), "no order to begin came");
+        println!("{}", reader.drain(|_| true).await?);
+        return Ok(());
+    }
     let tallies = match task {
+        Task::Pgmq => anyhow::bail!("pgmq has no server"),
         Task::Drain => {
             let worker = noop(&at, Control::new(AT_ONCE)).await?.until_empty().build();
             println!("ready");
-            ensure!(orders.next_line().await?.as_deref() == Some("go"), "nobody told us to begin");
+            ensure!(orders.next_line().await?.as_deref() == Some("go"), "no order to begin came");
             vec![worker.run_until(stopped).await?]
         }
         Task::Idle => {
             let mut workers = Vec::with_capacity(agents);
             let mut controls = Vec::with_capacity(agents);
             while workers.len() < agents {
-                // A few at a time: this is not about how fast they come in.
+                // A few at a time, because start-up speed is not measured.
                 let some: Vec<Control> = (workers.len()..agents).take(25).map(|_| Control::new(4)).collect();
                 let built = try_join_all(some.iter().map(|control| noop(&at, control.clone()))).await?;
                 workers.extend(built.into_iter().map(|builder| tokio::spawn(builder.build().run_until(stopped.clone()))));
                 controls.extend(some);
             }
-            // All have looked once, and hear of what comes.
+            // All have polled once, and receive notifications.
             while !controls.iter().map(Control::stats).all(|stats| stats.polls > 0 && stats.push) {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 ensure!(!workers.iter().any(tokio::task::JoinHandle::is_finished), "an agent ended");
@@ -139,7 +151,7 @@ pub async fn become_agents(at: &str, agents: usize, task: Task) -> Result<()> {
     Ok(())
 }
 
-/// An agent whose work is none, with a connection of its own to its place.
+/// An agent whose handler does nothing, with its own connection.
 async fn noop(at: &At, control: Control) -> Result<Builder> {
     let transport = at.place()?.open("jobs").await?;
     Ok(Worker::builder(transport).control(control).otherwise(|_: Job<Value>| async { Ok(None::<Value>) }))

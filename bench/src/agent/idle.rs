@@ -1,4 +1,4 @@
-//! What agents with nothing to do cost the database, however many they are.
+//! The load of idle agents on the database, for different numbers of agents.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> R
         for first in (0..agents).step_by(IN_ONE) {
             crowds.push(Crowd::gather(&At::server(serving), IN_ONE.min(agents - first), Task::Idle).await?);
         }
-        // Past the first looks, when the pace is that of agents that have been idle for long.
+        // After the first polls, when the interval is that of agents that have been idle for long.
         tokio::time::sleep(Duration::from_secs(if stage.quick { 5 } else { 65 })).await;
         let statements = quiet::statements_per_minute(stage, stage.seconds(120).max(30)).await?;
         report.figure(format!("{agents} idle agents on one server, statements"), statements, "/min");

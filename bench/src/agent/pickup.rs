@@ -1,4 +1,4 @@
-//! How long from the commit of an enqueue until an agent that waits runs its handler.
+//! The time from the commit of an enqueue until a waiting agent runs its handler.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Agents that wait for work at the server: what they cost the database together, and how soon work reaches one, and all, of them.
+//! Agents that wait for work at the server: their combined load on the database, and how soon work reaches one, and all, of them.
 
 use std::time::{Duration, Instant};
 
@@ -19,11 +19,11 @@ use crate::stage::Stage;
 
 const WAIT_SECONDS: u64 = 20;
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Connections that are opened at once: this is not about how fast they come in.
+/// Connections that are opened at once, because the speed of connecting is not measured.
 const TOGETHER: usize = 50;
 
 pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
-    // What the server does by itself, to be taken off the others.
+    // Zero agents first: the server's own load is subtracted from the others.
     for agents in [0, 10, 1000] {
         stage.clear().await?;
         let mut crowd = Crowd::gather(serving, agents).await?;
@@ -42,17 +42,17 @@ pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> R
     Ok(())
 }
 
-/// Agents that ask for a job, and again when none came or one did; none is ever finished.
+/// Agents that request a job, and again after each response, with or without a job. No job is ever finished.
 #[derive(Debug)]
 struct Crowd {
     many: usize,
     agents: JoinSet<Result<()>>,
-    /// When somebody was given a job.
+    /// The times at which an agent received a job.
     given: mpsc::UnboundedReceiver<Instant>,
 }
 
 impl Crowd {
-    /// Returns when all of them have asked, and wait.
+    /// Returns when all of them have sent their request and wait.
     async fn gather(serving: &Serving, many: usize) -> Result<Self> {
         // Both ends of each connection are in this process.
         need_files(2 * many as u64 + 200)?;
@@ -69,7 +69,7 @@ impl Crowd {
         Ok(Self { many, agents, given })
     }
 
-    /// Waits until somebody is given a job. Whoever stops waiting is an error.
+    /// Waits until an agent receives a job. An agent that stops waiting is an error.
     async fn given(&mut self) -> Result<Instant> {
         tokio::select! {
             given = tokio::time::timeout(PATIENCE, self.given.recv()) => given.context("no agent was given the job")?.context("nobody waits"),
@@ -77,7 +77,7 @@ impl Crowd {
         }
     }
 
-    /// One job at a time, from the request that puts it in until one of the agents has it.
+    /// One job at a time, from the request that enqueues it until one of the agents has it.
     async fn reach_one(&mut self, stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
         let mut writer = Connection::open(&serving.address).await?;
         let looks = serving.state().queues.tally().1;
@@ -87,7 +87,7 @@ impl Crowd {
             let asked = Instant::now();
             enqueue(&mut writer, &serving.key, 1).await?;
             latency.record(u64::try_from((self.given().await? - asked).as_micros())?)?;
-            // Not in step with anybody's rhythm, and after the looks that follow a bell.
+            // Irregular, so that it does not align with any interval, and after the polls that follow a notification.
             tokio::time::sleep(Duration::from_micros(40_000 + (i * 7919) % 20_000)).await;
         }
         let looks = (serving.state().queues.tally().1 - looks) as f64 / jobs as f64;
@@ -98,7 +98,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// As many jobs as agents at once, until the last one was given.
+    /// As many jobs as agents at once, until the last agent has received one.
     async fn reach_all(&mut self, report: &mut Report, serving: &Serving) -> Result<()> {
         let mut writer = Connection::open(&serving.address).await?;
         let looks = serving.state().queues.tally().1;
@@ -123,7 +123,7 @@ async fn work(mut connection: Connection, key: String, name: String, give: mpsc:
         let now = Instant::now();
         let answer: Value = serde_json::from_slice(&answer)?;
         for _ in answer["items"].as_array().into_iter().flatten() {
-            // The one who counts leaves before the agents do.
+            // The receiver is dropped before the agents end.
             let _ = give.send(now);
         }
     }

@@ -1,4 +1,4 @@
-//! How long from the commit of an insert until a subscriber has the event.
+//! The time from the commit of an insert until a subscriber has the event.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> R
         let committed = Instant::now();
         subscriber.expect("postgres_changes").await?;
         latency.record(u64::try_from(committed.elapsed().as_micros())?)?;
-        // Not in step with anybody's rhythm.
+        // Irregular, so that it does not align with any interval.
         tokio::time::sleep(Duration::from_micros(20_000 + (i * 7919) % 20_000)).await;
     }
     report.figure("insert to event over WebSocket p50", latency.value_at_quantile(0.5) as f64 / 1000.0, "ms");

@@ -1,4 +1,4 @@
-//! A row by its key, its update, and a claim: over HTTP, and the same statement on a connection of one's own.
+//! Reading a row by its key, updating it, and a claim: over HTTP, and by the same statement on a direct connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Act {
         }
     }
 
-    /// What one would prepare by hand.
+    /// The statement that one would write by hand.
     fn sql(self) -> &'static str {
         match self {
             Self::Read => "select * from activities where id = $1",
@@ -42,7 +42,7 @@ impl Act {
     }
 }
 
-/// The rows there are, and whose they are.
+/// The rows and their owner.
 #[derive(Debug)]
 struct Rows {
     keys: Vec<Uuid>,
@@ -52,7 +52,7 @@ struct Rows {
 pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     let lasting = Duration::from_secs(stage.seconds(10));
     for act in [Act::Read, Act::Update, Act::Claim] {
-        // By turns, so that a machine that drifts drifts under both alike.
+        // Alternating, so that a drift of the machine's speed affects both alike.
         let (mut by_hand, mut over_http) = (0.0, 0.0);
         for _ in 0..2 {
             let rows = Arc::new(fill(stage).await?);
@@ -85,7 +85,7 @@ async fn fill(stage: &Stage) -> Result<Rows> {
     Ok(Rows { keys, owner })
 }
 
-/// Goes through its own stretch of the rows, so that no two wait for each other's lock.
+/// Each client uses its own range of the rows, so that no two wait for each other's lock.
 #[derive(Debug)]
 struct Turns {
     rows: Arc<Rows>,
@@ -158,7 +158,7 @@ impl Ask for OverHttp {
         };
         let request = request.header("apikey", &self.key).header("authorization", format!("Bearer {}", self.key));
         let answer = self.connection.send(request, body).await?;
-        // An update answers with nothing; the others with the row, or with none.
+        // An update returns nothing; the others return the row, or none.
         Ok(self.act == Act::Update || answer.len() > "[]".len())
     }
 }

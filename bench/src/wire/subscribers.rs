@@ -1,6 +1,6 @@
-//! Thousands of subscribers of a table in which nothing happens: what each costs the server, and all of them the database.
+//! Thousands of subscribers of a table without changes: the cost of each for the server, and of all of them for the database.
 //!
-//! They live in a process of their own, which is this program started again: their memory is not the server's.
+//! They run in another process, which is this program started again, so that their memory is not counted as the server's.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -22,7 +22,7 @@ use crate::report::Report;
 use crate::serving::Serving;
 use crate::stage::Stage;
 
-/// As supabase-js does it.
+/// As in supabase-js.
 const HEARTBEAT: Duration = Duration::from_secs(25);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What a process has open besides: connections to the database, the program itself.
@@ -40,7 +40,7 @@ pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> R
     let more = Crowd::gather(serving, many - few).await?;
     let each = (resident()? - before) / (many - few) as f64;
     let with_many = quiet::statements_per_minute(stage, seconds).await?;
-    let joins = serving.state().realtime.as_ref().map_or(0, gleaner_server::realtime::Realtime::joins);
+    let joins = serving.state().realtime.as_ref().map_or(0, gleaner_supabase::realtime::Realtime::joins);
     ensure!(joins >= many, "of {many} subscribers {joins} are there");
     report.figure(format!("memory per subscriber, {many} subscribers"), each, "kB");
     report.figure(format!("{few} idle subscribers, statements"), with_few, "/min");
@@ -56,7 +56,7 @@ fn resident() -> Result<f64> {
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }
 
-/// Subscribers in a process of their own.
+/// Subscribers in another process.
 #[derive(Debug)]
 struct Crowd(Child);
 
@@ -83,13 +83,13 @@ impl Crowd {
     }
 }
 
-/// The other process: joins, says so, and stays until its input ends.
+/// The other process: joins, reports that, and stays until its input ends.
 pub async fn subscribe(address: &str, many: usize) -> Result<()> {
     need_files(many as u64 + OTHER_FILES)?;
     let key = std::env::var("GLEANER_BENCH_KEY")?;
     let mut subscribers = Vec::with_capacity(many);
     while subscribers.len() < many {
-        // A few at a time: this is not about how fast they come in.
+        // A few at a time, because the speed of joining is not measured.
         let some = (many - subscribers.len()).min(50);
         subscribers.extend(try_join_all((0..some).map(|_| Subscriber::join(address, &key))).await?);
     }
@@ -103,13 +103,13 @@ pub async fn subscribe(address: &str, many: usize) -> Result<()> {
     Ok(())
 }
 
-/// Files that may be open: as many as the system allows.
+/// Raises the limit of open files as far as the system allows.
 pub fn raise_limit() -> Result<()> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
 }
 
-/// Sees to it that this process may open that many files, or says who can.
+/// Checks that this process may open that many files, or fails with how to raise the limit.
 pub fn need_files(files: u64) -> Result<()> {
     let (allowed, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if allowed >= files {
@@ -120,7 +120,7 @@ pub fn need_files(files: u64) -> Result<()> {
         "this takes {files} open files, and the system allows {most}: start it where `ulimit -Hn` says more \
          (`prlimit --nofile={files} --pid $$` as root in this shell, `docker run --ulimit nofile={files}`)"
     );
-    // Not the most there is: where that is without end, some systems refuse it.
+    // Not always the maximum: where that is unlimited, some systems refuse it.
     Ok(setrlimit(Resource::RLIMIT_NOFILE, files, most)?)
 }
 
@@ -129,7 +129,7 @@ pub fn need_files(files: u64) -> Result<()> {
 pub struct Subscriber(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Subscriber {
-    /// Returns when the server watches.
+    /// Returns when the server has confirmed the subscription.
     pub async fn join(address: &str, key: &str) -> Result<Self> {
         let url = format!("ws://{address}/realtime/v1/websocket?apikey={key}&vsn=2.0.0");
         let (stream, _) = tokio_tungstenite::connect_async(url).await?;
@@ -145,7 +145,7 @@ impl Subscriber {
         Ok(self.0.send(Message::text(json!(["1", "1", topic, event, payload]).to_string())).await?)
     }
 
-    /// Waits for this event; others, and refusals, are errors.
+    /// Waits for this event. Other events, and refusals, are errors.
     pub async fn expect(&mut self, event: &str) -> Result<()> {
         loop {
             let message = tokio::time::timeout(PATIENCE, self.0.next()).await.context("no event came")?.context("cut off")??;
@@ -158,7 +158,7 @@ impl Subscriber {
         }
     }
 
-    /// Sends heartbeats until it is cut off. They are spread as those of people who came at different times.
+    /// Sends heartbeats until the socket is closed. They are spread out like those of clients that connected at different times.
     async fn stay(mut self, place: usize, of: usize) -> Result<()> {
         tokio::time::sleep(HEARTBEAT.mul_f64(place as f64 / of as f64)).await;
         loop {

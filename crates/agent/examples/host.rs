@@ -1,8 +1,8 @@
-//! The host page and the shared models by themselves, for tests with a real browser (`scripts/host-test`).
+//! The host page and the shared models without an agent, for tests with a real browser (`scripts/host-test`).
 //!
 //!     host HOME [KIND=BASE_URL …]
 //!
-//! Prints `URL=…` and then a line of JSON for each app that it is told to serve or to stop; ends when its input ends.
+//! Prints `URL=…` and then a line of JSON for each app that it should serve or stop. Ends when its standard input ends.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use axum::Router;
 use gleaner_agent::host::{self, App, Host, Model, Serve, Trouble};
 use serde_json::json;
 
-/// Says what it would do.
+/// Prints what it would do.
 struct Printed;
 
 #[async_trait]
@@ -52,7 +52,7 @@ async fn main() -> Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     println!("URL=http://{}", listener.local_addr()?);
     tokio::spawn(async move { axum::serve(listener, router).await });
-    // Reading cannot be interrupted, so that it has a thread of its own, which the end of the program takes along.
+    // A blocking read cannot be cancelled, so it has a thread of its own, which ends with the program.
     let (ended, end) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

@@ -1,14 +1,14 @@
-//! The queue as an agent among agents: its card, and tasks over the acts.
+//! The queue as an A2A agent: its agent card, and tasks that map to the acts of a queue.
 //!
 //! Another agent can do two things here. It can **send a task**, which becomes an item of a queue that accepts tasks; the task's
-//! state follows the item, and its result is the artifact. And it can **be the worker**: a message whose data part names an act
-//! (`{"act": "claim", "queue": "jobs"}`) is that act, with the leases, the grants and the marks of [`crate::mcp`].
+//! state follows the item, and the item's result is the artifact. And it can **be the worker**: a message whose data part names
+//! an act (`{"act": "claim", "queue": "jobs"}`) runs that act, with the leases, grants and content marks of [`crate::mcp`].
 //!
-//! The types are the official SDK's (`a2a-lf`). The dispatch is ours: the SDK's server brings tonic and a vendored protoc for
-//! a binding that is not offered here.
+//! The types are the official SDK's (`a2a-lf`). The dispatch is our own: the SDK's server depends on tonic and a vendored protoc
+//! for a binding that is not offered here.
 //!
-//! - [`card`]: who we are; [`rpc`]: the JSON-RPC binding of version 1; [`message`]: what a message asks for.
-//! - [`task`]: an item as a task; [`stream`]: its life as it happens.
+//! - [`card`]: the agent card; [`rpc`]: the JSON-RPC binding of version 1; [`message`]: what a message asks for.
+//! - [`task`]: an item as a task; [`stream`]: the stream of a task's changes.
 
 mod card;
 mod message;
@@ -24,11 +24,11 @@ use axum::{Json, Router, middleware};
 use crate::mcp::guard::{self, Guard};
 use crate::mcp::service::Service;
 
-/// Payloads of tasks and results of items; larger things are fetched and not sent.
+/// The size limit for task payloads and item results. Larger data is fetched, not sent.
 const LARGEST_REQUEST: usize = 4 * 1024 * 1024;
 
 /// The routes `/a2a` and `/.well-known/agent-card.json`, to be merged into a listener on loopback. The card can be read without
-/// the token: it says what is here, and nothing of what is in it.
+/// the token: it describes the service, and contains none of its data.
 pub fn router(service: &Service, guard: Guard) -> Router {
     let card = Router::new()
         .route("/.well-known/agent-card.json", get(card_of))
@@ -41,7 +41,7 @@ pub fn router(service: &Service, guard: Guard) -> Router {
 }
 
 async fn card_of(State(service): State<Service>, headers: HeaderMap) -> Json<a2a::AgentCard> {
-    // The guard has looked at it: it is one of our own names.
+    // The guard has checked it: it is one of our own names.
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     Json(card::card(service.settings(), &format!("http://{host}/a2a")))
 }

@@ -1,8 +1,10 @@
 //! One agent process: its workers, one per queue, and what they share.
 //!
-//! - [`place`]: opens the database or server, however long that takes; [`home`]: finds the one of `gleaner up` again; [`supervise`]: the workers.
-//! - [`meter`]: counts what passes between a worker and its queue; [`shared`]: what the parts know of each other.
-//! - [`work`]: what is done with an item; [`piped`]: by pipelines; [`fetch`]: how those get at what belongs to it.
+//! - [`place`]: opens the database or server, however long that takes; [`home`]: reconnects to the database of `gleaner up`;
+//!   [`supervise`]: the workers.
+//! - [`meter`]: counts the calls between a worker and its queue; [`shared`]: state shared by the parts.
+//! - [`work`]: what is done with an item; [`piped`]: the pipelines as work; [`fetch`]: how pipelines fetch what belongs to an
+//!   item.
 
 mod fetch;
 mod home;
@@ -33,27 +35,27 @@ use crate::status::{self, note::Note};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The status page has nowhere to be.
+    /// The status page could not listen on its address.
     #[error("listen on {address}: {source}\n  Choose another with --status ADDRESS:PORT; port 0 is any free one, off is none")]
     Listen { address: std::net::SocketAddr, source: std::io::Error },
 
-    /// Its note for other processes could not be written.
+    /// The note for other processes could not be written.
     #[error("write {}: {source}", path.display())]
     Note { path: PathBuf, source: std::io::Error },
 
-    /// Another agent of this home goes by that name.
+    /// Another agent of this home has that name.
     #[error("an agent named {name:?} runs already, pid {pid}: {url}\n  Choose another name with --name")]
     NameTaken { name: String, pid: u32, url: String },
 
-    /// Nothing there that this agent knows what to do with.
+    /// The place has no queue that this agent can work.
     #[error("{place} has none of the queues {}; there are: {}", wanted.join(", "), if there.is_empty() { "none (run `gleaner migrate`)".to_owned() } else { there.join(", ") })]
     NoQueues { place: String, wanted: Vec<String>, there: Vec<String> },
 
-    /// A queue was named that no pipeline works.
+    /// The configuration names a queue that has no pipeline.
     #[error("no pipeline works the queue {queue:?}; there are pipelines for: {}", known.join(", "))]
     NoPipeline { queue: String, known: Vec<String> },
 
-    /// Kinds were named that no pipeline can process.
+    /// The configuration names kinds that no pipeline can process.
     #[error("no pipeline can process the kinds {}", .0.join(", "))]
     NoKinds(Vec<String>),
 
@@ -69,14 +71,14 @@ pub enum Error {
     #[error(transparent)]
     Postgres(#[from] gleaner_postgres::Error),
 
-    /// Not something a user can cause; the sentence says what.
+    /// An error that a user cannot cause. The message says what it is.
     #[error("{0}")]
     Other(String),
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An agent at work.
+/// A running agent.
 #[derive(Debug)]
 pub struct Agent {
     shared: Arc<Shared>,
@@ -84,7 +86,7 @@ pub struct Agent {
     workers: Option<JoinHandle<Result<Tally>>>,
     note: Option<Note>,
     page: Option<JoinHandle<()>>,
-    /// Who works for the apps it hosts.
+    /// Runs the agents of the hosted apps.
     apps: Option<Apps>,
 }
 
@@ -99,12 +101,12 @@ impl std::fmt::Debug for Apps {
 impl Agent {
     /// Starts with the pipelines of the configuration.
     ///
-    /// Comes back at once: a place that is away is waited for, and the page says so.
+    /// Returns at once. If the place cannot be reached, the agent waits for it, and the status page says so.
     pub async fn start(config: Config) -> Result<Self> {
         Self::start_with(config, Router::new()).await
     }
 
-    /// The same, and hosts apps: their page at `/host` beside its own, the models they share at `/v1`.
+    /// Like [`Self::start`], and also hosts apps: their page at `/host` beside the status page, the models they share at `/v1`.
     pub async fn start_hosting(config: Config) -> Result<Self> {
         if config.status.is_none() {
             return Self::start(config).await;
@@ -113,15 +115,15 @@ impl Agent {
         let apps = Arc::new(host::Agents::like(&config));
         let host = Host::open(&config.home, apps.clone(), host::Model::of(pipelines.models()))?;
         let mut agent = Self::start_with(config, host::routes(&host)).await?;
-        // Nobody else sets it.
+        // No other code sets it.
         let _ = agent.shared.apps.set(host.clone());
         agent.apps = Some(Apps(apps));
-        // Their places may be away; the page tells how each is doing.
+        // Their places may be unreachable; the page shows the state of each.
         tokio::spawn(async move { host.resume().await });
         Ok(agent)
     }
 
-    /// The same, with `more` routes beside the status page. They too are only for those who address this machine as itself.
+    /// Like [`Self::start`], with `more` routes beside the status page. They too answer only requests addressed to this machine.
     pub async fn start_with(config: Config, more: Router) -> Result<Self> {
         let work = Arc::new(piped::Piped::load(&config)?);
         Self::with(config, work, more).await
@@ -152,12 +154,12 @@ impl Agent {
         &self.shared.control
     }
 
-    /// What is wrong with its place, or why it has ended by itself; none while all is well.
+    /// What is wrong with its place, or why the agent has ended by itself. None while all is well.
     pub fn trouble(&self) -> Option<Trouble> {
         self.shared.trouble()
     }
 
-    /// What it is called in this home.
+    /// Its name in this home.
     pub fn name(&self) -> String {
         self.shared.name()
     }
@@ -177,13 +179,14 @@ impl Agent {
         self.shared.control.stats().running.len()
     }
 
-    /// Takes nothing new; what runs may finish within the grace, and is given back after it. [`Self::wait`] tells when all is done.
+    /// Stops claiming. Running items may finish within the grace period, and are released after it. [`Self::wait`] resolves when
+    /// all is done.
     pub fn begin_to_stop(&self) {
         self.shared.set_stopping();
         self.stop.send_replace(true);
     }
 
-    /// Resolves when it has ended: stopped, done, or for a reason that waiting does not mend.
+    /// Resolves when the agent has ended: it was stopped, it is done, or it failed for a reason that waiting does not fix.
     pub async fn wait(&mut self) -> Result<Tally> {
         let Some(workers) = &mut self.workers else { return Ok(Tally::default()) };
         let ended = workers.await.map_err(|error| Error::Other(format!("the agent's workers stopped: {error}")))?;
@@ -194,13 +197,13 @@ impl Agent {
         ended
     }
 
-    /// Stops in good order.
+    /// Stops gracefully.
     pub async fn stop(mut self) -> Result<Tally> {
         self.begin_to_stop();
         self.wait().await
     }
 
-    /// Gives back at once all that is held, and waits for nobody. Attempts are not burnt.
+    /// Releases everything that is held at once, without waiting for running work. No attempt is used up.
     pub async fn release_now(mut self) -> u64 {
         self.begin_to_stop();
         let mut released = 0;
@@ -210,13 +213,13 @@ impl Agent {
         if let Some(workers) = self.workers.take() {
             workers.abort();
         }
-        // What those of the apps hold comes back by itself.
+        // Items held by the agents of the apps return to their queues by themselves.
         drop(self.apps.take());
         released
     }
 }
 
-/// Whoever looks later finds why it ended, whether or not somebody waited for that.
+/// Records why the agent ended, so that it can be seen later even if no caller was waiting.
 async fn supervised(shared: Arc<Shared>, place: place::Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
     let ended = supervise::run(shared.clone(), place, stop).await;
     if let Err(error) = &ended {

@@ -1,8 +1,9 @@
-//! What an agent is told, by flag, environment and file.
+//! The settings of an agent, from flags, environment and file.
 //!
-//! - [`settings`]: every setting there is, with its variable and its default; the manual and `--print-config` read the same list.
-//! - [`layers`]: flags over environment over file over defaults, and where each value came from.
-//! - [`read`]: times, lists and words as people write them.
+//! - [`settings`]: all settings, each with its variable and its default; the manual and `--print-config` read the same list.
+//! - [`layers`]: flags override the environment, which overrides the file, which overrides the defaults; and where each value
+//!   came from.
+//! - [`read`]: parses durations, lists and other values as people write them.
 
 pub mod layers;
 mod read;
@@ -22,20 +23,20 @@ use crate::wire::{Settings, session};
 /// Everything an agent needs to know. Start from [`Config::load`].
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Tells the agents of one home apart.
+    /// Distinguishes the agents of one home.
     pub name: Name,
-    /// Known to the database as the holder of what it claims.
+    /// The id under which the database records it as the holder of its claims.
     pub worker: String,
-    /// Where notes, sessions and the file are.
+    /// The directory of the notes, the sessions and the configuration file.
     pub home: PathBuf,
     pub place: PlaceAt,
-    /// The server through which recordings are fetched, beside a database that is spoken to directly.
+    /// The server through which recordings are fetched when the database is accessed directly.
     pub server: Option<Settings>,
-    /// Without a server: beginnings of addresses from which recordings may be fetched.
+    /// URL prefixes from which recordings may be fetched without a server.
     pub recordings: Vec<String>,
-    /// Whose work comes first. Over the wire the person who signed in, unless somebody else is named.
+    /// The owner whose work comes first. Over the wire that is the signed-in user, unless another owner is named.
     pub owner: Option<String>,
-    /// The queues of the pipelines, unless they are named.
+    /// The queues to work. By default the queues of the pipelines.
     pub queues: Option<Vec<String>>,
     pub kinds: Option<Vec<String>>,
     pub pipelines: Option<PathBuf>,
@@ -45,13 +46,13 @@ pub struct Config {
     pub watch: Duration,
     pub wake: Wake,
     pub poll: Poll,
-    /// Where the status page listens; none is off.
+    /// Where the status page listens. None turns it off.
     pub status: Option<Listen>,
     pub until: Until,
     effective: Vec<Effective>,
 }
 
-/// A name, and whether somebody chose it: a chosen one is not replaced by another.
+/// A name, and whether the user chose it. A chosen name is not replaced by another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     pub text: String,
@@ -65,18 +66,18 @@ pub enum PlaceAt {
     Direct(String),
     /// A server, Gleaner's own or a Supabase project.
     Wire(Settings),
-    /// What `gleaner up` runs in this home, once it runs.
+    /// The database that `gleaner up` runs in this home, once it runs.
     Home(PathBuf),
 }
 
-/// An address, and whether the next free port will do as well.
+/// An address, and whether the next free port may be used instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listen {
     pub address: SocketAddr,
     pub or_next: bool,
 }
 
-/// When it ends by itself.
+/// When the agent ends by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Until {
     #[default]
@@ -88,14 +89,14 @@ pub enum Until {
 }
 
 impl Config {
-    /// Reads all sources. Every mistake in them is told at once.
+    /// Reads all sources. Reports all mistakes in them at once.
     pub fn load(sources: Sources) -> Result<Self, Error> {
         let home = sources.home.clone();
         let mut layers = sources.read()?;
         let chosen = !matches!(layers.origin("name"), Origin::Default);
         let config = Self {
             name: Name { text: layers.maybe("name", read::name).unwrap_or_default(), chosen },
-            // A new one for each start: a holder that comes back is not the one that went.
+            // New for each start: a restarted worker is not the same holder as before.
             worker: layers.maybe("worker", read::text).unwrap_or_else(|| Uuid::now_v7().to_string()),
             place: place(&mut layers, &home),
             server: server(&mut layers),
@@ -113,6 +114,7 @@ impl Config {
                 base: layers.maybe("poll.base", read::some_span).unwrap_or_default(),
                 max: layers.maybe("poll.max", read::some_span).unwrap_or_default(),
                 factor: layers.maybe("poll.factor", read::factor).unwrap_or(1.0),
+                unnotified: layers.maybe("poll.unnotified", read::some_span).unwrap_or_default(),
                 pushed_base: layers.maybe("poll.pushed_base", read::some_span).unwrap_or_default(),
                 pushed_max: layers.maybe("poll.pushed_max", read::some_span).unwrap_or_default(),
                 jitter: layers.maybe("poll.jitter", read::share).unwrap_or(0.0),
@@ -140,14 +142,14 @@ impl Config {
         Ok(Self { effective, ..config })
     }
 
-    /// Every setting with its value and where it came from, in the order of the manual. Secrets are covered.
+    /// Every setting with its value and where it came from, in the order of the manual. Secrets are masked.
     pub fn effective(&self) -> &[Effective] {
         &self.effective
     }
 }
 
-/// The more urgent source names the place; a database before a server where both come from the same. Where nobody names one, it is
-/// the server somebody signed in to, else what `gleaner up` runs.
+/// The source with the higher precedence names the place. If both come from the same source, the database wins over the server.
+/// If neither is named, it is the server of the latest sign-in, otherwise the database of `gleaner up`.
 fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
     let server_first = layers.origin("url").rank() < layers.origin("database_url").rank();
     let server = layers.maybe("url", read::url);
@@ -163,7 +165,7 @@ fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
         None
     });
     let Some(url) = server.or_else(|| kept.as_ref().map(|kept| kept.session.url.clone())) else { return PlaceAt::Home(home.to_owned()) };
-    // A session belongs to its server; it says nothing of the key of another.
+    // A session belongs to its server. It does not contain the key of another one.
     let kept = kept.filter(|kept| kept.session.url == url);
     let service_key = layers.maybe("service_key", read::text);
     let anon_key = layers.maybe("anon_key", read::text).or_else(|| kept.as_ref().map(|kept| kept.session.anon_key.clone()));
@@ -174,7 +176,7 @@ fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
     PlaceAt::Wire(Settings { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|kept| kept.path) })
 }
 
-/// A server that was named with a key, whether or not it is the place.
+/// A server that is configured with a key, whether or not it is the place.
 fn server(layers: &mut layers::Layers) -> Option<Settings> {
     let (url, service_key) = (layers.maybe("url", read::url)?, layers.maybe("service_key", read::text)?);
     Some(Settings {

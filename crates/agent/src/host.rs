@@ -1,13 +1,16 @@
-//! The host page: local apps in frames, with the person's consent, and the models they share.
+//! The host page: local apps in frames, with the user's consent, and the models they share.
 //!
-//! An app in a frame says by `postMessage` (`SUPABASE_CONFIG`) where its work is. The page believes only the frames and origins
-//! of apps that a person has put there, shows what is asked for, and needs a yes; then the agent serves that app, until the
-//! person stops it or takes the yes back. What was agreed to is kept, and asked again when it changes.
+//! An app in a frame sends by `postMessage` (`SUPABASE_CONFIG`) where its work is. The page accepts messages only from the
+//! frames and origins of apps that the user has added, shows what the app asks for, and requires the user's consent. Then the
+//! agent serves that app until the user stops it or revokes the consent. The consent is stored, and the user is asked again when
+//! the request changes.
 //!
-//! - [`app`]: the apps of the page; [`asked`]: what one asks for; [`store`]: what was agreed to, in a file of the owner alone.
-//! - [`serving`]: from a yes to work, and back; [`agents`]: who does that work; [`token`]: the key of an app to the models.
-//! - [`requests`]: what the page asks of us; [`guard`]: whom we answer; [`page`]: the page itself.
-//! - [`ai`]: the models, as any OpenAI client expects them.
+//! - [`app`]: the apps of the page; [`asked`]: what an app asks for; [`store`]: the consents, in a file that only its owner can
+//!   read.
+//! - [`serving`]: starting and stopping the work for an app; [`agents`]: the agents that do it; [`token`]: an app's key to the
+//!   models.
+//! - [`requests`]: the handlers for the page's requests; [`guard`]: which requests are answered; [`page`]: the page itself.
+//! - [`ai`]: the models, behind an OpenAI-compatible API.
 //!
 //! ```no_run
 //! # use gleaner_agent::{agent::Agent, config::Config};
@@ -46,7 +49,7 @@ pub use serving::{Condition, Problem, Serve, State, Trouble};
 use ai::Usage;
 use store::Store;
 
-/// Why the host cannot do something; each says what to do.
+/// Why the host cannot do something. Each error says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -56,12 +59,12 @@ pub enum Error {
     Spoiled { path: PathBuf, why: String },
     #[error("the HTTP client: {0}")]
     Client(#[from] reqwest::Error),
-    /// What the page or an app sent does not fit.
+    /// The page or an app sent something invalid.
     #[error("{0}")]
     Invalid(String),
     #[error("there is no app named {0:?} on this page")]
     NoApp(String),
-    /// The person would say yes to something else than they saw.
+    /// The user would consent to something other than what the page showed.
     #[error("the app asks for something else by now; look again")]
     Outdated,
 }
@@ -75,7 +78,7 @@ pub struct Host {
 struct Shared {
     store: Store,
     serve: Arc<dyn Serve>,
-    /// Only our own page knows it; anew at each start.
+    /// Known only to our own page. New at each start.
     page_token: String,
     asking: Mutex<HashMap<String, asked::Proposal>>,
     states: Mutex<HashMap<String, State>>,
@@ -93,15 +96,15 @@ impl std::fmt::Debug for Host {
 }
 
 impl Host {
-    /// The apps kept in `home`, served by `serve`, with these models to share.
+    /// Opens the apps stored in `home`, to be served by `serve`, with these models to share.
     pub fn open(home: &Path, serve: Arc<dyn Serve>, models: Vec<Model>) -> Result<Self, Error> {
         Self::open_with(home, serve, models, Limits::default())
     }
 
     pub fn open_with(home: &Path, serve: Arc<dyn Serve>, models: Vec<Model>, limits: Limits) -> Result<Self, Error> {
-        // The library leaves the choice of cryptography to the program; whoever was first has made it.
+        // The library leaves the choice of the crypto provider to the program. An error means that one is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        // Whatever a model answers, the person's key goes nowhere else.
+        // No redirects: whatever a model's endpoint answers, the user's key is sent to no other host.
         let http =
             reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(Duration::from_secs(10)).build()?;
         let shared = Shared {
@@ -120,12 +123,12 @@ impl Host {
     }
 }
 
-/// All of it, at `/host` and `/v1`, to be merged into the router of a listener on loopback.
+/// All routes, at `/host` and `/v1`, to be merged into the router of a listener on loopback.
 pub fn routes(host: &Host) -> Router {
     Router::new().nest("/host", router(host.clone())).nest("/v1", ai_router(host.clone()))
 }
 
-/// The page and what it asks for, to be nested at `/host` of a listener on loopback.
+/// The page and its requests, to be nested at `/host` of a listener on loopback.
 pub fn router(host: Host) -> Router {
     requests::routes(host)
 }

@@ -1,13 +1,12 @@
-//! The agent: compute that comes and goes. It claims rows, runs them through stages, and writes results back.
+//! The agent: a worker that may come and go. It claims rows, runs them through stages, and writes results back.
 //!
 //! # Layout
 //!
-//! - [`wire`]: queues by way of a server, Gleaner's own or a Supabase project; who is signed in.
-//! - [`pipeline`]: what is done to an item, stage by stage; [`stages`]: what a stage can be.
-//! - [`said`]: what a program that works on an item says of its progress.
-//! - [`agent`]: one process with its workers; [`config`]: how it is told what to do; [`status`]: its page, metrics and health.
+//! - [`wire`]: queues accessed through a server, Gleaner's own or a Supabase project; sign-in and sessions.
+//! - [`pipeline`]: what is done to an item, stage by stage; the kinds of stages are in `gleaner-stages`.
+//! - [`agent`]: one process with its workers; [`config`]: its settings; [`status`]: its page, metrics and health.
 //! - [`host`]: local apps in frames, and the models they share.
-//! - [`mcp`], [`a2a`]: the queue as tools of a language model, and as an agent among agents.
+//! - [`mcp`], [`a2a`]: the queue as tools of a language model, and as an agent that other agents can call.
 
 pub mod a2a;
 pub mod agent;
@@ -15,7 +14,5 @@ pub mod config;
 pub mod host;
 pub mod mcp;
 pub mod pipeline;
-pub mod said;
-pub mod stages;
 pub mod status;
 pub mod wire;

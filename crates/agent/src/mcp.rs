@@ -1,14 +1,15 @@
 //! The queue as an MCP server, so that an assistant can be the worker.
 //!
-//! An assistant works like any agent: it claims under a lease, shows progress, completes or fails. What is different is that
-//! it reads what strangers wrote and may take it for orders. So results mark what came from outside ([`quote`]), and what an
-//! injected sentence could do harm with is not there unless somebody granted it ([`grant`]).
+//! An assistant works like any agent: it claims under a lease, reports progress, completes or fails. The difference is that it
+//! reads text written by strangers and may follow it as instructions. So results mark content that came from outside
+//! ([`quote`]), and the acts that a prompt injection could misuse are absent unless the operator granted them ([`grant`]).
 //!
-//! - [`service`]: what all assistants of this process share; [`session`]: one of them, and its agent id.
-//! - [`act`]: the tools and their arguments; [`calls`]: what each does; [`refusal`]: what it says when it does not.
-//! - [`desk`]: what a place offers besides the acts of a queue; [`desks`]: a database, a server.
-//! - [`keeper`]: shows life for an assistant that thinks, and stops when it has vanished.
-//! - [`tools`]: all of it in the protocol's words; [`http`]: over streamable HTTP, guarded; [`guard`]: by whom, from where.
+//! - [`service`]: state shared by all assistants of this process; [`session`]: one assistant and its agent id.
+//! - [`act`]: the tools and their arguments; [`calls`]: what each tool does; [`refusal`]: the answer when an act is refused.
+//! - [`desk`]: what a place offers besides the acts of a queue; [`desks`]: the implementations for a database and for a server.
+//! - [`keeper`]: renews leases for an assistant that is thinking, and stops once it has disappeared.
+//! - [`tools`]: the acts as MCP tools; [`http`]: the server over streamable HTTP; [`guard`]: which callers and origins it
+//!   accepts.
 
 pub mod act;
 mod calls;

@@ -2,8 +2,9 @@
 //!
 //! # Layout
 //!
-//! - `file` is what people write, `plan` what it means, `mistake` what is wrong with it; `default.toml` is done without a file.
-//! - `run` takes one item through its stages, `results` is what it leaves; [`fetch`] gets what belongs to an item.
+//! - `file` is the file format, `plan` the checked and resolved file, `mistake` an error in it; `default.toml` applies without a
+//!   file.
+//! - `run` takes one item through its stages, `results` is what gets stored; [`fetch`] gets what belongs to an item.
 
 pub mod fetch;
 mod file;
@@ -18,28 +19,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gleaner::{Context, Failure, Item};
+use gleaner_stages::failure::{VALIDATION, cancelled};
+use gleaner_stages::{Report, Silent};
 use serde_json::Value;
 
-pub use self::fetch::Fetch;
 pub use self::mistake::{Error, Mistake};
-pub use self::models::{Kind as ModelKind, Model, Models};
 use self::plan::{Kind, Plan, Queue};
 use self::run::Run;
-use crate::stages::failure::{VALIDATION, cancelled};
-use crate::stages::{Report, Silent};
+pub use gleaner_stages::fetch::Fetch;
+pub use gleaner_stages::models::{Kind as ModelKind, Model, Models};
 
-/// What an agent does when it is told nothing.
+/// The pipelines of an agent without a pipeline file.
 pub const DEFAULT: &str = include_str!("pipeline/default.toml");
 
-/// Every other kind.
+/// Matches every other kind.
 const ANY: &str = "*";
 
-/// What a pipeline reaches beyond the item.
+/// What a pipeline uses beyond the item.
 #[derive(Debug, Clone)]
 pub struct Services {
     pub fetch: Arc<dyn Fetch>,
     pub models: Models,
-    /// Where recordings lie while they are worked on.
+    /// Where recordings are stored while they are worked on.
     pub home: PathBuf,
 }
 
@@ -65,7 +66,7 @@ impl std::fmt::Display for Missing {
 }
 
 impl Pipelines {
-    /// The pipelines of a file, or the built-in ones, which read text offline.
+    /// Loads the pipelines of a file, or the built-in ones, which process text offline.
     pub fn load(path: Option<&Path>) -> Result<Self, Error> {
         let Some(path) = path else { return Self::parse(DEFAULT, Path::new("."), "the built-in pipelines") };
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { file: path.to_owned(), source })?;
@@ -73,7 +74,7 @@ impl Pipelines {
         Self::parse(&text, whole.parent().unwrap_or(Path::new("/")), &path.display().to_string())
     }
 
-    /// As [`Self::load`], of a text; files it names are looked for in `folder`.
+    /// Like [`Self::load`], from a text. Files that it names are looked up in `folder`.
     pub fn parse(text: &str, folder: &Path, name: &str) -> Result<Self, Error> {
         let file: file::File = toml::from_str(text).map_err(|source| Error::Syntax { file: name.into(), source: Box::new(source) })?;
         let mut mistakes = mistake::Mistakes::of(text);
@@ -83,12 +84,12 @@ impl Pipelines {
         if mistakes.is_empty() { Ok(Self { plan: Arc::new(plan) }) } else { Err(Error::Mistakes { file: name.into(), mistakes }) }
     }
 
-    /// Queues with something that can be done here.
+    /// Queues with at least one kind that can be processed here.
     pub fn queues(&self) -> Vec<&str> {
         self.plan.queues.iter().filter(|(_, queue)| queue.kinds.values().any(runs)).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// What to claim from a queue: none is every kind.
+    /// The kinds to claim from a queue. None means every kind.
     pub fn kinds(&self, queue: &str) -> Option<Vec<String>> {
         let Some(queue) = self.plan.queues.get(queue) else { return Some(Vec::new()) };
         if queue.kinds.get(ANY).is_some_and(runs) {
@@ -97,7 +98,7 @@ impl Pipelines {
         Some(queue.kinds.iter().filter(|(name, kind)| *name != ANY && runs(kind)).map(|(name, _)| name.clone()).collect())
     }
 
-    /// What is in the file and cannot be done here. A kind whose own pipeline cannot run is worked by that of `*`, where that can.
+    /// Kinds in the file that cannot be processed here. They are processed by the pipeline of `*` instead, if that one can run.
     pub fn missing(&self) -> Vec<Missing> {
         let all = self.plan.queues.iter().flat_map(|(queue, plan)| plan.kinds.iter().map(move |(kind, plan)| (queue, kind, plan)));
         all.filter_map(|(queue, kind, plan)| {
@@ -107,12 +108,12 @@ impl Pipelines {
         .collect()
     }
 
-    /// How long an item of that kind may take, where the file says.
+    /// How long an item of that kind may take, if the file sets it.
     pub fn time_limit<'a>(&self, queue: &str, kind: impl Into<Option<&'a str>>) -> Option<Duration> {
         self.find(queue, kind.into())?.1.time_limit
     }
 
-    /// What this agent can do, for others to read: `activities/sms`, and what its models are good for.
+    /// What this agent can do, for other programs: `activities/sms`, and the kinds of its models.
     pub fn capabilities(&self) -> Vec<String> {
         let kinds = self
             .plan
@@ -141,17 +142,17 @@ impl Pipelines {
         Some((queue, own.or_else(|| queue.kinds.get(ANY).filter(|kind| runs(kind)))?))
     }
 
-    /// Takes an item through its stages. Each finished one is stored with the item before the next begins.
+    /// Takes an item through its stages. The result of each stage is stored with the item before the next one starts.
     pub async fn run(&self, queue: &str, item: Item, context: Context, services: &Services) -> Result<Option<Value>, Failure> {
         let report = context.clone();
         tokio::select! {
             result = self.through(queue, &item, services, &report) => result.map(Some),
-            // What runs is dropped, and a command with it.
+            // The running stage is dropped, which also ends its command.
             () = context.ended() => Err(cancelled()),
         }
     }
 
-    /// The same without a queue: nothing is claimed and nothing is stored. For trying out a pipeline.
+    /// Like [`Self::run`] without a queue: nothing is claimed and nothing is stored. For trying out a pipeline.
     pub async fn try_out(&self, queue: &str, item: &Item, services: &Services) -> Result<Value, Failure> {
         self.through(queue, item, services, &Silent).await
     }

@@ -1,8 +1,8 @@
 //! The agent's own page, its metrics and its health.
 //!
-//! - [`view`]: everything there is to tell, as one value; [`health`]: whether that is well; [`metrics`]: the same for Prometheus.
-//! - [`page`]: the page, which asks for the view every second; [`guard`]: who may look, and who may give orders.
-//! - [`note`]: where an agent of this home listens; [`client`]: asks one.
+//! - [`view`]: the whole state as one value; [`health`]: whether that state is healthy; [`metrics`]: the same for Prometheus.
+//! - [`page`]: the page, which requests the view every second; [`guard`]: which callers may read, and which may send commands.
+//! - [`note`]: where an agent of this home listens; [`client`]: sends requests to a running agent.
 
 pub mod client;
 mod guard;
@@ -30,11 +30,11 @@ use crate::agent::Error;
 use crate::agent::shared::Shared;
 use crate::config::Listen;
 
-/// How far to look for a free port when the usual one is taken.
+/// How many further ports to try when the usual one is taken.
 const FURTHER: u16 = 100;
-/// What waits is counted at most this often, however many look.
+/// Waiting items are counted at most this often, however many clients are looking.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
-/// A page that waits for a slow database shows nothing at all.
+/// The timeout of the count. A page that waits for a slow database would show nothing at all.
 const COUNT_PATIENCE: Duration = Duration::from_millis(700);
 
 pub(crate) async fn bind(listen: Listen) -> Result<TcpListener, Error> {
@@ -49,7 +49,7 @@ pub(crate) async fn bind(listen: Listen) -> Result<TcpListener, Error> {
     }
 }
 
-/// The page and what belongs to it. Orders need `token`, or a page of this very listener.
+/// The page and its routes. Commands need `token`, or must come from a page of this very listener.
 pub(crate) fn router(shared: Arc<Shared>, token: &str) -> Router {
     let orders = Router::new()
         .route("/pause", post(pause))
@@ -65,7 +65,7 @@ pub(crate) fn router(shared: Arc<Shared>, token: &str) -> Router {
         .with_state(shared)
 }
 
-/// Serves until aborted. Only those who address this machine as itself are answered, whatever the route.
+/// Serves until aborted. Only requests addressed to this machine are answered, whatever the route.
 pub(crate) async fn serve(listener: TcpListener, router: Router) {
     let router = router.layer(middleware::from_fn(guard::host));
     if let Err(error) = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).await {
@@ -121,7 +121,7 @@ async fn concurrency(State(shared): State<Arc<Shared>>, Json(wanted): Json<Concu
     fresh(Json(View::of(&shared)))
 }
 
-/// What is true now is not kept.
+/// The response describes the current state and must not be cached.
 fn fresh(answer: impl IntoResponse) -> Response {
     ([(header::CACHE_CONTROL, "no-store")], answer).into_response()
 }

@@ -1,14 +1,13 @@
-//! Queues by way of a server: Gleaner's own, or a Supabase project. A URL and a key, and no database password.
+//! Queues accessed through a server: Gleaner's own, or a Supabase project. This takes a URL and a key, and no database password.
 //!
 //! # Layout
 //!
-//! - [`settings`]: what one has to know to get there; [`session`]: who signed in, kept in a file; [`sessions`]: those of a home, one for
-//!   each project; `credentials`: which token a
-//!   call carries, and when it is renewed.
-//! - `http`: one call, its patience and its errors; [`classify`]: which of those are worth another try.
-//! - `queue`: the acts, by `native` routes where the server is ours and by `rpc` elsewhere, for which `shape` knows the columns of
-//!   the table and `clock` the database's time.
-//! - `socket`: hears of new work, for all queues on one connection; `frame`: what is said there.
+//! - [`settings`]: what is needed to connect; [`session`]: the signed-in user, kept in a file; [`sessions`]: the sessions of a
+//!   home, one per project; `credentials`: which token a call carries, and when it is renewed.
+//! - `http`: one call, its timeouts and its errors; [`classify`]: which errors are worth a retry.
+//! - `queue`: the acts, over `native` routes where the server is ours and over `rpc` elsewhere. For `rpc`, `shape` knows the
+//!   columns of the table and `clock` the database's time.
+//! - `socket`: receives notifications of new work, for all queues on one connection; `frame`: the messages on that connection.
 
 pub mod classify;
 mod clock;
@@ -29,7 +28,7 @@ use std::sync::Arc;
 
 use ::http::Method;
 use async_trait::async_trait;
-use gleaner::transport::{Place, Transport};
+use gleaner::transport::{Endpoint, Transport};
 use gleaner::{Error, Result};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -43,16 +42,16 @@ use self::queue::Acts;
 use self::shape::Shape;
 use self::socket::Socket;
 
-/// By which routes the acts go.
+/// Which routes the acts use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// `/v1/queues`, which only our own server has: it answers what must be empty without asking the database.
+    /// `/v1/queues`, which only our own server has. It answers requests that must find nothing without querying the database.
     Native,
     /// `/rest/v1/rpc`, which every Supabase project has.
     Rpc,
 }
 
-/// A server, and who we are there. Cheap to clone.
+/// A server and our credentials there. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Wire {
     shared: Arc<Shared>,
@@ -61,7 +60,7 @@ pub struct Wire {
 #[derive(Debug)]
 struct Shared {
     http: Arc<Http>,
-    /// Asked once, unless it was told.
+    /// Detected once, unless the caller chose it.
     way: OnceCell<Way>,
     socket: Socket,
 }
@@ -76,12 +75,12 @@ pub struct Owner {
 }
 
 impl Wire {
-    /// Prepares to speak to the server. Asks it nothing yet: an agent may start before its network does.
+    /// Prepares to talk to the server. Sends no request yet: an agent may start before its network does.
     pub fn connect(settings: Settings) -> Result<Self> {
         Self::start(settings, None)
     }
 
-    /// The same by one way, whatever the server offers.
+    /// Like [`Self::connect`], but always uses the given routes, whatever the server offers.
     pub fn connect_by(settings: Settings, way: Way) -> Result<Self> {
         Self::start(settings, Some(way))
     }
@@ -91,36 +90,36 @@ impl Wire {
         Ok(Self { shared: Arc::new(Shared { socket: Socket::new(http.clone()), http, way: OnceCell::new_with(way) }) })
     }
 
-    /// By which routes the acts go here.
+    /// Which routes the acts use on this server.
     pub async fn way(&self) -> Result<Way> {
         self.shared.way.get_or_try_init(|| native::probe(&self.shared.http)).await.copied()
     }
 
-    /// A call of the REST interface: `rest(Method::GET, "/rest/v1/sales?select=id", None)`. What comes back is its body.
+    /// Calls the REST interface: `rest(Method::GET, "/rest/v1/sales?select=id", None)`. Returns the body of the response.
     pub async fn rest(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
         let call = Call { body, representation: true, ..Call::new(method.clone(), path, format!("{method} {path}")) };
         Ok(self.shared.http.call(&call).await?.body)
     }
 
-    /// Rows of a table of that schema: `read("gleaner", "/rest/v1/queue?select=name")`.
+    /// Reads rows of a table in that schema: `read("gleaner", "/rest/v1/queue?select=name")`.
     pub async fn read(&self, schema: &str, path: &str) -> Result<Value> {
         let call = Call { profile: Some(schema), ..Call::new(Method::GET, path, format!("read {path}")) };
         Ok(self.shared.http.call(&call).await?.body)
     }
 
-    /// A call of a function; what it returns.
+    /// Calls a database function and returns its result.
     pub async fn rpc(&self, schema: &str, function: &str, arguments: Value) -> Result<Value> {
         let path = format!("/rest/v1/rpc/{function}");
         let call = Call { profile: Some(schema), body: Some(&arguments), ..Call::new(Method::POST, &path, function) };
         Ok(self.shared.http.call(&call).await?.body)
     }
 
-    /// A file by way of the server, with our rights: `fetch("/v1/media/{activity}/0")`.
+    /// Fetches a file through the server, with our rights: `fetch("/v1/media/{activity}/0")`.
     pub async fn fetch(&self, path_or_url: &str) -> Result<Fetched> {
         fetch::fetch(&self.shared.http, path_or_url).await
     }
 
-    /// Who is signed in, and which owner that is: the specification's `getMySalesId`. None with a key, which is nobody's own.
+    /// The signed-in user as an owner of work. None with a key, which has no owner.
     pub async fn who(&self) -> Result<Option<Owner>> {
         let Some(session) = self.shared.http.credentials.session().await? else { return Ok(None) };
         let path = format!("/rest/v1/sales?select=id&user_id=eq.{}", session.user_id);
@@ -139,7 +138,7 @@ impl Wire {
 }
 
 #[async_trait]
-impl Place for Wire {
+impl Endpoint for Wire {
     fn describe(&self) -> String {
         self.shared.http.base.clone()
     }

@@ -1,14 +1,18 @@
-//! How errors are told: on standard error, as `error: …`, with what to do.
+//! How errors are reported: on standard error, as `error: …`, with what to do.
 
 use std::process::ExitCode;
 
 use anyhow::Error;
-use gleaner_server::channels;
+use gleaner_http::database;
+use gleaner_intake::channels;
+use tokio_postgres::error::SqlState;
 
 use crate::output::{BAD, paint};
 use crate::words::harmless;
 
-/// Prints the error and gives the exit code. Usage errors (2) are told by the argument parser, before anything runs.
+const UNREACHABLE: &str = "Check DATABASE_URL; or unset it and run `gleaner up` for a private PostgreSQL.";
+
+/// Prints the error and returns the exit code. Usage errors (2) are reported by the argument parser, before anything runs.
 pub fn tell(error: &Error) -> ExitCode {
     anstream::eprintln!("{} {}", paint(BAD, "error:"), harmless(&text(error)));
     ExitCode::FAILURE
@@ -21,8 +25,9 @@ fn text(error: &Error) -> String {
             text.push_str(": ");
         }
         text.push_str(&cause.to_string());
-        // These tell their own causes.
-        if cause.is::<gleaner::Error>() || cause.is::<gleaner_postgres::Error>() || cause.is::<channels::Error>() {
+        // These errors already include their causes.
+        let tells_causes = cause.is::<gleaner::Error>() || cause.is::<database::Error>() || cause.is::<channels::Error>();
+        if tells_causes || cause.is::<gleaner_postgres::Error>() {
             break;
         }
     }
@@ -36,23 +41,38 @@ fn text(error: &Error) -> String {
 }
 
 fn hint(error: &Error) -> Option<&'static str> {
-    let known = error.chain().find_map(|cause| match cause.downcast_ref() {
-        Some(channels::Error::Database(error)) => Some(error),
-        _ => cause.downcast_ref::<gleaner::Error>(),
-    })?;
-    match known {
-        // Our own tables or functions are not there.
-        gleaner::Error::Database { .. }
-            if known.code().is_some_and(|c| matches!(c.code(), "42P01" | "3F000" | "42883")) && known.to_string().contains("gleaner.") =>
-        {
+    error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(channels::Error::Database(error)) => Some(hint_of_database(error)),
+        _ => cause.downcast_ref().map(hint_of_database).or_else(|| cause.downcast_ref().map(hint_of_engine)),
+    })?
+}
+
+fn hint_of_database(error: &database::Error) -> Option<&'static str> {
+    match error {
+        database::Error::Database { source, .. } => hint_of_code(source.code(), error),
+        database::Error::Connect(_) => Some(UNREACHABLE),
+        _ => None,
+    }
+}
+
+fn hint_of_engine(error: &gleaner::Error) -> Option<&'static str> {
+    match error {
+        gleaner::Error::Database { source, .. } => hint_of_code(source.code(), error),
+        gleaner::Error::Connect(_) => Some(UNREACHABLE),
+        gleaner::Error::Refused { .. } => Some("Or unset DATABASE_URL and run `gleaner up` for a private PostgreSQL."),
+        _ => None,
+    }
+}
+
+fn hint_of_code(code: Option<&SqlState>, error: &dyn std::fmt::Display) -> Option<&'static str> {
+    let text = error.to_string();
+    match code?.code() {
+        // Our own tables or functions do not exist.
+        "42P01" | "3F000" | "42883" if text.contains("gleaner.") => {
             Some("This database may not be migrated, or by an older version: run `gleaner migrate`.")
         }
-        // The table of an older version.
-        gleaner::Error::Database { .. } if known.code().is_some_and(|c| c.code() == "42703") && known.to_string().contains("column c.") => {
-            Some("This database was migrated by an older version: run `gleaner migrate`.")
-        }
-        gleaner::Error::Connect(_) => Some("Check DATABASE_URL; or unset it and run `gleaner up` for a private PostgreSQL."),
-        gleaner::Error::Refused { .. } => Some("Or unset DATABASE_URL and run `gleaner up` for a private PostgreSQL."),
+        // The table is that of an older version.
+        "42703" if text.contains("column c.") => Some("This database was migrated by an older version: run `gleaner migrate`."),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! What commands say: words for people, JSON for scripts, colours on terminals only (and not with NO_COLOR).
+//! The output of commands: text for people, JSON for scripts, colours on terminals only (and not with NO_COLOR).
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ pub const DIM: Style = Style::new().dimmed();
 pub const BOLD: Style = Style::new().bold();
 pub const PLAIN: Style = Style::new();
 
-/// The text in that style. Where nobody sees colours the codes are taken out again on the way.
+/// The text in that style. Where the output shows no colours, the codes are removed again when printing.
 pub fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
@@ -33,7 +33,7 @@ pub fn of_state(state: &str) -> Style {
     }
 }
 
-/// Where answers go.
+/// Prints the output of commands.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     pub json: bool,
@@ -45,26 +45,26 @@ impl Output {
         Self { json, quiet }
     }
 
-    /// What was asked for, always printed.
+    /// The requested result, always printed.
     pub fn data(self, text: impl Display) {
         print(&text.to_string());
     }
 
-    /// What was asked for, for people: a listing or an explanation. Printed also when they want it quiet.
+    /// The requested result for people: a listing or an explanation. Printed also with --quiet.
     pub fn listing(self, text: impl Display) {
         if !self.json {
             print(&text.to_string());
         }
     }
 
-    /// A line for people that tells what was done.
+    /// A line for people that says what was done.
     pub fn line(self, text: impl Display) {
         if !self.json && !self.quiet {
             print(&text.to_string());
         }
     }
 
-    /// The answer for scripts, when they asked for JSON.
+    /// The result for scripts, when JSON was requested.
     pub fn json(self, value: &impl Serialize) {
         if self.json {
             self.data(serde_json::to_string_pretty(value).expect("our own values are JSON"));
@@ -78,24 +78,24 @@ impl Output {
         }
     }
 
-    /// What happens meanwhile, beside the answer.
+    /// Progress messages, separate from the result.
     pub fn note(self, text: impl Display) {
         if !self.quiet {
-            // Nobody to read it is no reason to stop.
+            // A closed standard error is no reason to stop.
             let _ = writeln!(anstream::stderr().lock(), "{text}");
         }
     }
 }
 
-/// Whether somebody listens for SIGTERM and has things to put in order first.
+/// Whether a SIGTERM handler is installed that has to clean up first.
 static ORDERLY: AtomicBool = AtomicBool::new(false);
 
-/// From now on we end by SIGTERM to ourselves.
+/// From now on a closed pipe ends this process by SIGTERM to itself, so that it can clean up.
 pub fn end_orderly() {
     ORDERLY.store(true, Ordering::SeqCst);
 }
 
-/// A reader that has seen enough (`| head`) ends us, quietly, as it ends every good tool.
+/// A reader that closes the pipe early (`| head`) ends this process quietly, as is usual for command-line tools.
 fn print(text: &str) {
     let mut out = anstream::stdout().lock();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
@@ -110,7 +110,7 @@ fn print(text: &str) {
     }
 }
 
-/// Our own log goes to standard error: warnings, more with `-v`, what RUST_LOG says if it is set.
+/// Our own log goes to standard error: warnings, more with `-v`, or what RUST_LOG says if it is set.
 pub fn start_tracing(verbose: u8) {
     let level =
         ["warn", "gleaner=info,gleaner_postgres=info,warn", "gleaner=debug,gleaner_postgres=debug,info"][usize::from(verbose.min(2))];

@@ -1,10 +1,10 @@
-//! Which database a command speaks to: the one given, else the private one of this home.
+//! Which database a command uses: the one given, else the private one of this home.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
-use gleaner::{Acts, bell};
+use gleaner::{Acts, notify};
 use gleaner_postgres::{Home, Phase, status};
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
@@ -17,11 +17,11 @@ pub struct Place {
 
 impl Place {
     pub fn new(database_url: Option<String>, home: Option<PathBuf>) -> Self {
-        // A variable set to nothing is how shells unset one.
+        // Shells often unset a variable by setting it to the empty string.
         Self { database_url: database_url.filter(|url| !url.is_empty()), home: home.filter(|home| !home.as_os_str().is_empty()) }
     }
 
-    /// The database somebody named, if one did.
+    /// The database that the user named, if any.
     pub fn given(&self) -> Option<&str> {
         self.database_url.as_deref()
     }
@@ -34,12 +34,12 @@ impl Place {
         })
     }
 
-    /// The home when it is not the usual one, and so has to be told to the next command as well.
+    /// The home when it is not the default one, and so must be given to the next command as well.
     pub fn unusual_home(&self) -> Option<&PathBuf> {
         self.home.as_ref()
     }
 
-    /// The address of the database. Waits for a private one that is on its way up.
+    /// The address of the database. Waits for a private one that is starting.
     pub async fn url(&self) -> Result<String> {
         if let Some(url) = &self.database_url {
             return Ok(url.clone());
@@ -71,7 +71,7 @@ impl Place {
         Ok(gleaner::connect(&self.url().await?).await?)
     }
 
-    /// A connection and the acts of a queue on it.
+    /// A connection, and the operations of a queue on it.
     pub async fn acts(&self, named: &Named) -> Result<(Client, Acts)> {
         let client = self.client().await?;
         let acts = Acts::of(&client, &named.queue).await?;
@@ -104,15 +104,15 @@ impl Named {
     }
 }
 
-/// Tells waiting workers that the queue has work. Call it after the commit. A lost bell costs time, never work.
+/// Notifies waiting workers that the queue has work. Call it after the commit. A lost notification costs time, never work.
 pub async fn ring(client: &Client, queue: &str) {
-    let rung = client.query_typed("select pg_notify($1, $2)", &[(&bell::CHANNEL, Type::TEXT), (&queue, Type::TEXT)]).await;
+    let rung = client.query_typed("select pg_notify($1, $2)", &[(&notify::CHANNEL, Type::TEXT), (&queue, Type::TEXT)]).await;
     if let Err(error) = rung {
         tracing::debug!(%error, "the bell did not ring; the poll will find the work");
     }
 }
 
-/// Seconds in an interval, in PostgreSQL's own reading of it: `5 minutes`, `1 day 2 hours`.
+/// The seconds of an interval in PostgreSQL's syntax: `5 minutes`, `1 day 2 hours`.
 pub async fn seconds(client: &Client, interval: &str) -> Result<f64> {
     let rows = client.query_typed("select extract(epoch from $1::text::interval)::float8", &[(&interval, Type::TEXT)]).await;
     match rows {

@@ -1,10 +1,13 @@
-//! Where the server of a home listens: a note for other processes.
+//! Where the server of a home listens: a record for other processes, and the port the home keeps.
 
-use std::net::{SocketAddr, TcpStream};
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 /// A server of ours that runs.
@@ -12,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct Serving {
     pub pid: u32,
     address: SocketAddr,
-    /// What senders are given as its address, where it was told one.
+    /// What senders are given as its address, if it was set.
     #[serde(default)]
     pub public_base: Option<String>,
 }
@@ -22,22 +25,22 @@ impl Serving {
         format!("http://{}", self.reachable())
     }
 
-    /// Notes that this process serves there.
-    pub fn write(home: &Path, address: SocketAddr, public_base: Option<&str>) -> Result<Self> {
-        let serving = Self { pid: std::process::id(), address, public_base: public_base.map(ToOwned::to_owned) };
-        let (path, new) = (note(home), note(home).with_extension("json.new"));
-        let text = serde_json::to_vec_pretty(&serving)?;
-        // In one step, so that a reader never sees half of it.
-        std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path)).with_context(|| format!("write {}", path.display()))?;
-        Ok(serving)
+    /// The address to give to others: the public one, else the one on this machine.
+    pub fn base(&self) -> String {
+        self.public_base.clone().unwrap_or_else(|| self.url())
     }
 
-    /// The server of this home. A note alone is no proof: somebody has to answer there.
+    /// The server that runs in this home. The lock on the record proves that its writer still runs.
     pub fn find(home: &Path) -> Option<Self> {
-        let serving: Self = serde_json::from_slice(&std::fs::read(note(home)).ok()?).ok()?;
-        let pid = nix::unistd::Pid::from_raw(i32::try_from(serving.pid).ok()?);
-        let alive = !matches!(nix::sys::signal::kill(pid, None), Err(nix::errno::Errno::ESRCH));
-        (alive && TcpStream::connect_timeout(&serving.reachable(), Duration::from_secs(1)).is_ok()).then_some(serving)
+        let file = File::open(path(home)).ok()?;
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Err((mut file, Errno::EWOULDBLOCK)) => {
+                let mut text = Vec::new();
+                file.read_to_end(&mut text).ok()?;
+                serde_json::from_slice(&text).ok()
+            }
+            _ => None,
+        }
     }
 
     /// An address that means "every interface" is reached on this machine.
@@ -48,18 +51,53 @@ impl Serving {
         }
         address
     }
+}
 
-    /// Takes the note away, unless another has written its own meanwhile.
-    pub fn remove(&self, home: &Path) {
-        let path = note(home);
-        let ours =
-            std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Self>(&text).ok()).is_some_and(|it| it.pid == self.pid);
-        if ours {
-            let _ = std::fs::remove_file(path);
-        }
+/// The record of this process, for as long as the value lives. It is locked, so a second server cannot replace it.
+#[derive(Debug)]
+pub struct Record {
+    file: Flock<File>,
+    pub serving: Serving,
+}
+
+impl Record {
+    /// Records that this process serves there. None when another server of this home has its record already.
+    pub fn write(home: &Path, address: SocketAddr, public_base: Option<&str>) -> Result<Option<Self>> {
+        let path = path(home);
+        let failed = || format!("write {}", path.display());
+        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path).with_context(failed)?;
+        let mut file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(file) => file,
+            Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+            Err((_, errno)) => return Err(std::io::Error::from(errno)).with_context(|| format!("lock {}", path.display())),
+        };
+        let serving = Serving { pid: std::process::id(), address, public_base: public_base.map(ToOwned::to_owned) };
+        let text = serde_json::to_vec_pretty(&serving)?;
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text)).with_context(failed)?;
+        Ok(Some(Self { file, serving }))
     }
 }
 
-fn note(home: &Path) -> PathBuf {
+impl Drop for Record {
+    /// Empties the file and leaves it: a server that has opened it already must lock the same file as the next one.
+    fn drop(&mut self) {
+        let _ = self.file.set_len(0);
+    }
+}
+
+fn path(home: &Path) -> PathBuf {
     home.join("serve.json")
+}
+
+/// The port that `gleaner up` took at its first start. Webhook URLs, sessions and links name it, so it does not change by itself.
+pub fn kept_port(home: &Path) -> Option<u16> {
+    std::fs::read_to_string(home.join("port")).ok()?.trim().parse().ok()
+}
+
+pub fn keep_port(home: &Path, port: u16) -> Result<()> {
+    let path = home.join("port");
+    if kept_port(home) == Some(port) {
+        return Ok(());
+    }
+    std::fs::write(&path, format!("{port}\n")).with_context(|| format!("write {}", path.display()))
 }

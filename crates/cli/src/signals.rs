@@ -1,9 +1,9 @@
-//! Being told to stop.
+//! Signals that stop the process.
 
 use anyhow::{Context as _, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C, a polite kill, and a terminal that goes away.
+/// SIGINT (Ctrl-C), SIGTERM, and SIGHUP when the terminal is closed.
 pub struct Signals([Signal; 3]);
 
 impl Signals {

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::output::{DIM, PLAIN, paint};
 
 const GAP: &str = "  ";
-/// A column is never cut below this, wherever the terminal ends.
+/// A column is never cut below this width, even on a narrow terminal.
 const NARROWEST: usize = 8;
 
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text, for the terminal there is.
+    /// The table as text, for the current terminal.
     pub fn text(&self) -> String {
         self.within(terminal_width())
     }
@@ -59,7 +59,7 @@ impl Table {
             .map(|&c| self.rows.iter().map(|row| row[c].text.width()).chain([self.title(c).width()]).max().unwrap_or(0))
             .collect();
         if let Some(room) = room {
-            // The widest column gives way first.
+            // The widest column is cut first.
             while widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1) > room {
                 let Some(widest) = widths.iter_mut().max().filter(|w| **w > NARROWEST) else { break };
                 *widest -= 1;
@@ -82,7 +82,7 @@ impl Table {
             let space = " ".repeat(width - text.width());
             match (self.titles[column].starts_with('>'), i == last) {
                 (true, _) => space + &paint(style, text),
-                // Nothing follows, so nothing has to be kept apart.
+                // The last column needs no padding.
                 (false, true) => paint(style, text),
                 (false, false) => paint(style, text) + &space,
             }
@@ -107,7 +107,7 @@ fn cut(text: &str, width: usize) -> String {
     out + "…"
 }
 
-/// None when the output is not a terminal: a file or a pipe gets everything.
+/// `None` when the output is not a terminal: a file or a pipe gets everything.
 fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0))
 }

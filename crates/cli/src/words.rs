@@ -1,8 +1,8 @@
-//! Times, numbers and texts as people read them.
+//! Times, numbers and texts in a readable form.
 
 use serde_json::Value;
 
-/// A length of time, roughly: `12 ms`, `40 s`, `5 min`, `3 h`, `12 d`.
+/// A duration, rounded: `12 ms`, `40 s`, `5 min`, `3 h`, `12 d`.
 pub fn span(seconds: f64) -> String {
     let seconds = seconds.abs();
     match seconds {
@@ -15,7 +15,7 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
-/// A moment, seen from now.
+/// A moment, relative to now.
 pub fn moment(seconds_from_now: f64) -> String {
     if seconds_from_now > 0.0 { format!("in {}", span(seconds_from_now)) } else { format!("{} ago", span(seconds_from_now)) }
 }
@@ -26,7 +26,7 @@ pub fn count(n: impl Into<i128>, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// Text from a row may hold anything; a terminal must not obey it.
+/// Text from a row may contain anything, so control characters are replaced before it reaches a terminal.
 pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
@@ -41,12 +41,12 @@ pub fn brief(value: &Value) -> String {
     harmless(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The text of a member, empty when there is none.
+/// The text of a member, empty when it is missing.
 pub fn member(value: &Value, name: &str) -> String {
     brief(&value[name])
 }
 
-/// A word as a shell takes it in double quotes.
+/// A word as written inside double quotes in a shell.
 pub fn double_quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -59,7 +59,7 @@ pub fn double_quoted(text: &str) -> String {
     quoted
 }
 
-/// A word as a person would type it: in single quotes only where a shell needs them.
+/// A word as one would type it: in single quotes only where a shell needs them.
 pub fn shell_word(text: &str) -> String {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c));
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

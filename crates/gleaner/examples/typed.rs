@@ -1,4 +1,4 @@
-//! A handler per kind, each with a payload of its own type, a limit of time, and something around all of them.
+//! One handler per kind, each with its own payload type, a time limit, and middleware around all of them.
 //!
 //! ```sh
 //! gleaner up --detach
@@ -7,9 +7,8 @@
 
 use std::time::{Duration, Instant};
 
-use gleaner::transport::{Direct, Place};
-use gleaner::worker::{Context, Job, Next, Replied, Tally, Worker};
-use gleaner::{Failure, Item, Queue};
+use gleaner::worker::{Next, Replied, Tally};
+use gleaner::{Context, Direct, Failure, Item, Job, Payload};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::watch;
@@ -22,23 +21,26 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 pub async fn run(url: &str) -> Result<Tally, Box<dyn std::error::Error>> {
-    let place = Direct::new(url, 4)?;
-    Queue::open(place.pool(), "jobs")
-        .await?
+    let database = Direct::new(url, 4)?;
+    let queue = database.queue("jobs").await?;
+    queue.enqueue_job(&Letter { to: "ada".into() }).await?;
+    // A job is a row: instead of calling `enqueue_job` with the type, it can be written as JSON.
+    queue
         .enqueue(&[
-            json!({"kind": "letter", "payload": {"to": "ada"}}),
             json!({"kind": "sum", "payload": [1, 2, 3, 4]}),
-            // Not a list of numbers: it fails for good, because trying again will not make it one.
+            // Not a list of numbers: it fails for good, because a retry would not change the payload.
             json!({"kind": "sum", "payload": "four"}),
         ])
         .await?;
 
-    // Only what has a handler is claimed; other kinds are left to other workers.
-    let worker = Worker::builder(place.open("jobs").await?)
+    // Only kinds with a handler are claimed; other kinds are left to other workers.
+    let worker = database
+        .worker("jobs")
+        .await?
         .concurrency(2)
-        .handle("letter", write)
+        .handle_job(write)
         .handle("sum", |job: Job<Vec<i64>>| async move { Ok(job.payload.iter().sum::<i64>()) })
-        .time_limit("letter", Duration::from_secs(60))
+        .time_limit(Letter::KIND, Duration::from_secs(60))
         .layer(timed)
         .until_empty()
         .build();
@@ -46,9 +48,13 @@ pub async fn run(url: &str) -> Result<Tally, Box<dyn std::error::Error>> {
     Ok(worker.run_until(stopped).await?)
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Letter {
     to: String,
+}
+
+impl Payload for Letter {
+    const KIND: &'static str = "letter";
 }
 
 #[derive(Serialize)]

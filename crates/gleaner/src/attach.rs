@@ -1,4 +1,4 @@
-//! Turns a table into a queue, without a rewrite and without blocking its writers; and takes it off again.
+//! Turns a table into a queue without rewriting it and without blocking its writers, and detaches it again.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use tokio_postgres::{Client, GenericClient};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::introspect::{Bystander, literal, quote};
-use crate::plan::{Mistake, Plan, TRIGGERS};
-use crate::render::{functions, render};
+use crate::plan::{Mistake, Plan, TRIGGERS, trigger_name};
+use crate::render::{Function, functions, render};
 
 mod access;
 mod detach;
 mod indexes;
+mod words;
 
 pub(crate) use access::grant_script;
 pub use detach::detach;
@@ -23,21 +24,26 @@ pub use detach::detach;
 /// What attach may do beyond adding columns, indexes and functions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Add status words the enum lacks. They cannot be removed again, so it is asked for.
+    /// Add the status values that the enum lacks. They cannot be removed again, so the caller must ask for it.
     pub add_words: bool,
 }
 
-/// What attach did and saw, for people to read.
+/// What attach did and found, for people to read.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
+    /// The queue's name.
     pub queue: String,
+    /// Columns that were added to the table.
     pub added_columns: Vec<String>,
+    /// Indexes that were built.
     pub built_indexes: Vec<String>,
+    /// Existing rows that got their due time.
     pub filled: u64,
+    /// What the author should know, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Attaches the table, or brings an attached one up to date. Idempotent. `say` is told each step that may take long.
+/// Attaches the table, or brings an attached one up to date. Idempotent. Calls `say` before each step that may take long.
 pub async fn attach(
     client: &mut Client,
     declaration: &Declaration,
@@ -49,12 +55,14 @@ pub async fn attach(
     refuse_second_queue(client, &plan).await?;
     let known = registered(client, &plan.name).await?;
     refuse_borrowed_columns(&plan, known.as_ref())?;
-    add_missing_words(client, &plan, options, say).await?;
+    words::refuse_forbidden(client, &plan, |word| !plan.missing_labels.contains(word)).await?;
+    words::add_missing(client, &plan, options, say).await?;
+    words::refuse_forbidden(client, &plan, |word| plan.missing_labels.contains(word)).await?;
 
     let mut report = Report { queue: plan.name.clone(), ..Report::default() };
     let grants = access::grant_engine(client, &plan, &mut report).await?;
-    // Where the columns are there already the indexes come first, so that the new acts find them. A table without the columns
-    // has nothing to claim yet.
+    // If the columns exist already, the indexes are built first, so that the new acts find them. A table without the columns has
+    // nothing to claim yet.
     let early = known.is_some() && column_script(&plan).is_none();
     if early {
         indexes::build_indexes(client, &plan, &mut report, say).await?;
@@ -81,12 +89,12 @@ pub async fn sql(client: &impl GenericClient, name: &str) -> Result<String> {
     }
 }
 
-/// A queue as the registry knows it.
+/// A queue as recorded in the registry.
 struct Known {
     table: String,
     declaration: Value,
-    /// `columns` that attach added, names of all `engine` columns, `indexes` by definition, `functions` by signature, and how
-    /// to take back its `grants`.
+    /// `columns` that attach added, names of all `engine` columns, `indexes` by definition, `functions` by signature, and how to
+    /// revoke its `grants`.
     added: Value,
 }
 
@@ -123,8 +131,8 @@ async fn refuse_second_queue(client: &impl GenericClient, plan: &Plan) -> Result
     Err(Error::Declaration { queue: plan.name.clone(), mistakes: vec![Mistake { what, instead }] })
 }
 
-/// A column that merely happens to have the name and type of one of ours is somebody's data, and acts would write over it.
-/// Only when all of them are there did somebody add them for us, in a migration of their own.
+/// A column that only happens to have the name and type of an engine column holds the user's data, and acts would overwrite it.
+/// Only when all engine columns exist were they added for Gleaner, in a migration of the user's own.
 fn refuse_borrowed_columns(plan: &Plan, known: Option<&Known>) -> Result<()> {
     let ours = known.map(|k| strings(&k.added["engine"])).unwrap_or_default();
     let (found, missing): (Vec<_>, Vec<_>) = plan.columns.iter().partition(|c| plan.table.columns.contains_key(&c.name));
@@ -142,39 +150,8 @@ fn refuse_borrowed_columns(plan: &Plan, known: Option<&Known>) -> Result<()> {
     Err(Error::Declaration { queue: plan.name.clone(), mistakes })
 }
 
-/// Enum values go in a step of their own: a value added in a transaction cannot be used in it.
-async fn add_missing_words(client: &impl GenericClient, plan: &Plan, options: Options, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
-    if plan.missing_labels.is_empty() {
-        return Ok(());
-    }
-    let status = &plan.declaration.status;
-    let data_type = &plan.table.columns[&status.column].data_type;
-    if !options.add_words {
-        let mistakes = plan
-            .missing_labels
-            .iter()
-            .map(|word| Mistake {
-                what: format!("status word {word:?}: the enum {data_type} has no such value"),
-                instead: format!(
-                    "use one of {}, or run attach with --add-words (an enum value cannot be removed again)",
-                    plan.table.columns[&status.column].labels.join(", ")
-                ),
-            })
-            .collect();
-        return Err(Error::Declaration { queue: plan.name.clone(), mistakes });
-    }
-    for word in &plan.missing_labels {
-        say(&format!("adding the value {word:?} to {data_type}"));
-        client
-            .batch_execute(&format!("alter type {data_type} add value if not exists {}", literal(word)))
-            .await
-            .map_err(Error::doing(format!("add {word:?} to {data_type}")))?;
-    }
-    Ok(())
-}
-
-/// The missing columns as one `alter table`, and their names. Nothing here rewrites the table: nulls, and constants PostgreSQL
-/// keeps in the catalogue.
+/// The missing columns as one `alter table`, and their names. Nothing here rewrites the table: it adds nulls, and constants that
+/// PostgreSQL stores in the catalogue.
 pub(crate) fn column_script(plan: &Plan) -> Option<(String, Vec<String>)> {
     let missing: Vec<_> = plan.columns.iter().filter(|c| !plan.table.columns.contains_key(&c.name)).collect();
     let parts: Vec<String> = missing
@@ -183,7 +160,8 @@ pub(crate) fn column_script(plan: &Plan) -> Option<(String, Vec<String>)> {
             let name = quote(&column.name);
             match column.default {
                 "" => format!("add column if not exists {name} {}", column.definition),
-                // A default that is not a constant would make history claimable: null first, the default for rows to come.
+                // A default that is not a constant would make existing rows claimable. So existing rows get null, and the default
+                // applies to new rows.
                 "now()" => format!("add column if not exists {name} {}, alter column {name} set default now()", column.definition),
                 constant => format!("add column if not exists {name} {} not null default {constant}", column.definition),
             }
@@ -196,20 +174,20 @@ pub(crate) fn column_script(plan: &Plan) -> Option<(String, Vec<String>)> {
     Some((script, missing.iter().map(|c| c.name.clone()).collect()))
 }
 
-/// Columns, functions, grants and triggers in one transaction, with the registry row that knows of them: no row is written
-/// to a half-attached table, and an attach that breaks off leaves nothing that detach would not find.
+/// Columns, functions, grants and triggers are installed in one transaction, together with the registry row that records them. So
+/// no row is written to a half-attached table, and an interrupted attach leaves nothing that detach would not find.
 async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[String], report: &mut Report) -> Result<()> {
     let known = registered(client, &plan.name).await?;
     let known = known.as_ref();
     let before = |key: &str| known.map(|k| strings(&k.added[key])).unwrap_or_default();
     let (alter, missing) = column_script(plan).unwrap_or_default();
-    let signatures: Vec<String> = functions(plan).iter().map(|f| format!("gleaner.{}({})", f.name, f.arguments)).collect();
-    // Signatures of an earlier declaration go first: `create or replace` would leave them beside the new ones.
+    let signatures: Vec<String> = functions(plan)?.iter().map(Function::signature).collect();
+    // Drop the signatures of an earlier declaration first: `create or replace` would leave them beside the new ones.
     let had = before("functions");
     let stale: Vec<String> = had.iter().filter(|f| !signatures.contains(f)).cloned().collect();
-    // Triggers before the functions they call; the script makes those anew that the queue still wants.
+    // Drop triggers before the functions they call. The script creates again those that the queue still needs.
     let untriggered: String =
-        TRIGGERS.map(|trigger| format!("drop trigger if exists zz_gleaner_{trigger}_{} on {};\n", plan.name, plan.table.sql())).concat();
+        TRIGGERS.map(|event| format!("drop trigger if exists {} on {};\n", trigger_name(event, &plan.name), plan.table.sql())).concat();
     let script = render(plan)?;
     let record = json!({
         "columns": union(before("columns"), &missing),
@@ -218,7 +196,7 @@ async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[Strin
         "grants": union(before("grants"), grants),
         "indexes": known.map_or(json!({}), |k| k.added["indexes"].clone()),
     });
-    // The key by name, also where the author left it to the table: agents who come by way of a server cannot look it up.
+    // Store the key's name even when the author left it to the table: agents that connect through a server cannot look it up.
     let declared = Declaration { key: Some(plan.key.clone()), ..plan.declaration.clone() };
     let registry = format!(
         "insert into gleaner.queue as known (name, table_name, declaration, source, added, rendered) values ({}, {}, {}, {}, {}, {})
@@ -233,30 +211,42 @@ async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[Strin
         literal(&record.to_string()),
         literal(&script),
     );
-    // A queue that holds rows by sheaves no more: what is held or lies together becomes the rows' own while the functions still know how.
-    let mut no_sheaves = String::new();
-    let loosen = format!("gleaner.loosen_{}(", plan.name);
-    if stale.iter().any(|f| f.starts_with(&loosen)) {
-        no_sheaves += &format!("select {loosen}null);\n");
+    // The queue no longer uses batch leases. Move held rows and bulk ranges back to single rows while the functions that can do
+    // it still exist.
+    let mut unbatched = String::new();
+    let unbatch = format!("gleaner.unbatch_{}(", plan.name);
+    if stale.iter().any(|f| f.starts_with(&unbatch)) {
+        unbatched += &format!("select {unbatch}null);\n");
     }
-    // Where kinds or classes are others now, what swaths say of their rows is no longer true.
+    // If the kinds or classes have changed, what bulk ranges record about their rows is no longer true.
     let lines = |d: &Value| (d["kind"].clone(), d["priority"]["column"].clone(), d["priority"]["classes"].clone());
     let declared_now = serde_json::to_value(&declared).unwrap_or_default();
     let relined = known.is_some_and(|k| lines(&k.declaration) != lines(&declared_now));
-    no_sheaves += &spread_all(&plan.name, if relined { &had } else { &stale });
-    let whole = format!("{alter}\n{untriggered}{no_sheaves}{}{script}\n{registry}", drop_functions(&stale));
-    with_lock_timeout(client, "install the acts", &whole).await?;
+    unbatched += &unpack_ranges(&plan.name, if relined { &had } else { &stale });
+    // The conditions of triggers are resolved now, so set the same search path that the functions have.
+    let path = format!("set local search_path = {};\n", plan.shape.search_path);
+    let act = "install the acts";
+    if plan.shape.distributed {
+        let rest = format!("{}{script}\n{registry}", drop_functions(&stale));
+        in_parts(client, act, &[&format!("{path}{SEQUENTIAL}"), &alter, &rest]).await?;
+    } else {
+        let whole = format!("{path}{alter}\n{untriggered}{unbatched}{}{script}\n{registry}", drop_functions(&stale));
+        with_lock_timeout(client, act, &whole).await?;
+    }
     report.added_columns = missing;
     Ok(())
 }
 
-/// Lets every row of the queue stand alone that lies in a swath, where that is among the functions which are about to go.
-fn spread_all(queue: &str, going: &[String]) -> String {
-    let spread = format!("gleaner.spread_{queue}(");
-    if !going.iter().any(|f| f.starts_with(&spread)) {
+/// A transaction that changes a distributed table and functions must use one connection to each worker.
+const SEQUENTIAL: &str = "set local citus.multi_shard_modify_mode = 'sequential';";
+
+/// Turns every row in a bulk range of the queue into a single row, if the function for that is among those about to be dropped.
+fn unpack_ranges(queue: &str, going: &[String]) -> String {
+    let unpack = format!("gleaner.unpack_range_{queue}(");
+    if !going.iter().any(|f| f.starts_with(&unpack)) {
         return String::new();
     }
-    format!("select {spread}s, s.last) from gleaner.swath as s where s.queue = {};\n", literal(queue))
+    format!("select {unpack}r, r.last) from gleaner.bulk_range as r where r.queue = {};\n", literal(queue))
 }
 
 fn union(mut list: Vec<String>, more: &[String]) -> Vec<String> {
@@ -268,24 +258,32 @@ fn union(mut list: Vec<String>, more: &[String]) -> Vec<String> {
     list
 }
 
-/// Drops those of the functions that exist. Without `cascade`: what somebody built on one is named by the error.
+/// Drops those of the functions that exist. Without `cascade`, so that the error names any object that depends on one.
 fn drop_functions(signatures: &[String]) -> String {
     signatures.iter().map(|signature| format!("drop function if exists {signature};\n")).collect()
 }
 
-/// Runs `script` in a transaction that does not wait long for locks: waiting, it would block every reader behind it.
+/// Runs `script` in a transaction with a short lock timeout: while it waits for a lock, every reader behind it is blocked.
 pub(crate) async fn with_lock_timeout(client: &mut Client, act: &str, script: &str) -> Result<()> {
+    in_parts(client, act, &[script]).await
+}
+
+/// The same for several queries in one transaction. Citus forwards an `alter table` to the shards as the whole text of its query,
+/// so it must be a query of its own.
+async fn in_parts(client: &mut Client, act: &str, scripts: &[&str]) -> Result<()> {
     const TRIES: u32 = 20;
     for attempt in 1..=TRIES {
         let run = async {
             let tx = client.transaction().await?;
             tx.batch_execute("set local lock_timeout = '1500ms'; set local client_min_messages = warning").await?;
-            tx.batch_execute(script).await?;
+            for script in scripts {
+                tx.batch_execute(script).await?;
+            }
             tx.commit().await
         };
         match run.await {
             Ok(()) => return Ok(()),
-            Err(e) if matches!(e.code(), Some(&SqlState::LOCK_NOT_AVAILABLE | &SqlState::T_R_DEADLOCK_DETECTED)) => {
+            Err(e) if is_momentary(&e) => {
                 tracing::debug!(attempt, act, "the table is in use; trying again");
                 tokio::time::sleep(Duration::from_millis(u64::from(attempt) * 100)).await;
             }
@@ -293,6 +291,15 @@ pub(crate) async fn with_lock_timeout(client: &mut Client, act: &str, script: &s
         }
     }
     Err(Error::TableBusy { act: act.into(), tries: TRIES, blockers: long_transactions(client).await })
+}
+
+/// The lock was not available, or another session granted or revoked on the same object at the same moment.
+fn is_momentary(e: &tokio_postgres::Error) -> bool {
+    match e.as_db_error() {
+        Some(e) if *e.code() == SqlState::INTERNAL_ERROR => e.message().contains("concurrently updated"),
+        Some(e) => [SqlState::LOCK_NOT_AVAILABLE, SqlState::T_R_DEADLOCK_DETECTED].contains(e.code()),
+        None => false,
+    }
 }
 
 async fn long_transactions(client: &impl GenericClient) -> String {
@@ -312,7 +319,7 @@ async fn long_transactions(client: &impl GenericClient) -> String {
     }
 }
 
-/// Gives rows that were there before their times, slice by slice. Returns how many got them.
+/// Gives existing rows their times, in slices. Returns how many rows were filled.
 async fn fill(client: &impl GenericClient, plan: &Plan, say: &(dyn Fn(&str) + Sync)) -> Result<u64> {
     const SLICE: i32 = 5000;
     let sql = format!("select f.last::text, f.filled from gleaner.fill_{}(nullif($1, '')::{}, $2) as f", plan.name, plan.key_type);
@@ -336,6 +343,13 @@ async fn fill(client: &impl GenericClient, plan: &Plan, say: &(dyn Fn(&str) + Sy
 }
 
 async fn look_around(client: &impl GenericClient, plan: &Plan, report: &mut Report) -> Result<()> {
+    if plan.shape.distributed {
+        report.notes.push(format!(
+            "the table is distributed: acts run as its owner {}; other writers may insert and read, for their updates and deletes are not fenced; \
+             workers poll; keys are not in order of time",
+            plan.table.owner
+        ));
+    }
     let bystanders = plan.table.bystanders(client).await?;
     let of = |kind: &str| bystanders.iter().filter(|b: &&Bystander| b.kind == kind).map(|b| b.name.clone()).collect::<Vec<_>>();
     let triggers = of("trigger");
@@ -345,6 +359,12 @@ async fn look_around(client: &impl GenericClient, plan: &Plan, report: &mut Repo
             plural(triggers.len(), "trigger"),
             triggers.join(", ")
         ));
+        if plan.open_schemas.contains(&plan.table.schema) {
+            report.notes.push(format!(
+                "anyone may create objects in the schema {0}, so acts do not look there, and the table's triggers find only names with a schema: revoke create on schema {0} from public (and from anon and authenticated), then attach again",
+                quote(&plan.table.schema)
+            ));
+        }
     }
     let readers: Vec<String> = of("view").into_iter().chain(of("function")).collect();
     if !readers.is_empty() && !report.added_columns.is_empty() {

@@ -1,44 +1,121 @@
-//! Connections: a pool for the acts, a single one for what needs its own.
-
-use std::sync::Arc;
+//! Connections: a pool for the acts, and single connections for what needs its own.
 
 use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod};
-use tokio_postgres::config::Host;
+use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Error, Result};
 
+// Compiled for tests too, so that its behaviour is tested in every build.
+#[cfg(any(test, not(feature = "tls")))]
+mod no_tls;
+pub mod ssl;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "tls")]
+mod verify;
+
+#[cfg(not(feature = "tls"))]
+use no_tls as encryption;
+use ssl::{Mode, Ssl};
+#[cfg(feature = "tls")]
+use tls as encryption;
+
+use encryption::Tls;
+pub(crate) use encryption::{is_handshake_error, tls};
+
+/// A pool of connections, from [`pool`].
 pub type Pool = deadpool_postgres::Pool;
 
 /// A pool of at most `size` connections to `url`.
 ///
-/// Statements are sent unnamed everywhere, so that a pooler in transaction mode may stand in between.
+/// Statements are always sent unnamed, so that a pooler in transaction mode may sit between the program and PostgreSQL.
 pub fn pool(url: &str, size: usize) -> Result<Pool> {
-    let config = parse(url)?;
     let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager =
-        if is_local(&config) { Manager::from_config(config, NoTls, manager) } else { Manager::from_config(config, tls(url)?, manager) };
+    let manager = Manager::from_connect(parse(url)?, Connector::of(url)?, manager);
     Pool::builder(manager).max_size(size).build().map_err(|e| Error::Connect(e.to_string()))
 }
 
-/// A connection of the pool. Unlike the pool's own error, ours tells whether another try may get one.
+/// A connection from the pool. Unlike the pool's own error, ours says whether a retry may succeed.
 pub async fn checkout(pool: &Pool) -> Result<deadpool_postgres::Object> {
     Ok(pool.get().await?)
 }
 
-/// A connection of its own, driven by a task in the background.
+/// A separate connection, driven by a background task.
 pub async fn connect(url: &str) -> Result<Client> {
-    let config = parse(url)?;
-    let refused = |e| Error::unconnected(&e);
-    if is_local(&config) {
-        let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
-        tokio::spawn(drive(connection));
-        Ok(client)
-    } else {
-        let (client, connection) = config.connect(tls(url)?).await.map_err(refused)?;
-        tokio::spawn(drive(connection));
-        Ok(client)
+    let (client, _) = Connector::of(url)?.open(&parse(url)?).await.map_err(|e| Error::unconnected(&e))?;
+    Ok(client)
+}
+
+/// A connection to PostgreSQL itself, or `None` behind a pooler: a setting that can only be made when a session starts does not
+/// pass through a pooler.
+#[cfg(feature = "schema")]
+pub(crate) async fn connect_directly(url: &str) -> Option<Client> {
+    const PROOF: &str = "gleaner.direct";
+    let mut config = parse(url).ok()?;
+    let options = config.get_options().map(|o| format!("{o} ")).unwrap_or_default();
+    config.options(format!("{options}-c {PROOF}=yes"));
+    let (client, _) = Connector::of(url).ok()?.open(&config).await.ok()?;
+    let rows = client.query_typed(&format!("select current_setting('{PROOF}', true)"), &[]).await.ok()?;
+    let proof: Option<String> = rows.first()?.get(0);
+    (proof.as_deref() == Some("yes")).then_some(client)
+}
+
+/// Opens connections as `sslmode` requires.
+struct Connector {
+    mode: Mode,
+    tls: Tls,
+}
+
+impl Connector {
+    fn of(url: &str) -> Result<Self> {
+        Ok(Self { mode: Ssl::of(url)?.0.mode, tls: tls(url)? })
+    }
+
+    /// Like libpq: `allow` and `prefer` make a second attempt, with or without encryption.
+    async fn open(&self, config: &Config) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
+        if is_local(config) || self.mode == Mode::Disable {
+            return self.open_as(config, SslMode::Disable).await;
+        }
+        let (first, second) = match self.mode {
+            Mode::Allow => (SslMode::Disable, Some(SslMode::Require)),
+            Mode::Prefer => (SslMode::Prefer, Some(SslMode::Disable)),
+            _ => (SslMode::Require, None),
+        };
+        match (self.open_as(config, first).await, second) {
+            (Err(error), Some(second)) if is_about_encryption(&error) => self.open_as(config, second).await,
+            (result, _) => result,
+        }
+    }
+
+    async fn open_as(&self, config: &Config, mode: SslMode) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
+        let mut config = config.clone();
+        config.ssl_mode(mode);
+        if mode == SslMode::Disable {
+            let (client, connection) = config.connect(NoTls).await?;
+            Ok((client, tokio::spawn(drive(connection))))
+        } else {
+            let (client, connection) = config.connect(Tls::clone(&self.tls)).await?;
+            Ok((client, tokio::spawn(drive(connection))))
+        }
+    }
+}
+
+impl deadpool_postgres::Connect for Connector {
+    fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), tokio_postgres::Error>> {
+        let config = config.clone();
+        Box::pin(async move { self.open(&config).await })
+    }
+}
+
+/// Whether the other attempt may succeed: the handshake failed, or pg_hba.conf rejects this kind of connection.
+fn is_about_encryption(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        None => std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>()).is_some_and(is_handshake_error),
     }
 }
 
@@ -48,7 +125,7 @@ async fn drive(connection: impl Future<Output = Result<(), tokio_postgres::Error
     }
 }
 
-/// Where `url` points, for people: host and database, never a password.
+/// Host and database of `url`, for people to read. Never contains a password.
 pub fn describe(url: &str) -> String {
     let Ok(config) = parse(url) else { return "a URL that cannot be read".to_owned() };
     let host = match config.get_hosts().first() {
@@ -59,85 +136,22 @@ pub fn describe(url: &str) -> String {
     format!("postgresql at {host}, database {}", config.get_dbname().or(config.get_user()).unwrap_or("postgres"))
 }
 
-/// A unix socket needs no encryption, and has no name to check.
+/// A unix socket needs no encryption, and has no host name to check.
 pub(crate) fn is_local(config: &Config) -> bool {
     config.get_hosts().iter().all(|h| matches!(h, Host::Unix(_)))
 }
 
-pub(crate) fn parse(url: &str) -> Result<Config> {
-    // libpq's verify-ca and verify-full are not known to the driver; the certificate check is ours, see `tls`.
-    let url = url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
-    let mut config: Config = url.parse().map_err(|e| Error::Refused { message: crate::error::describe(&e), code: None })?;
+/// The driver's part of a connection string. The driver knows three of the modes; [`ssl`] reads all of them.
+pub fn parse(url: &str) -> Result<Config> {
+    let (ssl, rest) = Ssl::of(url)?;
+    let mut config: Config = rest.parse().map_err(|e| Error::Refused { message: crate::error::describe(&e), code: None })?;
+    config.ssl_mode(match ssl.mode {
+        Mode::Disable => SslMode::Disable,
+        Mode::Allow | Mode::Prefer => SslMode::Prefer,
+        _ => SslMode::Require,
+    });
     if config.get_application_name().is_none() {
         config.application_name("gleaner");
     }
     Ok(config)
-}
-
-/// TLS as libpq has it: `require` encrypts, `verify-ca` and `verify-full` also check who answers.
-pub(crate) fn tls(url: &str) -> Result<MakeRustlsConnect> {
-    let verify = url.contains("sslmode=verify-full") || url.contains("sslmode=verify-ca");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|e| Error::Connect(e.to_string()))?;
-    let config = if verify {
-        let mut roots = rustls::RootCertStore::empty();
-        for certificate in rustls_native_certs::load_native_certs().certs {
-            // One unreadable certificate in the system's store is no reason to trust none.
-            let _ = roots.add(certificate);
-        }
-        builder.with_root_certificates(roots).with_no_client_auth()
-    } else {
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(anyone::Anyone(provider))).with_no_client_auth()
-    };
-    Ok(MakeRustlsConnect::new(config))
-}
-
-/// `sslmode=require` encrypts without asking who is there, as libpq documents it.
-mod anyone {
-    use std::sync::Arc;
-
-    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-    use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-    use rustls::{DigitallySignedStruct, Error, SignatureScheme};
-
-    #[derive(Debug)]
-    pub(super) struct Anyone(pub(super) Arc<CryptoProvider>);
-
-    impl ServerCertVerifier for Anyone {
-        fn verify_server_cert(
-            &self,
-            _: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: &ServerName<'_>,
-            _: &[u8],
-            _: UnixTime,
-        ) -> Result<ServerCertVerified, Error> {
-            Ok(ServerCertVerified::assertion())
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            message: &[u8],
-            cert: &CertificateDer<'_>,
-            dss: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            message: &[u8],
-            cert: &CertificateDer<'_>,
-            dss: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            self.0.signature_verification_algorithms.supported_schemes()
-        }
-    }
 }

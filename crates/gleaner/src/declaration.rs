@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A declaration, word for word as in the file. [`crate::plan::Plan`] is what it means for a real table.
+#[cfg(feature = "schema")]
+mod keys;
+
+/// A declaration, exactly as in the file. [`crate::plan::Plan`] is what it means for a real table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Declaration {
@@ -16,21 +19,21 @@ pub struct Declaration {
     /// The key column. Defaults to the primary key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Column that leads every key, index and statement; agents claim within it.
+    /// Column that is first in every key, index and statement; agents claim within one value of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// Which column says whether, and in which words.
+    /// The status column and its values.
     pub status: Status,
-    /// Who the work belongs to. Without it everything belongs to everybody.
+    /// Whose work it is. Without it all work belongs to everyone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
-    /// When the row came to be. Defaults to `created_at` where there is one.
+    /// When the row was created. Defaults to `created_at` if that column exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
-    /// A column of the table that appoints the time, such as `scheduled_for`. It is read, never written.
+    /// A column of the table that sets the due time, such as `scheduled_for`. It is read, never written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    /// The zone in which `timestamp` columns without one are meant. Defaults to UTC.
+    /// The time zone of `timestamp` columns without one. Defaults to UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
     /// Agents claim only the kinds they can process.
@@ -45,25 +48,25 @@ pub struct Declaration {
     /// The one column a worker needs. Without it a worker gets the whole row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<String>,
-    /// Where results go.
+    /// The column for results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Where stage and percent go.
+    /// The column for stage and percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// Where errors go: a column, or a place inside a jsonb column (`metadata.error`).
+    /// Where errors are written: a column, or a path inside a jsonb column (`metadata.error`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Where lost leases are shown: a place inside a jsonb column (`metadata.recovery_count`).
+    /// Where lost leases are counted: a path inside a jsonb column (`metadata.recovery_count`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovered: Option<String>,
-    /// A counter of failures the table already has.
+    /// An existing column of the table that counts failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<String>,
     /// When the work ended. Retention needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<String>,
-    /// Columns that show who works on the row.
+    /// Columns that show which agent works on the row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
     /// How long a claim lasts without progress. Defaults to five minutes.
@@ -72,27 +75,29 @@ pub struct Declaration {
     /// Progress cannot extend a claim beyond this. Defaults to an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<PerKind>,
-    /// What happens to failures and lost leases.
+    /// What happens after failures and lost leases.
     #[serde(default)]
     pub retry: Retry,
-    /// A table that takes dead letters.
+    /// A table that receives dead letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead: Option<String>,
-    /// Delete finished rows after this long. Off unless declared: on an attached table the row is the record.
+    /// Delete finished rows after this long. Off unless declared: on an attached table the row is the user's record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain: Option<String>,
-    /// A claim that takes at least so many rows which were never touched holds them by one record, a sheaf, instead of a
-    /// change to each. For lean queues of many small items; while one is worked its row still says that it is ready.
+    /// A claim that takes at least this many untouched rows holds them by one record, a batch lease, instead of updating each
+    /// row. For lean queues of many small items. The status of such a row is still ready while it is worked on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sheaf: Option<u32>,
-    /// Ring the bell from a trigger, inside the writers' transactions. Only where writers are few.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub notify: bool,
-    /// Let the adapter stamp plain inserts (the default). Without it the column defaults do, which is enough for a queue
-    /// without owners and appointed times, and lets COPY write whole pages: a row trigger forbids that.
+    pub bulk: Option<u32>,
+    /// Notify workers from a trigger, inside the writers' transactions: the row is picked up at once, however it was written. On
+    /// by default, except with `bulk`: the notification prevents many concurrent writers from sharing commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<bool>,
+    /// Let the adapter trigger set the engine's columns on plain inserts (the default). Without it the column defaults do so,
+    /// which is enough for a queue without owners and due columns. It also lets COPY write whole pages, which a row trigger
+    /// prevents.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub adapt_inserts: bool,
-    /// Other names for the engine's columns, where the table already uses one for something else.
+    /// Other names for the engine's columns, if the table already uses one for something else.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rename: BTreeMap<String, String>,
     /// Which roles may work, and which may operate.
@@ -104,25 +109,33 @@ fn yes() -> bool {
     true
 }
 
-/// The status column and its words. What has no word of its own falls back: `claimed` to running, `cancelled` to failed.
+/// The status column and its values. A value that is left out falls back: `claimed` to running, `cancelled` to failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
+    /// The column, of a text or enum type.
     pub column: String,
+    /// The status of rows that wait.
     pub ready: String,
+    /// The status of rows that are claimed and not started. Without it they are running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<String>,
+    /// The status of rows that are held.
     pub running: String,
+    /// The status of rows that are finished.
     pub done: String,
+    /// The status of rows that failed, whether or not they are retried.
     pub failed: String,
+    /// The status of rows that were cancelled. Without it they are failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<String>,
 }
 
-/// The owner column, and the table that says what owners allow.
+/// The owner column, and the table that holds each owner's policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Owner {
+    /// The column that names the owner. A row with null belongs to everyone.
     pub column: String,
     /// Table with one row per owner. Without it every owner has the same policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,10 +146,10 @@ pub struct Owner {
     /// Column of that table with the signed-in user's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// A boolean column of that table: true ends the user's right to work.
+    /// A boolean column of that table: true revokes the user's right to work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
-    /// How long work is its owner's alone: a column of the owner table, or a duration. Defaults to five minutes.
+    /// How long work is reserved for its owner: a column of the owner table, or a duration. Defaults to five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_after: Option<String>,
     /// A boolean column of the owner table: false keeps work private.
@@ -144,26 +157,31 @@ pub struct Owner {
     pub shared: Option<String>,
 }
 
+/// The priority column and its classes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Priority {
+    /// The column, of numbers, text or an enum.
     pub column: String,
-    /// Most urgent first. Numbers are bounds (everything beyond the last falls into it), words are matched exactly.
-    pub classes: Vec<toml::Value>,
-    /// How much earlier a class is served than the next, which is what keeps the last from starving. Without it
-    /// urgent work always goes first.
+    /// Most urgent first. Numbers are bounds (everything beyond the last falls into the last class), text is matched exactly.
+    pub classes: Vec<serde_json::Value>,
+    /// How much earlier a class is served than the next, which keeps the last class from starving. Without it urgent work always
+    /// goes first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_start: Option<String>,
 }
 
+/// Columns that show which agent holds a row, and since when.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holder {
+    /// A text column for the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// A timestamp column for the time of the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Leave both as a record when the work ends, instead of clearing them.
+    /// Keep both values as a record when the work ends, instead of clearing them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
 }
@@ -172,20 +190,23 @@ pub struct Holder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PerKind {
+    /// For all kinds.
     All(String),
+    /// By kind; `default` is for the others.
     ByKind(BTreeMap<String, String>),
 }
 
+/// How often and when failed work is retried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
     /// Failures after which a row is dead.
     pub attempts: u32,
-    /// First wait and longest wait; it doubles in between.
+    /// First delay and longest delay; it doubles in between.
     pub backoff: [String; 2],
     /// Lost leases after which a row is dead.
     pub lost_leases: u32,
-    /// What a lease lost after the work had begun means.
+    /// What it means when a lease is lost after the work has started.
     pub lost: Lost,
     /// No retry of rows older than this.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,46 +219,48 @@ impl Default for Retry {
     }
 }
 
-/// Whether work with an unknown outcome is run again or shown to a person.
+/// Whether work with an unknown outcome is retried or left for a person to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lost {
+    /// It is retried.
     Retry,
-    /// The outcome is unknown: never run again by itself.
+    /// The outcome is unknown: never retried automatically.
     Ask,
 }
 
+/// Database roles that may call the acts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grant {
-    /// May claim, and end what they hold.
+    /// May claim rows, and finish the rows they hold.
     pub work: Vec<String>,
-    /// May also enqueue by act, cancel, requeue, bury, assign and prune: acts that see every row.
+    /// May also enqueue by act, cancel, requeue, bury, assign and prune. These acts see every row.
     pub operate: Vec<String>,
 }
 
 impl Default for Grant {
     fn default() -> Self {
-        Self { work: vec!["authenticated".into(), "service_role".into()], operate: vec!["service_role".into()] }
+        // Acts bypass row-level security, so roles of signed-in users must be named explicitly.
+        Self { work: vec!["service_role".into()], operate: vec!["service_role".into()] }
     }
 }
 
 impl Declaration {
-    /// Reads a declaration; `stem` names the queue when the file does not.
-    pub fn parse(source: &str, stem: &str) -> Result<Self, toml::de::Error> {
-        let mut declaration: Self = toml::from_str(source)?;
-        declaration.name.get_or_insert_with(|| stem.replace('-', "_"));
-        Ok(declaration)
+    /// Whether a trigger notifies workers of new rows.
+    pub fn notifies(&self) -> bool {
+        self.notify.unwrap_or(self.bulk.is_none())
     }
 
+    /// The name of the queue.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 }
 
-/// Whether `text` is a duration as we accept them: `5 minutes`, `1 hour 30 minutes`, `2 days`.
+/// Whether `text` is a duration in the accepted form: `5 minutes`, `1 hour 30 minutes`, `2 days`.
 ///
-/// PostgreSQL would take much more; a narrow grammar keeps `5` (of what?) and injected SQL out alike.
+/// PostgreSQL would accept much more. A narrow grammar rejects `5` without a unit, and injected SQL.
 pub fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 6] = ["millisecond", "second", "minute", "hour", "day", "week"];
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -262,12 +285,5 @@ mod tests {
         for bad in ["5", "minutes", "5 parsecs", "'; drop table x", "-1 second", "", "1e3 seconds", "inf days"] {
             assert!(!is_duration(bad), "{bad}");
         }
-    }
-
-    #[test]
-    fn an_unknown_key_is_named() {
-        let error = Declaration::parse("table = 't'\nownr = 'x'\nstatus = {column='s', ready='a', running='b', done='c', failed='d'}", "t")
-            .unwrap_err();
-        assert!(error.to_string().contains("ownr"), "{error}");
     }
 }

@@ -2,67 +2,135 @@
 
 use tokio_postgres::error::SqlState;
 
+/// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What can fail.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The declaration does not fit the table. Every mistake is in the list, with what to write instead.
     #[error("{} in the declaration of {queue}:\n{}", count(mistakes.len()), bullets(mistakes))]
-    Declaration { queue: String, mistakes: Vec<crate::plan::Mistake> },
+    Declaration {
+        /// The name of the queue.
+        queue: String,
+        /// Every mistake.
+        mistakes: Vec<crate::plan::Mistake>,
+    },
+
+    /// Existing tables do not fit a system that ships with the library. Nothing was changed.
+    #[error(
+        "the tables of this database do not fit system {system}, and nothing of it was changed:\n{}\n  Mend that and migrate again; or do without {system}, and attach such a table with a declaration of your own.",
+        bullets(mistakes)
+    )]
+    Misfit {
+        /// The name of the system.
+        system: String,
+        /// Every difference.
+        mistakes: Vec<crate::plan::Mistake>,
+    },
 
     /// The file is not a declaration.
+    #[cfg(feature = "schema")]
     #[error("{file}: {source}")]
-    Syntax { file: String, source: toml::de::Error },
+    Syntax {
+        /// The name of the file.
+        file: String,
+        /// Where and why it cannot be read.
+        source: toml::de::Error,
+    },
 
-    /// No queue of that name is attached here.
+    /// The payload of a job cannot be written as JSON: a map whose keys are not text, or a serializer that fails.
+    #[error("write the payload of kind {kind:?} as JSON: {source}")]
+    Payload {
+        /// The kind of the job.
+        kind: &'static str,
+        /// Why not.
+        source: serde_json::Error,
+    },
+
+    /// No queue of that name is attached in this database.
     #[error("there is no queue {name:?} here; attached are: {}", if known.is_empty() { "none (run `gleaner migrate`)".to_owned() } else { known.join(", ") })]
-    UnknownQueue { name: String, known: Vec<String> },
+    UnknownQueue {
+        /// The name that was asked for.
+        name: String,
+        /// The names of the attached queues.
+        known: Vec<String>,
+    },
 
-    /// The acts of this queue do not take part in what was asked.
+    /// The acts of this queue do not support what was asked.
     #[error("queue {queue} {what}")]
-    Unsupported { queue: String, what: String },
+    Unsupported {
+        /// The name of the queue.
+        queue: String,
+        /// What it lacks, and what to do.
+        what: String,
+    },
 
-    /// PostgreSQL refused or could not be reached; whether the write landed is unknown.
+    /// PostgreSQL refused or could not be reached. Whether the write was committed is unknown.
     #[error("{act}: {}", describe(source))]
-    Database { act: String, source: tokio_postgres::Error },
+    Database {
+        /// What was attempted.
+        act: String,
+        /// What the driver says.
+        source: tokio_postgres::Error,
+    },
 
-    /// No connection to PostgreSQL, for the moment.
+    /// No connection to PostgreSQL at the moment.
     #[error("connect to PostgreSQL: {0}")]
     Connect(String),
 
-    /// PostgreSQL answers and does not let us in, or the address is none: it stays so until somebody changes something.
+    /// PostgreSQL rejects the connection, or the URL is invalid. A retry fails too, until the settings change.
     #[error("connect to PostgreSQL: {message}\n  {}", advice(code.as_ref()))]
-    Refused { message: String, code: Option<SqlState> },
+    Refused {
+        /// The reason.
+        message: String,
+        /// The SQLSTATE, where PostgreSQL gave one.
+        code: Option<SqlState>,
+    },
 
-    /// A server between us and the database refused, or could not be reached.
+    /// A server between the client and the database refused, or could not be reached.
     #[error("{act}: {message}")]
     Remote {
+        /// What was attempted.
         act: String,
+        /// The reason.
         message: String,
-        /// The HTTP status, where there was an answer.
+        /// The HTTP status, if there was a response.
         status: Option<u16>,
-        /// SQLSTATE or the server's own word.
+        /// The SQLSTATE, or the server's own error code.
         code: Option<String>,
-        /// The same call may succeed a moment later.
+        /// Whether a retry may succeed.
         transient: bool,
     },
 
     /// Another run holds the migration lock and did not finish in time.
     #[error("another migration is running (held by {holder} for {age}); try again when it has ended")]
-    MigrationBusy { holder: String, age: String },
+    MigrationBusy {
+        /// The session that holds the lock.
+        holder: String,
+        /// For how long.
+        age: String,
+    },
 
-    /// A change to the table kept waiting for a lock.
+    /// A change to the table timed out waiting for a lock, repeatedly.
     #[error("{act}: gave up after {tries} tries because the table is in use; {blockers}")]
-    TableBusy { act: String, tries: u32, blockers: String },
+    TableBusy {
+        /// What was attempted.
+        act: String,
+        /// How often.
+        tries: u32,
+        /// The sessions that hold locks.
+        blockers: String,
+    },
 
-    /// Not something a user can cause; the sentence says what.
+    /// An error that users cannot cause; the message describes it.
     #[error("{0}")]
     Other(String),
 }
 
 impl Error {
-    /// Context for a database error, phrased as an act: `.map_err(Error::doing("claim"))`.
+    /// Adds context to a database error, phrased as an act: `.map_err(Error::doing("claim"))`.
     pub fn doing(act: impl Into<String>) -> impl FnOnce(tokio_postgres::Error) -> Self {
         move |source| Self::Database { act: act.into(), source }
     }
@@ -76,7 +144,7 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed a moment later: connection trouble, deadlock, serialization, shutdown, lock timeout.
+    /// Whether a retry may succeed: connection trouble, deadlock, serialization failure, shutdown, lock timeout.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect(_) | Self::MigrationBusy { .. } | Self::TableBusy { .. } => true,
@@ -86,12 +154,27 @@ impl Error {
         }
     }
 
-    /// Whether the call never got there: nothing was decided about it, and it counts whenever it arrives.
+    /// Whether the call never reached the queue: nothing was decided about it, and it still counts when a retry arrives.
     pub fn is_unreached(&self) -> bool {
         matches!(self, Self::Connect(_) | Self::Refused { .. })
     }
 
-    /// A connection that was not had, sorted by whether another try may get it.
+    /// The same error for another caller whose work was in the same statement.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Connect(message) => Self::Connect(message.clone()),
+            Self::Refused { message, code } => Self::Refused { message: message.clone(), code: code.clone() },
+            other => Self::Remote {
+                act: "enqueue together with other calls".into(),
+                message: other.to_string(),
+                status: None,
+                code: other.code().map(|code| code.code().to_owned()),
+                transient: other.is_transient(),
+            },
+        }
+    }
+
+    /// The error of a connection that could not be opened, sorted by whether a retry may succeed.
     pub(crate) fn unconnected(error: &tokio_postgres::Error) -> Self {
         let message = describe(error);
         if is_refused(error) { Self::Refused { message, code: error.code().cloned() } } else { Self::Connect(message) }
@@ -107,16 +190,17 @@ impl From<deadpool_postgres::PoolError> for Error {
     }
 }
 
-/// Whether who connects must change something first. Whatever is not known to be so may pass: poolers have words of their own.
+/// Whether the user must change something before a connection can succeed. Unknown errors count as temporary: poolers have error
+/// messages of their own.
 fn is_refused(error: &tokio_postgres::Error) -> bool {
     if let Some(code) = error.code() {
-        // Who we are (28), which database (3D), which rights and roles (42), what we asked of the session (22, 0A).
+        // Authentication (28), unknown database (3D), rights and roles (42), session parameters (22, 0A).
         return matches!(&code.code()[..2], "28" | "3D" | "42" | "22" | "0A");
     }
-    // Without a code it came from the way there, or from our own side: no password given, no TLS to be had, a certificate nobody vouches for.
+    // An error without a code came from the network or from the client: no password given, no TLS offered, an untrusted certificate.
     let Some(source) = std::error::Error::source(error) else { return false };
     match source.downcast_ref::<std::io::Error>() {
-        Some(io) => io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()),
+        Some(io) => crate::connect::is_handshake_error(io),
         None => !error.is_closed(),
     }
 }
@@ -133,16 +217,16 @@ fn advice(code: Option<&SqlState>) -> &'static str {
     }
 }
 
-/// Whether PostgreSQL, or the way to it, is only momentarily in trouble.
+/// Whether PostgreSQL, or the connection to it, has only temporary trouble.
 pub fn is_transient(error: &tokio_postgres::Error) -> bool {
     let Some(code) = error.code() else {
-        // Without a code the error came from the connection, or from our own types.
+        // An error without a code came from the connection, or from type conversion in the client.
         return error.is_closed() || std::error::Error::source(error).is_some_and(|s| s.is::<std::io::Error>());
     };
     matches!(&code.code()[..2], "08" | "40" | "53" | "57") || *code == SqlState::LOCK_NOT_AVAILABLE || *code == SqlState::OBJECT_IN_USE
 }
 
-/// The server's own words and hint; the driver's `db error` says nothing.
+/// The server's message and hint; the driver's `db error` contains neither.
 pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => {

@@ -1,4 +1,4 @@
-//! What the catalogue says about a table: the ground a declaration is checked against.
+//! What the catalogue says about a table. Declarations are checked against it.
 
 use std::collections::BTreeMap;
 
@@ -7,40 +7,98 @@ use tokio_postgres::types::Type;
 
 use crate::error::{Error, Result};
 
-/// A table as it stands.
+/// A table as it exists.
 #[derive(Debug, Clone)]
 pub struct Table {
+    /// Its schema, unquoted.
     pub schema: String,
+    /// Its name, unquoted.
     pub name: String,
     /// `r` table, `p` partitioned, `v` view, `f` foreign, `m` materialised view.
     pub kind: char,
+    /// The role that owns it.
     pub owner: String,
+    /// Whether row-level security is on.
     pub row_security: bool,
+    /// Whether row-level security applies to the owner too.
     pub forced_row_security: bool,
+    /// By name.
     pub columns: BTreeMap<String, Column>,
+    /// Columns of the primary key, in order.
     pub primary_key: Vec<String>,
+    /// Columns of the partition key, in order; none unless partitioned.
     pub partition_key: Vec<String>,
+    /// How many rows it has, by the planner's estimate.
     pub rows: f64,
+    /// How many bytes a row has, by the planner's estimate.
     pub width: f64,
+    /// How many indexes it has.
     pub indexes: i64,
+    /// How Citus stores it; `None` for a table on this server only.
+    pub distribution: Option<Distribution>,
 }
 
+/// A table whose rows are stored on the workers of a Citus cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distribution {
+    /// The column that decides which worker stores a row. `None`: the table is not split.
+    pub column: Option<String>,
+    /// Every worker has all rows.
+    pub reference: bool,
+    /// Nodes connect to each other as the role that runs the statement, so the acts' owner must be able to log in.
+    pub owner_logs_in: bool,
+    /// Tables and functions can only be changed on the coordinator.
+    pub on_coordinator: bool,
+}
+
+impl Distribution {
+    async fn find(client: &impl GenericClient, oid: u32) -> Result<Option<Self>> {
+        let known = client
+            .query_typed("select to_regclass('pg_catalog.pg_dist_partition') is not null", &[])
+            .await
+            .map_err(Error::doing("look for Citus"))?;
+        if !known[0].get::<_, bool>(0) {
+            return Ok(None);
+        }
+        let rows = client
+            .query_typed(
+                "select column_to_column_name(p.logicalrelid, p.partkey), p.repmodel = 't', r.rolcanlogin,
+                        (select g.groupid = 0 from pg_catalog.pg_dist_local_group as g)
+                 from pg_catalog.pg_dist_partition as p
+                 join pg_class as c on c.oid = p.logicalrelid join pg_roles as r on r.oid = c.relowner
+                 -- Neither column nor group: a table of the coordinator that Citus merely knows.
+                 where p.logicalrelid = $1 and (p.partkey is not null or p.colocationid > 0)",
+                &[(&oid, Type::OID)],
+            )
+            .await
+            .map_err(Error::doing("look how the table is distributed"))?;
+        Ok(rows.first().map(|r| Self { column: r.get(0), reference: r.get(1), owner_logs_in: r.get(2), on_coordinator: r.get(3) }))
+    }
+}
+
+/// A column as it exists.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// As `format_type` spells it; a type that is not PostgreSQL's own always with its schema, whatever the search path.
+    /// As `format_type` spells it. A type that is not built into PostgreSQL always has its schema, whatever the search path.
     pub data_type: String,
+    /// Whether it rejects null.
     pub not_null: bool,
+    /// Whether it has a default.
     pub has_default: bool,
+    /// Computed from other columns, so that no statement may write it.
+    pub generated: bool,
     /// The labels, when the type is an enum.
     pub labels: Vec<String>,
-    /// Where it stands in the row.
+    /// Its position in the row.
     pub position: i16,
 }
 
-/// Something that reads or follows the table and may notice the change.
+/// Something that reads or follows the table and may be affected by the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bystander {
+    /// What it is: a view, a publication, …
     pub kind: &'static str,
+    /// Its name.
     pub name: String,
 }
 
@@ -69,7 +127,7 @@ impl Table {
             )
             .await;
         let row = match row {
-            // A name that cannot be one (`a.b.c`, an open quote) names no table.
+            // An invalid name (`a.b.c`, an unclosed quote) names no table.
             Err(e) if e.code().is_some_and(|c| matches!(c.code(), "42601" | "42602" | "0A000")) => return Ok(None),
             other => other.map_err(Error::doing("look the table up"))?,
         };
@@ -81,7 +139,7 @@ impl Table {
                         case when n.nspname = 'pg_catalog' then format_type(a.atttypid, a.atttypmod) else format('%I.%I', n.nspname, t.typname) end,
                         a.attnotnull, a.atthasdef or a.attidentity <> '' or a.attgenerated <> '',
                         array(select e.enumlabel::text from pg_enum e where e.enumtypid = a.atttypid order by e.enumsortorder),
-                        a.attnum
+                        a.attnum, a.attgenerated <> ''
                  from pg_attribute a join pg_type t on t.oid = a.atttypid join pg_namespace n on n.oid = t.typnamespace
                  where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped",
                 &[(&oid, Type::OID)],
@@ -92,7 +150,14 @@ impl Table {
             .map(|c| {
                 (
                     c.get(0),
-                    Column { data_type: c.get(1), not_null: c.get(2), has_default: c.get(3), labels: c.get(4), position: c.get(5) },
+                    Column {
+                        data_type: c.get(1),
+                        not_null: c.get(2),
+                        has_default: c.get(3),
+                        generated: c.get(6),
+                        labels: c.get(4),
+                        position: c.get(5),
+                    },
                 )
             })
             .collect();
@@ -108,11 +173,12 @@ impl Table {
             partition_key: row.get(9),
             width: row.get(10),
             indexes: row.get(11),
+            distribution: Distribution::find(client, oid).await?,
             columns,
         }))
     }
 
-    /// Triggers, views and functions that fire on the table or name it: told to the author, because each pays for every act.
+    /// Triggers, views and functions that fire on the table or refer to it. They are reported to the author, because every act runs them.
     pub async fn bystanders(&self, client: &impl GenericClient) -> Result<Vec<Bystander>> {
         let rows = client
             .query_typed(
@@ -147,7 +213,7 @@ impl Table {
     }
 }
 
-/// An identifier as PostgreSQL wants it: quoted only where needed.
+/// An identifier as PostgreSQL expects it: quoted only if needed.
 pub fn quote(name: &str) -> String {
     let plain = name.bytes().enumerate().all(|(i, b)| b.is_ascii_lowercase() || b == b'_' || (i > 0 && b.is_ascii_digit()));
     if plain && !name.is_empty() && !RESERVED.contains(&name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
@@ -162,7 +228,7 @@ pub fn literal(text: &str) -> String {
     }
 }
 
-/// Words that cannot stand as a bare column or table name.
+/// Words that cannot be used unquoted as a column or table name.
 const RESERVED: &[&str] = &[
     "all",
     "analyse",

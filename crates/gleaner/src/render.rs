@@ -1,157 +1,212 @@
-//! From plan to SQL: one template per act, plain functions out.
+//! Renders a plan to SQL: one template per act, plain functions as the result.
 
-use minijinja::{Environment, UndefinedBehavior, Value};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value, escape_formatter};
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::introspect::literal;
 use crate::plan::Plan;
+use crate::plan::shape::{Engine, in_format, in_text};
 
-/// Acts in the order they are created; later ones call earlier ones.
-const ACTS: &[&str] = &[
-    "own", "open", "rest", "put_back", "loosen", "spread", "lay", "claim", "next_due", "start", "progress", "complete", "fail", "release",
-    "snooze", "cancel", "requeue", "bury", "assign", "recover", "explain", "prune", "stats", "enqueue", "fill", "adapt", "ring",
+mod signature;
+
+pub(crate) use signature::{Audience, Function};
+
+/// Templates in the order they are rendered: shared functions, then the acts, then triggers and their functions.
+const ROWS: &[&str] = &[
+    "own",
+    "open",
+    "end",
+    "put_back",
+    "find",
+    "take_over",
+    "take_each",
+    "request",
+    "claim",
+    "next_due",
+    "start",
+    "progress",
+    "late",
+    "complete",
+    "complete_one",
+    "fail",
+    "release",
+    "snooze",
+    "cancel",
+    "requeue",
+    "bury",
+    "assign",
+    "recover",
+    "explain",
+    "prune",
+    "stats",
+    "enqueue",
+    "due_tenants",
+    "fill",
+    "adapt",
 ];
 
-/// Who may call a rendered function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Audience {
-    Work,
-    Operate,
-    Nobody,
-}
-
-/// A function the queue has, by name and argument types.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Function {
-    pub(crate) name: String,
-    pub(crate) arguments: String,
-    pub(crate) audience: Audience,
-}
+/// Additional templates of a queue with batch leases.
+const BULK: &[&str] = &["unbatch", "unpack_range", "register_range", "find_range", "hold"];
 
 /// The functions and triggers of a queue, as one script to be run in one transaction.
 pub fn render(plan: &Plan) -> Result<String> {
-    let mut env = Environment::new();
-    env.set_undefined_behavior(UndefinedBehavior::Chainable);
-    env.set_trim_blocks(false);
-    for (name, source) in files::within("engine/acts", "sql") {
-        let name = name.rsplit('/').next().unwrap_or(name);
-        env.add_template(name, source).map_err(|e| Error::Other(format!("template {name}: {e:#}")))?;
-    }
-    for (name, value) in &plan.context {
-        env.add_global(*name, Value::from_serialize(value));
-    }
-    let mut script =
-        format!("-- Queue {} on {}. Rendered by `gleaner attach`; printed by `gleaner sql {}`.\n", plan.name, plan.table.sql(), plan.name);
-    for act in ACTS {
-        let template = env.get_template(&format!("{act}.sql")).map_err(|e| Error::Other(format!("template {act}: {e:#}")))?;
-        let text = template.render(()).map_err(|e| Error::Other(format!("render {act}: {e:#}")))?;
-        if !text.trim().is_empty() {
-            script.push('\n');
-            script.push_str(text.trim());
-            script.push('\n');
+    let env = templates(plan)?;
+    // A line break in the table's name would end the comment.
+    let table = plan.table.sql().replace(['\n', '\r'], " ");
+    let mut script = format!("-- Queue {} on {table}. Rendered by `gleaner attach`; printed by `gleaner sql {}`.\n", plan.name, plan.name);
+    let functions = rendered(plan, &env)?;
+    for function in &functions {
+        script += &format!("\n{}\n", function.text);
+        // Functions that only other functions call are documented in their template, for developers.
+        if let Some(contract) = function.contract.as_ref().filter(|_| function.audience != Audience::Engine) {
+            script += &format!("comment on function {} is\n{};\n", function.signature(), literal(contract));
         }
     }
-    script.push_str("\n-- Functions are executable by everyone from the moment they exist; not these.\n");
-    for f in functions(plan) {
-        let signature = format!("gleaner.{}({})", f.name, f.arguments);
-        script += &format!(
-            "alter function {signature} owner to gleaner_engine;\nrevoke all on function {signature} from public, anon, authenticated, service_role;\n"
-        );
-        let roles = match f.audience {
-            Audience::Work => &plan.declaration.grant.work,
-            Audience::Operate => &plan.declaration.grant.operate,
-            Audience::Nobody => continue,
-        };
+    script += "\n-- Functions are executable by everyone from the moment they exist; not these.\n";
+    for function in &functions {
+        script += &format!("alter function {} owner to {};\n", function.signature(), crate::introspect::quote(plan.acts_owner()));
+    }
+    let list = |of: &dyn Fn(&Function) -> bool| wrapped(functions.iter().filter(|f| of(f)).map(Function::signature));
+    script += &format!("revoke all on function\n{}\nfrom public, anon, authenticated, service_role;\n", list(&|_| true));
+    let grant = &plan.declaration.grant;
+    for (audience, roles) in [(Audience::Work, &grant.work), (Audience::Operate, &grant.operate)] {
         if !roles.is_empty() {
             let roles: Vec<String> = roles.iter().map(|r| crate::introspect::quote(r)).collect();
-            script += &format!("grant execute on function {signature} to {};\n", roles.join(", "));
+            script += &format!("grant execute on function\n{}\nto {};\n", list(&|f| f.audience == audience), roles.join(", "));
         }
     }
-    let trigger = env.get_template("trigger.sql").and_then(|t| t.render(())).map_err(|e| Error::Other(format!("render trigger: {e:#}")))?;
-    script.push('\n');
-    script.push_str(trigger.trim());
-    script.push('\n');
+    if plan.shape.distributed {
+        // Citus allows no triggers on such a table.
+        return Ok(script);
+    }
+    let triggers =
+        env.get_template("triggers.sql").and_then(|t| t.render(())).map_err(|e| Error::Other(format!("render triggers: {e:#}")))?;
+    script += &format!("\n{}\n", triggers.trim());
     Ok(script)
 }
 
-/// Every function the queue has. Kept beside the templates' signatures by a test that compares with the catalogue.
-pub(crate) fn functions(plan: &Plan) -> Vec<Function> {
-    let at = |pointer: &str| {
-        let (head, rest) = pointer.split_once('.').unwrap_or((pointer, ""));
-        let value = &plan.context[head];
-        (if rest.is_empty() { value } else { &value[rest] }).as_str().unwrap_or_default().to_owned()
-    };
-    let has = |name: &str| !plan.context[name].is_null();
-    let (key, table, status) = (plan.key_type.clone(), plan.table.sql(), at("status.type"));
-    let keys = format!("{key}[]");
-    let owner = at("owner.type");
-    let tenant = if has("tenant") { at("tenant.type") } else { String::new() };
-    let name = &plan.name;
-    let mut out = Vec::new();
-    let mut add = |function: &str, led: bool, arguments: &[&str], audience| {
-        let mut all: Vec<&str> = Vec::new();
-        if led && !tenant.is_empty() {
-            all.push(&tenant);
+/// A list with as many items on a line as fit.
+fn wrapped(items: impl Iterator<Item = String>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for item in items {
+        match lines.last_mut() {
+            Some(line) if line.len() + item.len() < 140 => *line += &format!(", {item}"),
+            Some(line) => {
+                line.push(',');
+                lines.push(format!("    {item}"));
+            }
+            None => lines.push(format!("    {item}")),
         }
-        all.extend(arguments.iter().filter(|a| !a.is_empty()));
-        out.push(Function { name: function.to_owned(), arguments: all.join(", "), audience });
+    }
+    lines.join("\n")
+}
+
+/// Every function the queue has.
+pub(crate) fn functions(plan: &Plan) -> Result<Vec<Function>> {
+    rendered(plan, &templates(plan)?)
+}
+
+fn rendered(plan: &Plan, env: &Environment<'_>) -> Result<Vec<Function>> {
+    let bulk = if plan.shape.engine == Engine::Bulk { BULK } else { &[] };
+    let mut functions = Vec::new();
+    for act in ROWS.iter().chain(bulk) {
+        let template = env.get_template(&format!("{act}.sql")).map_err(|e| Error::Other(format!("template {act}: {e:#}")))?;
+        let text = template.render(()).map_err(|e| Error::Other(format!("render {act}: {e:#}")))?;
+        functions.extend(signature::split(&text, &plan.shape.body, &plan.name));
+    }
+    Ok(functions)
+}
+
+/// The templates of the queue's engine. A template in a later folder replaces one of the same name.
+fn templates(plan: &Plan) -> Result<Environment<'static>> {
+    let mut env = environment(&plan.shape)?;
+    let folders: &[&str] = match plan.shape.engine {
+        Engine::Bulk => &["engine/acts", "engine/rows", "engine/bulk"],
+        Engine::Rows if plan.shape.distributed => &["engine/acts", "engine/rows", "engine/distributed"],
+        Engine::Rows => &["engine/acts", "engine/rows"],
     };
-    let (owned, kinds) = (has("owner"), if has("kind") { "text[]" } else { "" });
-    if owned {
-        add(&format!("own_{name}"), false, &[&owner], Audience::Nobody);
-        add(&format!("open_{name}"), false, &[&owner, "timestamptz", "timestamptz"], Audience::Nobody);
-        add(&format!("assign_{name}"), true, &[&keys, &owner], Audience::Operate);
+    for (name, source) in folders.iter().flat_map(|folder| files::within(folder, "sql")) {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        env.add_template(name, source).map_err(|e| Error::Other(format!("template {name}: {e:#}")))?;
     }
-    if has("dead") {
-        add(&format!("dead_letter_{name}"), false, &[&table, "text"], Audience::Nobody);
+    Ok(env)
+}
+
+/// An environment in which the shape's fields are names that every template and macro may use, and no other names exist.
+fn environment(shape: &impl Serialize) -> Result<Environment<'static>> {
+    let mut env = Environment::new();
+    env.set_undefined_behavior(UndefinedBehavior::Strict);
+    // Templates test omitted settings with `if`. Printed into the text, one would look like a name.
+    env.set_formatter(|out, state, value| {
+        if value.is_none() {
+            return Err(minijinja::Error::new(ErrorKind::UndefinedError, "the declaration leaves this out"));
+        }
+        escape_formatter(out, state, value)
+    });
+    env.add_filter("indent", indent);
+    env.add_filter("in_text", |sql: &str| in_text(sql));
+    env.add_filter("in_format", |sql: &str| in_format(sql));
+    let fields = Value::from_serialize(shape);
+    let names = fields.try_iter().map_err(|e| Error::Other(format!("read the plan: {e:#}")))?;
+    for name in names {
+        let value = fields.get_item(&name).map_err(|e| Error::Other(format!("read {name} of the plan: {e:#}")))?;
+        env.add_global(name.to_string(), value);
     }
-    add(&format!("rest_{name}"), false, &[&table, "text", "text", "integer", "integer", "boolean"], Audience::Nobody);
-    add(
-        &format!("put_back_{name}"),
-        false,
-        &[&table, &status, "timestamptz", "boolean", "integer", "integer", "text", "text"],
-        Audience::Nobody,
-    );
-    let (own, classes) = if owned { (owner.as_str(), "text[]") } else { ("", "") };
-    let holder = if plan.context["holder"]["by"].is_null() { "" } else { "text" };
-    add(
-        &format!("claim_{name}"),
-        true,
-        &["text", "integer", own, classes, kinds, "uuid", "boolean", "interval", "interval", holder],
-        Audience::Work,
-    );
-    add(&format!("next_due_{name}"), true, &[own, kinds], Audience::Work);
-    add(&format!("start_{name}"), true, &[&keys, "bigint[]"], Audience::Work);
-    add(&format!("progress_{name}"), true, &[&key, "bigint", "text", "numeric", "jsonb"], Audience::Work);
-    add(&format!("complete_{name}_grouped"), true, &[&keys, "bigint[]", "jsonb[]"], Audience::Work);
-    add(&format!("complete_{name}"), true, &[&keys, "bigint[]", "jsonb[]"], Audience::Work);
-    add(&format!("complete_{name}"), true, &[&key, "bigint", "jsonb"], Audience::Work);
-    add(&format!("fail_{name}"), true, &[&key, "bigint", "text", "text", "boolean", "interval"], Audience::Work);
-    add(&format!("release_{name}"), true, &[&keys, "bigint[]"], Audience::Work);
-    add(&format!("snooze_{name}"), true, &[&key, "bigint", "timestamptz"], Audience::Work);
-    add(&format!("explain_{name}"), true, &[&key, own, kinds], Audience::Work);
-    add(&format!("cancel_{name}"), true, &[&keys, "text"], Audience::Operate);
-    add(&format!("cancel_{name}_matching"), true, &["jsonb", "text"], Audience::Operate);
-    add(&format!("requeue_{name}"), true, &[&keys], Audience::Operate);
-    add(&format!("bury_{name}"), true, &[&keys, "text"], Audience::Operate);
-    add(&format!("recover_{name}"), false, &["interval"], Audience::Operate);
-    if has("finished") {
-        add(&format!("prune_{name}"), false, &["integer", "interval"], Audience::Operate);
-    }
-    add(&format!("stats_{name}"), false, &[], Audience::Operate);
-    add(&format!("enqueue_{name}"), true, &["jsonb", "text"], Audience::Operate);
-    if has("sheaf") {
-        add(&format!("loosen_{name}"), false, &[&keys, "bigint"], Audience::Nobody);
-        add(&format!("spread_{name}"), false, &["gleaner.swath", "bigint"], Audience::Nobody);
-        add(&format!("number_{name}"), false, &["integer"], Audience::Operate);
-        add(&format!("lay_{name}"), false, &["bigint[]", "bigint[]"], Audience::Operate);
-    }
-    add(&format!("fill_{name}"), false, &[&key, "integer"], Audience::Nobody);
-    if plan.declaration.adapt_inserts || !has("sheaf") {
-        add(&format!("adapt_{name}"), false, &[], Audience::Nobody);
-    }
-    if plan.declaration.notify {
-        add(&format!("ring_{name}"), false, &[], Audience::Nobody);
+    Ok(env)
+}
+
+/// Indents every line but the first. Unlike minijinja's filter, it does not change names and strings that contain a line break.
+fn indent(text: &str, width: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut quote, mut rest) = (None, text.chars().peekable());
+    while let Some(c) = rest.next() {
+        out.push(c);
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            // An apostrophe in a comment does not open a string.
+            (None, '-') if rest.peek() == Some(&'-') => {
+                while let Some(c) = rest.next_if(|c| *c != '\n') {
+                    out.push(c);
+                }
+            }
+            (None, '\n') => out.extend(std::iter::repeat_n(' ', width)),
+            _ => {}
+        }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a template prints, given a shape with one field that is set and one that is left out.
+    fn print(template: &str) -> std::result::Result<String, minijinja::Error> {
+        let fields = std::collections::BTreeMap::from([("key", Some("id")), ("owner", None)]);
+        let mut env = environment(&fields).expect("fields are names");
+        env.add_template_owned("a", template.to_owned())?;
+        env.get_template("a")?.render(())
+    }
+
+    #[test]
+    fn a_misspelt_name_does_not_render() {
+        assert_eq!(print("{{ key }}{% if owner %}{{ owner.column }}{% endif %}").unwrap(), "id");
+        assert!(print("{{ kye }}").is_err());
+        assert!(print("{% if kye %}a{% endif %}").is_err());
+        assert!(print("{{ key.colunm }}").is_err());
+    }
+
+    #[test]
+    fn a_line_break_inside_a_name_is_not_indented() {
+        assert_eq!(indent("a -- it's\nb \"x\ny\" 'z\n'\nc", 2), "a -- it's\n  b \"x\ny\" 'z\n'\n  c");
+    }
+
+    #[test]
+    fn what_a_declaration_leaves_out_is_not_printed() {
+        assert!(print("{{ owner }}").is_err());
+        assert!(print("{{ owner.column }}").is_err());
+    }
 }

@@ -1,6 +1,6 @@
-//! How a worker reaches its queue: directly, or over somebody's wire. The worker does not know which.
+//! How a worker reaches its queue: directly, or through a server. The worker does not know which.
 //!
-//! A [`Place`] is where queues are: a database, or a server in front of one. It opens one [`Transport`] per queue, whose
+//! An [`Endpoint`] is where queues are: a database, or a server in front of one. It opens one [`Transport`] per queue, whose
 //! methods are the acts of [`crate::queue`], and which may [`Transport::listen`] for new work.
 
 use std::fmt::Debug;
@@ -10,38 +10,40 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::bell::Listener;
 use crate::connect::{Pool, checkout};
 use crate::error::Result;
-use crate::queue::{Acts, Answer, Claim, Claimed, Failure, Queue, Waiting};
+use crate::notify::Listener;
+use crate::queue::{Acts, Answer, Claim, Claimed, Completion, Failure, Held, Progress, Queue, Waiting};
+use crate::worker::{Builder, Worker};
 
-/// The acts of one queue, however they get there. Every act of a holder can be repeated: the lease makes it safe.
+/// The acts of one queue, whatever the connection. Every act of a holder can be repeated: the lease makes that safe.
 #[async_trait]
 pub trait Transport: Debug + Send + Sync {
     /// The queue's name.
     fn queue(&self) -> &str;
 
+    /// See [`Queue::claim`].
     async fn claim(&self, claim: &Claim) -> Result<Claimed>;
-    async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>>;
+    /// See [`Queue::start`].
+    async fn start(&self, held: &[Held]) -> Result<Vec<Answer>>;
     /// The answer, and how long the lease lasts from now.
-    async fn progress(
-        &self,
-        key: &str,
-        lease: i64,
-        stage: Option<&str>,
-        percent: Option<f64>,
-        partial: Option<&Value>,
-    ) -> Result<(Answer, Duration)>;
-    async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>>;
-    async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer>;
-    async fn release(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>>;
-    async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer>;
+    async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)>;
+    /// See [`Queue::complete`].
+    async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>>;
+    /// See [`Queue::fail`].
+    async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer>;
+    /// See [`Queue::release`].
+    async fn release(&self, held: &[Held]) -> Result<Vec<Answer>>;
+    /// See [`Queue::snooze`].
+    async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer>;
+    /// See [`Queue::cancel`].
     async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>>;
+    /// See [`Queue::explain`].
     async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>>;
-    /// Which of these are certainly no longer held. Shows no life and takes no lock.
-    async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>>;
+    /// Which of these rows are certainly no longer held. Extends no lease and takes no lock.
+    async fn ended(&self, held: &[Held]) -> Result<Vec<Held>>;
 
-    /// How much a claim like this one could find now; none where nobody can say at a bounded price.
+    /// How many rows a claim like this one could take now; `None` if they cannot be counted at a bounded cost.
     async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
         let _ = claim;
         Ok(None)
@@ -57,37 +59,42 @@ pub trait Transport: Debug + Send + Sync {
         true
     }
 
-    /// The acts for a transaction of the caller's, where there is a database at the other end and not a server.
+    /// The acts for the caller's own transaction, if this transport connects to a database and not to a server.
     fn acts(&self) -> Option<&Acts> {
         None
     }
 
-    /// Begins to hear of new work; none where nothing is pushed, and the poll has to do.
+    /// Starts to receive notifications; `None` if there are none, and only the poll finds work.
     fn listen(&self) -> Option<Box<dyn Push>>;
 }
 
-/// Hears that there may be new work. Says nothing certain: whoever hears it looks.
+/// Notifications that there may be new work. They are only hints: the worker claims to find out.
 #[async_trait]
 pub trait Push: Debug + Send {
-    /// Whether it would be heard now.
+    /// Whether notifications arrive now.
     fn is_connected(&self) -> bool;
-    /// Forgets what was heard so far. Call it before looking, or what arrives in between goes unnoticed until the poll.
+    /// Whether every new row causes a notification now, however it was written. If not, the worker polls often.
+    fn is_certain(&self) -> bool {
+        self.is_connected()
+    }
+    /// Discards notifications received so far. Call it before claiming, or a row that arrives in between goes unnoticed until the poll.
     fn mark(&mut self);
-    /// Waits for something since [`Self::mark`]. A new connection counts: what happened before it is unknown.
-    async fn rung(&mut self);
+    /// Waits for a notification since [`Self::mark`]. A new connection counts as one: rows may have arrived before it.
+    async fn notified(&mut self);
 }
 
-/// Where queues are.
+/// A database or server that has queues.
 #[async_trait]
-pub trait Place: Debug + Send + Sync {
-    /// For people: the address, without a password.
+pub trait Endpoint: Debug + Send + Sync {
+    /// The address without a password, for people to read.
     fn describe(&self) -> String;
     /// The names of the queues here.
     async fn queues(&self) -> Result<Vec<String>>;
+    /// Opens the queue of that name.
     async fn open(&self, queue: &str) -> Result<Arc<dyn Transport>>;
 }
 
-/// A database, spoken to directly.
+/// A database with a direct connection. It opens queues and workers.
 #[derive(Debug, Clone)]
 pub struct Direct {
     url: String,
@@ -95,21 +102,34 @@ pub struct Direct {
 }
 
 impl Direct {
+    /// The database at `url`, with a pool of this many connections. Does not connect yet.
     pub fn new(url: &str, connections: usize) -> Result<Self> {
         Ok(Self { url: url.to_owned(), pool: crate::pool(url, connections)? })
     }
 
+    /// The queue `name`, for its acts: enqueue, cancel, explain and the others.
+    pub async fn queue(&self, name: &str) -> Result<Queue> {
+        Queue::open(&self.pool, name).await
+    }
+
+    /// Starts to build a worker on the queue `name`, which listens for notifications.
+    pub async fn worker(&self, name: &str) -> Result<Builder> {
+        Ok(Worker::builder(self.open(name).await?))
+    }
+
+    /// The pool, for queues and for the caller's own queries.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
+    /// The URL, with its password.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
 #[async_trait]
-impl Place for Direct {
+impl Endpoint for Direct {
     fn describe(&self) -> String {
         crate::connect::describe(&self.url)
     }
@@ -120,13 +140,11 @@ impl Place for Direct {
     }
 
     async fn open(&self, queue: &str) -> Result<Arc<dyn Transport>> {
-        // Whoever is not let in is told so here.
-        drop(checkout(&self.pool).await?);
-        Ok(Arc::new(DirectQueue { queue: Queue::open(&self.pool, queue).await?, url: Some(self.url.clone()) }))
+        Ok(Arc::new(DirectQueue { queue: self.queue(queue).await?, url: Some(self.url.clone()) }))
     }
 }
 
-/// A queue by way of the database. Without a URL it hears nothing and polls.
+/// A queue in a database with a direct connection. Without a URL it does not listen, and polls.
 #[derive(Debug, Clone)]
 pub struct DirectQueue {
     queue: Queue,
@@ -134,6 +152,7 @@ pub struct DirectQueue {
 }
 
 impl DirectQueue {
+    /// Connects to `queue` through its pool, and listens for notifications at `url`.
     pub fn new(queue: Queue, url: Option<&str>) -> Self {
         Self { queue, url: url.map(str::to_owned) }
     }
@@ -149,35 +168,28 @@ impl Transport for DirectQueue {
         self.queue.claim(claim).await
     }
 
-    async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    async fn start(&self, held: &[Held]) -> Result<Vec<Answer>> {
         self.queue.start(held).await
     }
 
-    async fn progress(
-        &self,
-        key: &str,
-        lease: i64,
-        stage: Option<&str>,
-        percent: Option<f64>,
-        partial: Option<&Value>,
-    ) -> Result<(Answer, Duration)> {
-        self.queue.progress(key, lease, stage, percent, partial).await
+    async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+        self.queue.progress(held, progress).await
     }
 
-    async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+    async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
         self.queue.complete(done).await
     }
 
-    async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
-        self.queue.fail(key, lease, failure).await
+    async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
+        self.queue.fail(held, failure).await
     }
 
-    async fn release(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    async fn release(&self, held: &[Held]) -> Result<Vec<Answer>> {
         self.queue.release(held).await
     }
 
-    async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
-        self.queue.snooze(key, lease, by).await
+    async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
+        self.queue.snooze(held, by).await
     }
 
     async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
@@ -188,7 +200,7 @@ impl Transport for DirectQueue {
         self.queue.explain(key, owner).await
     }
 
-    async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+    async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
         self.queue.ended(held).await
     }
 
@@ -209,21 +221,34 @@ impl Transport for DirectQueue {
     }
 
     fn listen(&self) -> Option<Box<dyn Push>> {
-        self.url.as_deref().map(|url| Box::new(Listener::new(url, self.queue.name())) as Box<dyn Push>)
+        let listener = Listener::new(self.url.as_deref()?, self.queue.name());
+        Some(Box::new(DirectPush { listener, triggered: self.queue.acts().is_notified() }))
     }
 }
 
+/// The notifications of a database.
+#[derive(Debug)]
+struct DirectPush {
+    listener: Listener,
+    /// A trigger notifies of every row. Otherwise only the library, the server and programs that choose to notify do.
+    triggered: bool,
+}
+
 #[async_trait]
-impl Push for Listener {
+impl Push for DirectPush {
     fn is_connected(&self) -> bool {
-        Listener::is_connected(self)
+        self.listener.is_connected()
+    }
+
+    fn is_certain(&self) -> bool {
+        self.triggered && self.is_connected()
     }
 
     fn mark(&mut self) {
-        Listener::mark(self);
+        self.listener.mark();
     }
 
-    async fn rung(&mut self) {
-        Listener::rung(self).await;
+    async fn notified(&mut self) {
+        self.listener.notified().await;
     }
 }

@@ -1,4 +1,4 @@
-//! A queue as people see it: rows by state, one row with its history, counts. Nothing here changes anything.
+//! Queues for people to inspect: rows by state, one row with its history, counts. Everything here is read-only.
 
 use std::str::FromStr;
 
@@ -7,27 +7,32 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::error::{Error, Result};
+use crate::introspect::quote;
 use crate::plan::Plan;
+use crate::plan::shape::{ColumnRef, Place};
 use crate::registry;
 
-/// What a row is doing, in words that are the same for every queue whatever its table calls them.
+/// The state of a row, with names that are the same for every queue whatever status values its table uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Its time has come and nobody has it.
+    /// It is due, and no agent holds it.
     Ready,
-    /// Somebody holds it. A lease that ran out shows as `expired`.
+    /// An agent holds it. A row whose lease expired is shown as `expired`.
     Running,
-    /// Its time has not come yet.
+    /// It is not due yet.
     Scheduled,
-    /// It failed and waits for its next try.
+    /// It failed and waits for its retry.
     Failed,
-    /// It failed and there is no next try.
+    /// It failed and is not retried.
     Dead,
+    /// It is finished.
     Done,
+    /// It was cancelled.
     Cancelled,
 }
 
 impl State {
+    /// Every state, with its name.
     pub const ALL: [(&'static str, Self); 7] = [
         ("ready", Self::Ready),
         ("running", Self::Running),
@@ -51,61 +56,74 @@ impl FromStr for State {
 /// Which rows to list.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
+    /// Only rows in this state.
     pub state: Option<State>,
+    /// Only rows of this owner.
     pub owner: Option<String>,
+    /// Only rows of this kind.
     pub kind: Option<String>,
+    /// Only rows of this tenant.
     pub tenant: Option<String>,
+    /// How many rows at most.
     pub limit: i64,
 }
 
 /// One line of the counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stat {
-    /// `ready`, `running`, `expired`, `scheduled`, `failed`, `dead`, `finished`; `waiting` when there are too many to tell apart.
+    /// `ready`, `running`, `expired`, `scheduled`, `failed`, `dead`, `finished`; `waiting` when there are too many to distinguish.
     pub state: String,
+    /// How many rows are in that state.
     pub count: i64,
-    /// There may be more (or, of finished ones, about as many).
+    /// There may be more (for finished rows, the count is an estimate).
     pub capped: bool,
     /// Seconds since the oldest of them was due; negative while it is not.
     pub oldest_age: Option<f64>,
 }
 
-/// A queue to look at.
+/// A queue to inspect.
 #[derive(Debug, Clone)]
 pub struct View {
     plan: Plan,
 }
 
 impl View {
+    /// The queue `name`.
     pub async fn of(client: &impl GenericClient, name: &str) -> Result<Self> {
         let entry = registry::find(client, name).await?;
         Ok(Self { plan: Plan::make(client, &entry.declaration).await? })
     }
 
+    /// What the queue's declaration means for its table.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The column to write when an item is to wait until a time.
+    /// The column to set when an item must wait until a given time.
     pub fn due_column(&self) -> &str {
-        self.plan.declaration.due.as_deref().or_else(|| self.plan.context["col_names"]["due"].as_str()).unwrap_or("due_at")
+        self.plan.declaration.due.as_deref().unwrap_or(&self.plan.shape.col_names.due)
     }
 
     /// Rows with the same keys for every queue: id, state, status, kind, owner, attempts, lost, due_at, due_in (seconds),
-    /// created_at, agent, payload, progress, result, error. Waiting ones by due time, finished ones newest first.
+    /// created_at, agent, payload, progress, result, error. Waiting rows are sorted by due time, finished ones newest first.
     pub async fn list(&self, client: &impl GenericClient, filter: &Filter) -> Result<Vec<Value>> {
         let mut conditions = vec!["true".to_owned()];
         let mut params: Vec<(&(dyn ToSql + Sync), Type)> = Vec::new();
         if let Some(state) = filter.state {
             conditions.push(self.condition(state));
         }
-        for (role, value) in [("owner", &filter.owner), ("kind", &filter.kind), ("tenant", &filter.tenant)] {
+        let shape = &self.plan.shape;
+        for (role, column, value) in [
+            ("owner", shape.owner.as_deref(), &filter.owner),
+            ("kind", shape.kind.as_deref(), &filter.kind),
+            ("tenant", shape.tenant.as_ref(), &filter.tenant),
+        ] {
             let Some(value) = value else { continue };
-            let Some(column) = self.sql(role, "column") else {
+            let Some(column) = column else {
                 return Err(Error::Unsupported { queue: self.plan.name.clone(), what: format!("has no {role}s") });
             };
             params.push((value, Type::TEXT));
-            conditions.push(format!("q.{column} = ${}::text::{}", params.len(), self.sql(role, "type").unwrap_or("text")));
+            conditions.push(format!("q.{} = ${}::text::{}", column.column, params.len(), column.data_type));
         }
         params.push((&filter.limit, Type::INT8));
         let sql = format!(
@@ -120,15 +138,15 @@ impl View {
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
-    /// One row: its summary as in [`Self::list`], all its columns under `row`, what people did to it under `audit`, and results
-    /// that came too late under `late_results`. None when there is no such row.
+    /// One row: its summary as in [`Self::list`], all its columns under `row`, operators' changes under `audit`, and results that
+    /// came too late under `late_results`. `None` when there is no such row.
     pub async fn show(&self, client: &impl GenericClient, key: &str) -> Result<Option<Value>> {
         let doing = || Error::doing(format!("show {key} of {}", self.plan.name));
         let sql = format!(
             "select {}, to_jsonb(q) from {} as q, clock_timestamp() as v_now where q.{} = $1::text::{}",
             self.summary(),
             self.plan.table.sql(),
-            self.sql("key", "column").unwrap_or("id"),
+            self.plan.shape.key.column,
             self.plan.key_type
         );
         let rows = client.query_typed(&sql, &[(&key, Type::TEXT)]).await.map_err(doing())?;
@@ -151,14 +169,14 @@ impl View {
                 ),
             ),
         ] {
-            // For those who may see the row but not the engine's own tables.
+            // For callers that may read the row but not the engine's own tables.
             let found = client.query_typed(&sql, &named).await.map(|rows| rows.iter().map(|r| r.get::<_, Value>(0)).collect::<Vec<_>>());
             shown[name] = json!(found.unwrap_or_default());
         }
         Ok(Some(shown))
     }
 
-    /// Counts by state, bounded: see `stats` among the acts.
+    /// Counts by state, with a bounded cost: see the act `stats`.
     pub async fn stats(&self, client: &impl GenericClient) -> Result<Vec<Stat>> {
         let sql = format!(
             "select case state when 'backing off' then 'failed' else state end, count, capped, extract(epoch from clock_timestamp() - oldest)::float8 from gleaner.stats_{}()",
@@ -168,106 +186,82 @@ impl View {
         Ok(rows.iter().map(|r| Stat { state: r.get(0), count: r.get(1), capped: r.get(2), oldest_age: r.get(3) }).collect())
     }
 
-    fn sql(&self, role: &str, part: &str) -> Option<&str> {
-        self.plan.context.get(role).and_then(|value| value[part].as_str())
-    }
-
-    fn status(&self, word: &str) -> &str {
-        self.sql("status", word).unwrap_or_default()
-    }
-
-    fn column(&self, role: &str) -> &str {
-        self.sql("col", role).unwrap_or_default()
-    }
-
     fn condition(&self, state: State) -> String {
-        let (status, due) = (format!("q.{}", self.status("column")), format!("q.{}", self.column("due")));
+        let (when, due) = (&self.plan.shape.when.q, format!("q.{}", self.plan.shape.col.due));
         match state {
             State::Ready => match self.bound() {
-                Some(bound) => format!("{status} = {} and ({due} <= v_now or {due} is null) and not ({bound})", self.status("ready")),
-                None => format!("{status} = {} and ({due} <= v_now or {due} is null)", self.status("ready")),
+                Some(bound) => format!("{} and ({due} <= v_now or {due} is null) and not ({bound})", when.ready),
+                None => format!("{} and ({due} <= v_now or {due} is null)", when.ready),
             },
-            State::Scheduled => format!("{status} = {} and {due} > v_now", self.status("ready")),
+            State::Scheduled => format!("{} and {due} > v_now", when.ready),
             State::Running => match self.bound() {
-                Some(bound) => format!("({status} in ({}) or {bound})", self.status("held")),
-                None => format!("{status} in ({})", self.status("held")),
+                Some(bound) => format!("({} or {bound})", when.held),
+                None => when.held.clone(),
             },
-            State::Failed => format!("{status} = {} and {due} is not null", self.status("failed")),
-            State::Dead => format!("{status} = {} and {due} is null", self.status("failed")),
-            State::Done => format!("{status} = {}", self.status("done")),
-            State::Cancelled if self.status("cancelled") == self.status("failed") => "false".into(),
-            State::Cancelled => format!("{status} = {}", self.status("cancelled")),
+            State::Failed => format!("{} and {due} is not null", when.failed),
+            State::Dead => when.dead.clone(),
+            State::Done => when.done.clone(),
+            State::Cancelled => when.cancelled.clone(),
         }
     }
 
-    /// Whether a sheaf holds the row, which then still says that it is ready; none where the queue binds none.
+    /// Whether a batch lease holds the row, whose status is then still ready; `None` if the queue has no batch leases.
     fn bound(&self) -> Option<String> {
-        self.plan.declaration.sheaf?;
-        let key = self.sql("key", "column").unwrap_or("id");
-        Some(format!("q.{} in (0, -1) and q.{key} <@ (select gleaner.sheaves('{}'))", self.column("lease"), self.plan.name))
+        let shape = &self.plan.shape;
+        shape.bulk.as_ref()?;
+        Some(format!("q.{} in (0, -1) and q.{} <@ (select gleaner.batch_keys({}))", shape.col.lease, shape.key.column, shape.name_literal))
     }
 
     fn order(&self, state: Option<State>) -> String {
-        let key = self.sql("key", "column").unwrap_or("id");
+        let shape = &self.plan.shape;
+        let key = &shape.key.column;
         if matches!(state, Some(State::Ready | State::Running | State::Scheduled | State::Failed)) {
-            return format!("q.{}, q.{key}", self.column("due"));
+            return format!("q.{}, q.{key}", shape.col.due);
         }
-        // Random keys tell nothing of age; numbers do, and need no sort.
-        match self.sql("created", "column") {
-            Some(created) if matches!(self.plan.key_type.as_str(), "uuid" | "text") => format!("q.{created} desc, q.{key}"),
+        // Random keys do not sort by age. Numbers do, and need no sort.
+        match &shape.created {
+            Some(created) if matches!(self.plan.key_type.as_str(), "uuid" | "text") => format!("q.{} desc, q.{key}", created.column),
             _ => format!("q.{key} desc"),
         }
     }
 
     fn summary(&self) -> String {
-        let (status, due) = (format!("q.{}", self.status("column")), format!("q.{}", self.column("due")));
-        let mut state = format!(
-            "case when {status} in ({held}) then case when {due} < v_now then 'expired' else 'running' end",
-            held = self.status("held")
-        );
-        let mut agent = format!(
-            "case when {status} in ({}) then coalesce(q.{}, q.{}) end",
-            self.status("held"),
-            self.column("agent"),
-            self.column("session")
-        );
+        let shape = &self.plan.shape;
+        let (col, when, key) = (&shape.col, &shape.when.q, &shape.key.column);
+        let due = format!("q.{}", col.due);
+        let mut state = format!("case when {} then case when {due} < v_now then 'expired' else 'running' end", when.held);
+        let mut agent = format!("case when {} then coalesce(q.{}, q.{}) end", when.held, col.agent, col.session);
         if let Some(bound) = self.bound() {
-            state += &format!(" when {status} = {} and {bound} then 'running'", self.status("ready"));
-            let key = self.sql("key", "column").unwrap_or("id");
+            state += &format!(" when {} and {bound} then 'running'", when.ready);
             agent = format!(
-                "coalesce({agent}, (select coalesce(s.agent, s.session) from gleaner.sheaf as s where {bound} and s.queue = '{}' and s.keys @> q.{key}))",
-                self.plan.name
+                "coalesce({agent}, (select coalesce(s.agent, s.session) from gleaner.batch_lease as s where {bound} and s.queue = {} and s.keys @> q.{key}))",
+                shape.name_literal
             );
         }
         for (name, which) in State::ALL.into_iter().filter(|(_, s)| *s != State::Running) {
             state += &format!(" when {} then '{name}'", self.condition(which));
         }
         state += " else 'other' end";
-        let column = |role: &str| self.sql(role, "column").map_or_else(|| "null".to_owned(), |c| format!("to_jsonb(q.{c})"));
-        let payload = self
-            .plan
-            .declaration
-            .payload
-            .as_deref()
-            .map_or_else(|| "null".to_owned(), |p| format!("to_jsonb(q.{})", crate::introspect::quote(p)));
-        let error = match (self.sql("error", "column"), self.sql("error", "path")) {
-            (Some(c), Some(path)) => format!("q.{c} #> {path}"),
-            (Some(c), None) => format!("to_jsonb(q.{c})"),
-            _ => "null".to_owned(),
+        let json = |column: Option<&str>| column.map_or_else(|| "null".to_owned(), |c| format!("to_jsonb(q.{c})"));
+        let column = |column: Option<&ColumnRef>| json(column.map(|c| c.column.as_str()));
+        let error = match &shape.error {
+            Some(Place { base, path: Some(path) }) => format!("q.{} #> {path}", base.column),
+            other => column(other.as_deref()),
         };
         format!(
-            "jsonb_build_object('id', q.{key}::text, 'state', {state}, 'status', {status}::text, 'kind', {kind}, 'owner', {owner},
+            "jsonb_build_object('id', q.{key}::text, 'state', {state}, 'status', q.{status}::text, 'kind', {kind}, 'owner', {owner},
                 'attempts', q.{attempts}, 'lost', q.{lost}, 'due_at', {due}, 'due_in', extract(epoch from {due} - v_now), 'created_at', {created},
                 'agent', {agent},
                 'payload', {payload}, 'progress', {progress}, 'result', {result}, 'error', {error})",
-            key = self.sql("key", "column").unwrap_or("id"),
-            kind = column("kind"),
-            owner = column("owner"),
-            attempts = self.column("attempts"),
-            lost = self.column("lost"),
-            created = column("created"),
-            progress = column("progress"),
-            result = column("result"),
+            status = shape.status.column,
+            kind = column(shape.kind.as_deref()),
+            owner = column(shape.owner.as_deref()),
+            attempts = col.attempts,
+            lost = col.lost,
+            created = column(shape.created.as_ref()),
+            payload = json(self.plan.declaration.payload.as_deref().map(quote).as_deref()),
+            progress = column(shape.progress.as_deref()),
+            result = column(shape.result.as_deref()),
         )
     }
 }

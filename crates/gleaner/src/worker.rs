@@ -1,65 +1,71 @@
-//! A runtime around the acts: claim, run, complete, and leave nothing behind on the way out.
+//! A runtime around the acts: claim, run, complete, and release unfinished rows on shutdown.
 //!
-//! Push wakes it, an adaptive poll keeps it correct. Completions are written in batches, as large as they come.
+//! Notifications wake it, and an adaptive poll finds what they miss. Completions are written in batches of whatever is finished.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use gleaner::transport::{Direct, Place};
-//! use gleaner::worker::{Job, Worker};
+//! use gleaner::{Direct, Job};
 //!
 //! #[derive(serde::Deserialize)]
 //! struct Letter {
 //!     to: String,
 //! }
 //!
-//! let place = Direct::new("postgres://localhost/shop", 4)?;
-//! let worker = Worker::builder(place.open("jobs").await?)
+//! let worker = Direct::new("postgres://localhost/shop", 4)?
+//!     .worker("jobs")
+//!     .await?
 //!     .concurrency(8)
 //!     .handle("letter", |job: Job<Letter>| async move { Ok(format!("Dear {}", job.payload.to)) })
 //!     .build();
-//! let (_stop, stopped) = tokio::sync::watch::channel(false);
-//! worker.run_until(stopped).await?;
+//! worker.run().await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
+//! A type that implements [`Payload`](crate::Payload) names its kind itself: [`Builder::handle_job`].
+//!
 //! # Layout
 //!
-//! - [`Builder`] puts a worker together; [`Control`] is the handle on it while it runs.
-//! - `run` is the loop, paced by `pace`; `runner` runs one item, through [`Middleware`] and `handler`.
-//! - `held` are the rows a worker has; `keeper` shows life for them, `suspend` notices sleep, `completer` writes results.
+//! - [`Builder`] configures a worker; [`Control`] is the handle on it while it runs.
+//! - [`Worker::run`] stops on Ctrl-C and SIGTERM, [`Worker::run_until`] when the caller asks for it.
+//! - `run` is what the parts of one run share; `poll_loop` claims, paced by `pace`; `runner` runs one item, through
+//!   [`Middleware`] and `handler`; `burst` detects when handlers that end together have ended.
+//! - `held` are the rows a worker holds; `renewal` extends their leases, `suspend` detects sleep, `completer` writes results.
 //! - [`testing`] runs handlers without a database, and whole workers against a queue in memory.
 //!
 //! # When claims fail
 //!
-//! Errors that may pass (no connection, a restart, a lost race, 429, 5xx) are waited out, 2 to 10 s each, for as long as it takes;
-//! finished results are kept meanwhile. Other errors end a worker that never had an answer. One that had goes on for
-//! four refusals more, as rarely as it polls, and then ends with the error: never silently. Not being let in at all (a wrong
-//! password, no such database or role) ends it at the start too; later it is tried again as rarely, without an end, and told each time.
+//! Temporary errors (no connection, a restart, a serialization failure, 429, 5xx) are retried with delays of 2 to 10 s, without
+//! limit; finished results are kept meanwhile. Other errors end a worker that never got an answer. A worker that did get answers
+//! makes four more attempts after a refusal, at the longest poll interval, and then ends with the error: never silently. A
+//! rejected login (a wrong password, no such database or role) ends it at the start too. Later it is retried at the same
+//! interval, without limit, and logged each time.
 
 mod builder;
+mod burst;
 mod completer;
 mod context;
 mod control;
 mod handler;
 mod held;
-mod keeper;
 mod limit;
 mod middleware;
-mod options;
 mod pace;
+mod poll_loop;
+mod renewal;
 mod run;
 mod runner;
-mod shift;
+mod settings;
+mod signals;
 mod starter;
 mod suspend;
 pub mod testing;
 
 use std::ops::AddAssign;
+use std::pin::pin;
 use std::sync::Arc;
 
-use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 pub use self::builder::Builder;
 pub use self::context::{Completed, Context, Job};
@@ -67,20 +73,23 @@ pub use self::control::{Control, Mishap, Running, Stats};
 use self::handler::Handlers;
 pub use self::handler::{IntoReply, Replied, Reply};
 pub use self::middleware::{Middleware, Next};
-pub use self::options::Options;
-use self::options::Settings;
 pub use self::pace::{Backoff, Poll, Wake};
-use self::shift::Shift;
+use self::run::{Finished, Run};
+use self::settings::Settings;
+use self::signals::Signals;
 use crate::error::{Error, Result};
-use crate::queue::{Failure, Item, Queue};
-use crate::transport::{DirectQueue, Transport};
+use crate::transport::Transport;
 
-/// What a run did.
+/// The counts of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
+    /// Items that are done.
     pub completed: u64,
+    /// Items that failed.
     pub failed: u64,
+    /// Items whose lease was lost before their result was written.
     pub lost: u64,
+    /// Items that were given back unfinished.
     pub released: u64,
 }
 
@@ -93,7 +102,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// Works one queue.
+/// A worker on one queue.
 #[derive(Debug)]
 pub struct Worker {
     transport: Arc<dyn Transport>,
@@ -103,20 +112,9 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Puts a worker together that reaches its queue by `transport`.
+    /// Starts to build a worker that connects to its queue through `transport`.
     pub fn builder(transport: Arc<dyn Transport>) -> Builder {
         Builder::new(transport)
-    }
-
-    /// A worker on `queue`; `url` is where it listens for bells.
-    pub fn new(queue: Queue, url: Option<&str>, options: Options) -> Self {
-        Self::over(Arc::new(DirectQueue::new(queue, url)), options)
-    }
-
-    /// A worker that reaches its queue by `transport`.
-    pub fn over(transport: Arc<dyn Transport>, options: Options) -> Self {
-        let control = Control::new(options.concurrency);
-        Self { transport, settings: options.into(), handlers: Handlers::default(), control }
     }
 
     /// The handle on this worker.
@@ -124,27 +122,44 @@ impl Worker {
         &self.control
     }
 
-    /// Runs `handler` for every claimed item until `stop` turns true.
+    /// Works until Ctrl-C or SIGTERM, or until the worker ends by itself ([`Builder::until_empty`], [`Builder::take`]).
     ///
-    /// A handler that fails or panics is a failed item, not a dead worker. Transient errors are waited out.
-    pub async fn run<H, F>(mut self, handler: H, stop: watch::Receiver<bool>) -> Result<Tally>
-    where
-        H: Fn(Item, Context) -> F + Send + Sync + 'static,
-        F: Future<Output = std::result::Result<Option<Value>, Failure>> + Send + 'static,
-    {
-        self.handlers.otherwise = Some(handler::plain(handler));
-        self.run_until(stop).await
+    /// The first signal stops the claiming: running handlers have the [`grace`](Builder::grace) period to finish, then their
+    /// items are released. A second signal ends the grace period. From the first call on these signals no longer end the process
+    /// by themselves. A program that handles them itself calls [`Self::run_until`].
+    pub async fn run(self) -> Result<Tally> {
+        let mut signals = Signals::listen()?;
+        let (stop, stopped) = watch::channel(false);
+        let (run, to_write) = self.prepare()?;
+        let mut running = pin!(poll_loop::run(run.clone(), to_write, stopped));
+        tokio::select! {
+            ended = &mut running => return ended,
+            () = signals.next() => {
+                tracing::info!(queue = run.queue(), grace = ?run.settings.grace, "stopping; a second signal ends the grace");
+                stop.send_replace(true);
+            }
+        }
+        tokio::select! {
+            ended = &mut running => return ended,
+            () = signals.next() => run.hurry.send_replace(true),
+        };
+        running.await
     }
 
-    /// Runs the handlers of the kinds they were built for until `stop` turns true.
+    /// Works until `stop` turns true, or until the worker ends by itself. A handler that fails or panics fails its item and not
+    /// the worker. Running handlers have the [`grace`](Builder::grace) period to finish, then their items are released.
     pub async fn run_until(self, stop: watch::Receiver<bool>) -> Result<Tally> {
+        let (run, to_write) = self.prepare()?;
+        poll_loop::run(run, to_write, stop).await
+    }
+
+    fn prepare(self) -> Result<(Arc<Run>, mpsc::UnboundedReceiver<Finished>)> {
         if self.handlers.is_empty() {
             return Err(Error::Other(format!(
                 "the worker of {} has no handler: give it one for a kind, or otherwise",
                 self.transport.queue()
             )));
         }
-        let (shift, to_write) = Shift::new(self.transport, self.settings, self.handlers, self.control);
-        run::run(shift, to_write, stop).await
+        Ok(Run::new(self.transport, self.settings, self.handlers, self.control))
     }
 }

@@ -1,7 +1,8 @@
-//! Who is on the other end, in the one form addresses are compared in.
+//! Addresses of senders and recipients, in the normalised form in which they are compared.
 //!
-//! What SQL can do of this for rows that are inserted plainly is in `sql/systems/crm/functions/normalize_*.sql`; where the
-//! two differ, this one is right, and a contact's own addresses are read again with it.
+//! For rows that are inserted by plain SQL, the part that SQL can do is in
+//! `crates/gleaner/sql/systems/crm/functions/normalize_*.sql`.
+//! Where the two differ, this one is right, and a contact's own addresses are normalised again with it.
 
 pub mod email;
 pub mod phone;

@@ -1,4 +1,4 @@
-//! What the sender is told.
+//! The response to the sender.
 
 use http::StatusCode;
 

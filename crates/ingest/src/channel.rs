@@ -1,25 +1,25 @@
-//! A channel: one door of one provider, with its settings opened.
+//! A channel: one webhook endpoint of one provider, with its settings decrypted.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// A row of `ingestion_providers`, with its secrets in clear. Lives in memory only.
+/// A row of `ingestion_providers`, with its secrets decrypted. Lives in memory only.
 #[derive(Debug, Clone)]
 pub struct Channel {
     pub id: Uuid,
     pub name: String,
     pub provider_code: String,
     pub is_active: bool,
-    /// Owner of what arrives; none when it belongs to nobody.
+    /// Owner of what arrives; `None` when it has no owner.
     pub sales_id: Option<i64>,
     pub auto_create_contacts: bool,
     pub settings: Settings,
 }
 
 impl Channel {
-    /// Region of numbers written without a country.
+    /// Region of phone numbers written without a country code.
     pub fn default_region(&self) -> &str {
         self.settings.text("default_region").unwrap_or("US")
     }
@@ -42,7 +42,7 @@ impl From<Map<String, Value>> for Settings {
 }
 
 impl Settings {
-    /// A setting by name; a dot reaches into an object (`basic_auth.username`).
+    /// A setting by name. A dot selects a field of an object (`basic_auth.username`).
     pub fn get(&self, name: &str) -> Option<&Value> {
         let mut parts = name.split('.');
         let mut value = self.0.get(parts.next()?)?;
@@ -52,13 +52,13 @@ impl Settings {
         Some(value)
     }
 
-    /// A text that is not empty. An empty secret is no secret: verifiers treat it as missing and fail closed.
+    /// A text that is not empty. An empty secret counts as missing: verifiers then fail closed.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The current and the previous form of a secret (`auth_token`, `auth_token_previous`), the empty ones left out.
-    /// Whoever opens the channel has already dropped a previous secret that has expired.
+    /// The current and the previous value of a secret (`auth_token`, `auth_token_previous`), without empty ones. A previous secret
+    /// that has expired was already dropped when the channel was opened.
     pub fn both<'a>(&'a self, name: &str) -> Vec<&'a str> {
         let previous = format!("{name}_previous");
         [self.text(name), self.text(&previous)].into_iter().flatten().collect()

@@ -1,4 +1,4 @@
-//! Keyed hashes and comparisons that take the same time whatever they compare.
+//! Keyed hashes, and comparisons in constant time.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -8,7 +8,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-/// Standard base64, with or without padding: senders disagree, and it is only an encoding.
+/// Standard base64, with or without padding: senders differ, and both decode to the same bytes.
 pub const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
 
@@ -32,13 +32,13 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Lower-case hex of the SHA-256: the id of last resort for an event that brings none.
+/// Lower-case hex of the SHA-256: the fallback id of an event that has none.
 pub fn fingerprint(bytes: &[u8]) -> String {
     hex::encode(sha256(bytes))
 }
 
-/// Whether one of the candidates equals what was given. Every candidate is computed and compared, also after a match, so that
-/// time does not tell which secret matched. Nothing equals an empty candidate: an empty secret must never open a door.
+/// Whether one of the candidates equals the given value. Every candidate is computed and compared, also after a match, so that the
+/// time does not reveal which secret matched. An empty candidate never matches: an empty secret must never authenticate a request.
 pub fn any_same<C: AsRef<[u8]>>(given: &[u8], candidates: impl IntoIterator<Item = C>) -> bool {
     let mut found = Choice::from(0);
     for candidate in candidates {
@@ -48,7 +48,8 @@ pub fn any_same<C: AsRef<[u8]>>(given: &[u8], candidates: impl IntoIterator<Item
     found.into()
 }
 
-/// [`any_same`] for secrets that are themselves sent (passwords, bearer tokens): hashed first, so that time does not tell their length.
+/// [`any_same`] for secrets that are themselves sent (passwords, bearer tokens): hashed first, so that the time does not reveal
+/// their length.
 pub fn any_same_secret<'a>(given: &[u8], secrets: impl IntoIterator<Item = &'a str>) -> bool {
     let given = sha256(given);
     any_same(&given, secrets.into_iter().map(|secret| if secret.is_empty() { Vec::new() } else { sha256(secret.as_bytes()).to_vec() }))

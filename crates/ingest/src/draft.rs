@@ -1,13 +1,13 @@
-//! The making of an event, the same for every provider.
+//! Builds an event, the same way for every provider.
 
 use serde_json::{Map, Value};
 
 use crate::{Address, Direction, Event, Kind, crypt};
 
-/// Longer ids are kept as their digest: a unique index has no room for a novel.
+/// Longer ids are stored as their digest, because the size of an index entry is limited.
 const LONGEST_ID: usize = 255;
 
-/// An inbound text, to be filled in.
+/// An inbound text event, to be completed by the caller.
 pub fn message(kind: Kind, content: impl Into<String>) -> Event {
     let mut raw_data = Map::new();
     raw_data.insert("source_type".to_owned(), "text".into());
@@ -34,7 +34,7 @@ pub fn at_url(event: &mut Event, url: impl Into<String>, format: Option<&str>) {
     }
 }
 
-/// A metadata entry, left out when there is nothing to say.
+/// Adds a metadata entry, unless the value is empty.
 pub fn note(event: &mut Event, name: &str, value: impl Into<Value>) {
     let value = value.into();
     if !(value.is_null() || value.as_str() == Some("")) {
@@ -42,7 +42,7 @@ pub fn note(event: &mut Event, name: &str, value: impl Into<Value>) {
     }
 }
 
-/// Who is on the other end: `from` for people and for contact matching alike.
+/// Sets the sender: `from` for display and for contact matching alike.
 pub fn sent_by(event: &mut Event, from: &str, sender: Option<Address>, name: Option<&str>) {
     note(event, "from", from);
     if !from.is_empty() {
@@ -52,7 +52,7 @@ pub fn sent_by(event: &mut Event, from: &str, sender: Option<Address>, name: Opt
     event.sender_name = name.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
 }
 
-/// The event with its id, and without what PostgreSQL cannot store.
+/// Sets the event's id, and removes what PostgreSQL cannot store.
 #[must_use]
 pub fn finished(mut event: Event, external_id: &str) -> Event {
     event.external_id = stored_id(external_id);
@@ -60,12 +60,12 @@ pub fn finished(mut event: Event, external_id: &str) -> Event {
     event.cleaned()
 }
 
-/// An id as it is stored: printable and short, and different for different ids.
+/// An id as it is stored: printable, short, and different for different ids.
 pub fn stored_id(id: &str) -> String {
     if id.len() <= LONGEST_ID && !id.contains('\0') { id.to_owned() } else { digest(id.as_bytes()) }
 }
 
-/// The id of last resort.
+/// The fallback id.
 pub fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", crypt::fingerprint(bytes))
 }

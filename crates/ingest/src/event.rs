@@ -1,11 +1,11 @@
-//! What a request says, in the one shape the rest of the system knows.
+//! The content of a request, in the one form that the rest of the system uses.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One thing that happened, to become one `raw` activity.
+/// One event, which becomes one `raw` activity.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub kind: Kind,
@@ -13,15 +13,15 @@ pub struct Event {
     /// `{source_type, content, subject?, sender?, format?}`
     pub raw_data: Map<String, Value>,
     pub metadata: Map<String, Value>,
-    /// The same event delivered again has the same one; unique within its channel.
+    /// A redelivery of the same event has the same id. Unique within its channel.
     pub external_id: String,
-    /// Who is on the other end, for contact matching.
+    /// The other party, for contact matching.
     pub sender: Option<Address>,
-    /// Name the sender gave themselves, for a contact made from it.
+    /// The name the sender gave, for a contact created from it.
     pub sender_name: Option<String>,
-    /// Key of an earlier [`Memory`] that may know what this event lacks (`from`, `to`, `direction` of a recorded call).
+    /// Key of an earlier [`Memory`] that may have what this event lacks (`from`, `to`, `direction` of a recorded call).
     pub recall: Option<String>,
-    /// Files that came with it; their bytes go to the file store, never into the row.
+    /// Attached files. Their bytes go to the file store, never into the row.
     pub attachments: Vec<Attachment>,
 }
 
@@ -46,7 +46,7 @@ pub enum Direction {
     Outbound,
 }
 
-/// Somebody's address as the sender wrote it, sorted by what it is; `address` in normalised form.
+/// An address as the sender wrote it, by its type; `address` is normalised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "address", rename_all = "lowercase")]
 pub enum Address {
@@ -65,7 +65,7 @@ pub struct Attachment {
     pub bytes: Vec<u8>,
 }
 
-/// Something a later event of the same channel will need (who was on a call whose recording comes by itself).
+/// Data that a later event of the same channel will need (the parties of a call whose recording arrives separately).
 #[derive(Debug, Clone)]
 pub struct Memory {
     pub key: String,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::mail::Enclosure;
 use crate::{Refusal, Request};
 
-/// More fields than any mail has headers and attachments.
+/// The most fields accepted: more than any mail has headers and attachments.
 const MOST_FIELDS: usize = 2000;
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Form {
     fields: Vec<Field>,
 }
 
-/// One field as it came; its bytes are text in some charset, or a file.
+/// One field as received. Its bytes are text in some charset, or a file.
 #[derive(Debug)]
 pub struct Field {
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Field {
 }
 
 impl Form {
-    /// The fields of a request that says it is a form.
+    /// The fields of a request whose content type is a form.
     pub fn read(request: &Request<'_>) -> Result<Self, Refusal> {
         match request.content_type().as_deref() {
             Some("application/x-www-form-urlencoded") => Self::urlencoded(request.body),
@@ -61,7 +61,7 @@ impl Form {
             while let Some(part) = parts.next_field().await? {
                 let name = part.name().unwrap_or_default().to_owned();
                 let file_name = part.file_name().map(str::to_owned);
-                // The header and not the parsed type: a type that a parser refuses is still what the sender said.
+                // The raw header and not the parsed type: a type that the parser refuses is still what the sender sent.
                 let content_type = part.headers().get("content-type").and_then(|value| value.to_str().ok()).map(str::to_owned);
                 let bytes = part.bytes().await?.to_vec();
                 fields.push(Field { name, file_name, content_type, bytes });
@@ -71,7 +71,7 @@ impl Form {
             }
             Ok(fields)
         };
-        // Everything is in memory, so nothing can be waited for; a parser that would wait wants bytes that never came.
+        // Everything is in memory, so nothing can block. A parser that would wait needs bytes that were never sent.
         let fields = all.now_or_never().ok_or_else(|| Refusal::Malformed("multipart body: ends too early".to_owned()))?;
         Self::bounded(fields.map_err(malformed)?)
     }
@@ -102,14 +102,14 @@ impl Form {
         self.get(name).map(|field| field.text(None))
     }
 
-    /// A field that is there exactly once, as text.
+    /// A field that occurs exactly once, as text.
     pub fn only(&self, name: &str) -> Option<String> {
         let mut all = self.fields.iter().filter(|field| field.name == name);
         let field = all.next()?;
         all.next().is_none().then(|| field.text(None))
     }
 
-    /// A digest of what was said, which a new boundary around it does not change.
+    /// A digest of the content, which does not depend on the multipart boundary.
     pub fn digest(&self) -> String {
         self.digest_without(&[])
     }
@@ -118,7 +118,7 @@ impl Form {
     pub fn digest_without(&self, names: &[&str]) -> String {
         let mut digest = Sha256::new();
         for field in self.fields.iter().filter(|field| !names.contains(&field.name.as_str())) {
-            // Lengths, so that what ends one part cannot begin the next.
+            // Lengths are included, so that the end of one part cannot be read as the beginning of the next.
             for bytes in [field.name.as_bytes(), field.file_name.as_deref().unwrap_or_default().as_bytes(), &field.bytes] {
                 digest.update((bytes.len() as u64).to_be_bytes());
                 digest.update(bytes);
@@ -128,7 +128,8 @@ impl Form {
     }
 }
 
-/// Which file of the form an inline picture's `cid:` means, by the field's name. Both mail providers write it the other way round.
+/// Which file of the form an inline image's `cid:` refers to, by the field's name. Both mail providers write the mapping in the
+/// opposite direction.
 pub fn content_ids(text: Option<String>) -> HashMap<String, String> {
     let by_id: HashMap<String, String> = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     by_id.into_iter().map(|(id, name)| (name, id.trim_matches(['<', '>']).to_owned())).collect()
@@ -147,7 +148,7 @@ impl Field {
         }
     }
 
-    /// The field as text: in the charset told elsewhere, else in the part's own, else in UTF-8; what does not fit is replaced.
+    /// The field as text: in the given charset, else in the part's own, else in UTF-8. Invalid bytes are replaced.
     pub fn text(&self, charset: Option<&str>) -> String {
         let own = || self.content_type.as_deref().and_then(charset_parameter);
         decode(&self.bytes, charset.map(str::to_owned).or_else(own).as_deref())
@@ -161,7 +162,7 @@ pub fn charset_parameter(content_type: &str) -> Option<String> {
     charsets.next().map(|(_, value)| value.trim().trim_matches('"').to_owned())
 }
 
-/// Bytes in a charset that may be unknown or wrong: what cannot be read is replaced, since the rest was meant for somebody.
+/// Decodes bytes in a charset that may be unknown or wrong. Invalid bytes are replaced, because the rest is still worth reading.
 pub fn decode(bytes: &[u8], charset: Option<&str>) -> String {
     let encoding = charset.and_then(|label| Encoding::for_label_no_replacement(label.as_bytes())).unwrap_or(UTF_8);
     encoding.decode(bytes).0.into_owned()

@@ -1,6 +1,7 @@
-//! What anybody may send, and what must hold all the same: no panic, no answer that blames us, nothing that PostgreSQL cannot store.
+//! Checks that must hold for any input: no panic, no 5xx response, and nothing that PostgreSQL cannot store.
 //!
-//! The property tests and the fuzz targets call these functions, so that whatever fuzzing finds is tried on every build.
+//! The property tests and the fuzz targets call these functions, so that every input found by fuzzing is also tested on every
+//! build.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +15,7 @@ use crate::provider::{Outcome, Stored};
 use crate::scheme::Keys;
 use crate::{Address, Channel, Event, Inbound, Provider, Refusal, Request, address, json, mail, providers, schemes, text};
 
-/// A request and the settings of the channel it comes to, none of it to be trusted.
+/// An untrusted request and the settings of its channel.
 #[derive(Debug, Clone)]
 pub struct Anything {
     pub settings: Map<String, Value>,
@@ -26,8 +27,8 @@ pub struct Anything {
 }
 
 impl Anything {
-    /// Settings in JSON on the first line, method and target on the second, headers, an empty line, the body. Lines that are
-    /// nothing of the kind are passed over, so that any bytes are something.
+    /// Settings in JSON on the first line, method and target on the second, headers, an empty line, the body. Other lines are
+    /// ignored, so that any bytes are valid input.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut rest = bytes;
         let settings = text::parse_json(line(&mut rest)).ok().and_then(|value| value.as_object().cloned()).unwrap_or_default();
@@ -87,7 +88,7 @@ fn line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Everything a provider does, with anything at all. What it says is read also when it was not believed: the keeper of a
+/// Runs everything a provider does on any input. The body is parsed even when verification failed, because a sender that knows the
 /// secret may be hostile too.
 pub fn knock(provider: &dyn Provider, anything: &Anything) {
     let (channel, request) = (anything.channel(provider), anything.request());
@@ -117,27 +118,27 @@ fn blames_the_sender(provider: &dyn Provider, refusal: &Refusal) {
     assert!(status.is_client_error(), "{refusal:?} is answered with {status}");
 }
 
-/// PostgreSQL takes it, and a redelivery is recognised.
+/// PostgreSQL accepts it, and a redelivery is recognised.
 fn storable(event: &Event) {
     assert!(!event.external_id.is_empty(), "two events without an id would be one");
-    // What an index of PostgreSQL can hold, with room to spare.
+    // The size that an index of PostgreSQL can hold, with a margin.
     assert!(event.external_id.len() <= 1000, "an id of {} bytes", event.external_id.len());
     if let Some(Address::Email(address) | Address::Phone(address) | Address::Other(address)) = &event.sender {
         assert!(!address.is_empty() && address.len() <= 1000, "an address of {} bytes", address.len());
     }
     let sender = event.sender.as_ref().map(|sender| serde_json::json!(sender));
     let all = serde_json::json!([event.raw_data, event.metadata, event.external_id, event.sender_name, sender]);
-    // The writer escapes a NUL, and nothing else, in this way; a backslash of the text itself is doubled.
+    // Only a NUL is escaped in this way by the writer. A backslash in the text itself is doubled.
     let written = all.to_string().replace(r"\\", "");
     assert!(!written.contains(r"\u0000"), "NUL in {written}");
 }
 
-/// [`knock`] by the bytes of a fuzzer.
+/// [`knock`] with the bytes of a fuzzer.
 pub fn provider(code: &str, bytes: &[u8]) {
     knock(providers::find(code).expect("a provider"), &Anything::from_bytes(bytes));
 }
 
-/// Whatever the keys and the request, a scheme says yes or no; and it never says yes without keys, save the one that is meant to.
+/// For any keys and any request a scheme accepts or refuses. Without keys it never accepts, except for the scheme that is meant to.
 pub fn scheme(code: &str, bytes: &[u8]) {
     let scheme = schemes::find(code).expect("a scheme");
     let anything = Anything::from_bytes(bytes);
@@ -151,7 +152,7 @@ pub fn scheme(code: &str, bytes: &[u8]) {
     assert!(code == "none" || scheme.verify(&Keys::default(), &request).is_err(), "{code} believes without a key");
 }
 
-/// Forms of both kinds; the first line is the content type of the second kind.
+/// Forms of both kinds. The first line is the content type of the second kind.
 pub fn form(bytes: &[u8]) {
     let mut body = bytes;
     let content_type = String::from_utf8_lossy(line(&mut body)).into_owned();
@@ -172,7 +173,7 @@ pub fn json(bytes: &[u8]) {
     }
 }
 
-/// A mail as it is, and the markup and the addresses that are in one.
+/// A mail as it is, and the HTML and the addresses in one.
 pub fn mail(bytes: &[u8]) {
     if let Some(mail) = Mail::parse(bytes) {
         let event = Mail { message_id: "hostile".to_owned(), ..mail }.into_event();
@@ -184,7 +185,7 @@ pub fn mail(bytes: &[u8]) {
     mail::decode_words(&text);
 }
 
-/// Whatever is read as an address has what makes it one.
+/// Every parsed address has the parts of an address.
 pub fn address(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some(email) = address::email::normalise(&text) {

@@ -1,16 +1,17 @@
-//! What arrives: who sent it, what it says, and who that is.
+//! Incoming requests: verifies who sent them, parses what they contain, and normalises the sender's address.
 //!
-//! Nothing here does I/O. A [`Request`] and a [`Channel`] go in; a [`Refusal`], or [`Inbound`] things to store, come out.
+//! Nothing here does I/O. The input is a [`Request`] and a [`Channel`]; the output is a [`Refusal`], or [`Inbound`] events to
+//! store.
 //!
 //! # Layout
 //!
-//! - [`provider`] is the contract of a sender; each sender is one file under [`providers`].
-//! - [`scheme`] is the contract of a signature preset; each preset is one file under [`schemes`].
-//! - [`form`], [`json`]: bodies read; [`draft`]: events written.
-//! - [`mail`] is what every mail has in common; [`crypt`] and [`text`] are what every sender needs.
-//! - [`address`]: who that is, in the one form addresses are compared in.
-//! - [`sealing`] keeps the secrets of channels at rest.
-//! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: what goes in and what comes out.
+//! - [`provider`] is the trait of a sender; each sender is one file under [`providers`].
+//! - [`scheme`] is the trait of a signature preset; each preset is one file under [`schemes`].
+//! - [`form`], [`json`]: parse bodies; [`draft`]: builds events.
+//! - [`mail`] is what all mail providers share; [`crypt`] and [`text`] are used by every sender.
+//! - [`address`]: addresses, in the normalised form in which they are compared.
+//! - [`sealing`] encrypts the secrets of channels at rest.
+//! - [`request`], [`channel`], [`event`], [`answer`], [`refusal`]: the types of input and output.
 
 pub mod address;
 pub mod answer;

@@ -1,7 +1,7 @@
-//! What every mail has in common, whoever delivered it: who wrote it, which of its bodies is read, what hangs on it.
+//! What all mail has in common, whichever provider delivered it: the author, the body to use, the attachments.
 //!
-//! A provider fills a [`Mail`] with what it was sent, as it was sent, and turns it into an event. [`Mail::parse`] fills one from
-//! the mail itself, for providers that hand it over raw.
+//! A provider fills a [`Mail`] with what it received, unchanged, and turns it into an event. [`Mail::parse`] fills one from the raw
+//! message, for providers that deliver it raw.
 
 mod address;
 mod html;
@@ -15,55 +15,55 @@ use serde_json::{Map, Value, json};
 use crate::address::email;
 use crate::{Address, Attachment, Direction, Event, Kind};
 
-/// A mail as its provider describes it; what is missing stays empty.
+/// A mail as its provider describes it. Missing fields stay empty.
 #[derive(Debug, Clone, Default)]
 pub struct Mail {
-    /// The provider's own id of it, by which a redelivery is known.
+    /// The provider's own id, which identifies a redelivery.
     pub message_id: String,
     /// Its `Message-ID`; looked up in the headers when left empty.
     pub rfc_message_id: String,
-    /// Bare or with a display name.
+    /// A bare address, or one with a display name.
     pub from: String,
     pub from_name: String,
-    /// Each bare, with a display name, or a list.
+    /// Each a bare address, one with a display name, or a list.
     pub to: Vec<String>,
     pub cc: Vec<String>,
     pub subject: String,
     pub text: String,
     pub html: String,
-    /// The reply without what it quotes, when the provider has found it.
+    /// The reply without quoted text, if the provider extracted it.
     pub stripped_text: String,
-    /// In the order of the mail: the topmost were added last, by those nearest to us.
+    /// In the order of the mail: the topmost were added last, by the servers nearest to us.
     pub headers: Vec<(String, String)>,
     pub enclosures: Vec<Enclosure>,
-    /// What only this provider knows, for the event's metadata.
+    /// Data that only this provider has, for the event's metadata.
     pub metadata: Map<String, Value>,
 }
 
-/// A file that hangs on a mail, with its bytes when they came along.
+/// A file attached to a mail, with its bytes if they were delivered.
 #[derive(Debug, Clone, Default)]
 pub struct Enclosure {
     pub name: String,
     pub content_type: String,
     pub content_id: Option<String>,
-    /// As the provider says it; the bytes themselves count when they are there.
+    /// The length as the provider gives it. If there are bytes, their length counts.
     pub length: u64,
     pub bytes: Option<Vec<u8>>,
 }
 
 impl Mail {
-    /// The first header of this name. Providers put their own on top, so a forged one further down is not believed.
+    /// The first header of this name. Providers put their own on top, so a forged one further down is ignored.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
-    /// What is read: the plain text, else the text of the markup, else nothing.
+    /// The content: the plain text, else the text of the HTML, else nothing.
     pub fn content(&self) -> String {
         if self.text.trim().is_empty() { html_to_text(&self.html) } else { self.text.clone() }
     }
 
     pub fn into_event(mut self) -> Event {
-        // The n-th file kept is the n-th listed; those without bytes are listed after them.
+        // The n-th stored file is the n-th in the list. Those without bytes are listed after them.
         self.enclosures.sort_by_key(|enclosure| enclosure.bytes.is_none());
         let author = mailboxes(&self.from).into_iter().next();
         let sender = email::normalise(&self.from);

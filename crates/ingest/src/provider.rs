@@ -1,4 +1,4 @@
-//! The contract of a sender. Adding one is adding a file under [`crate::providers`] and its vectors.
+//! The trait of a sender. To add one, add a file under [`crate::providers`] and its test vectors.
 
 use http::{HeaderMap, Method};
 use uuid::Uuid;
@@ -6,51 +6,51 @@ use uuid::Uuid;
 use crate::{Answer, Channel, Event, Memory, Refusal, Request};
 
 pub trait Provider: std::fmt::Debug + Send + Sync {
-    /// What `ingestion_providers.provider_code` says.
+    /// The value of `ingestion_providers.provider_code`.
     fn code(&self) -> &'static str;
 
-    /// For people: `Twilio`.
+    /// For display: `Twilio`.
     fn title(&self) -> &'static str;
 
-    /// The settings of a channel of this provider, beside those every channel has.
+    /// The settings of a channel of this provider, in addition to those every channel has.
     fn settings(&self) -> &'static [Setting];
 
-    /// What is wrong with these settings, each with what to write instead; nothing when they will work.
+    /// What is wrong with these settings, each with how to correct it; empty when they will work.
     /// Unknown and missing names are found by [`crate::providers::check`], which calls this.
     fn check(&self, channel: &Channel) -> Vec<String> {
         let _ = channel;
         Vec::new()
     }
 
-    /// What works and should yet be known before it is relied on: told to whoever makes or looks at the channel.
+    /// Warnings about settings that work but have a risk. They are shown when the channel is created or displayed.
     fn cautions(&self, channel: &Channel) -> Vec<String> {
         let _ = channel;
         Vec::new()
     }
 
-    /// Bytes of body to read at most.
+    /// The largest body in bytes.
     fn body_limit(&self, channel: &Channel) -> usize {
         let _ = channel;
         1024 * 1024
     }
 
-    /// Does this come from the provider? Reads nothing of the body's meaning, fails closed.
+    /// Whether the request comes from the provider. Does not interpret the body. Fails closed.
     fn verify(&self, channel: &Channel, request: &Request<'_>) -> Result<Verified, Refusal>;
 
-    /// What does it say? Called only after [`Self::verify`], with the same bytes; and again when an event is replayed.
+    /// Parses the request. Called only after [`Self::verify`], with the same bytes, and again when an event is replayed.
     fn normalise(&self, channel: &Channel, request: &Request<'_>) -> Result<Inbound, Refusal>;
 
-    /// What the provider needs to hear once everything is durable.
+    /// The response once everything is durable.
     fn acknowledge(&self, outcome: &Outcome<'_>) -> Answer {
         crate::providers::accepted(outcome)
     }
 
-    /// What the provider needs to hear when the request is refused.
+    /// The response to a refused request.
     fn refuse(&self, refusal: &Refusal) -> Answer {
         crate::providers::refused(refusal)
     }
 
-    /// A small event, signed as the provider would sign it for `url` at this time; `gleaner channels test` sends it.
+    /// A small event, signed as the provider would sign it for `url` at this time. `gleaner channels test` sends it.
     fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String>;
 }
 
@@ -58,7 +58,7 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     pub name: &'static str,
-    /// Sealed at rest and masked when read.
+    /// Encrypted at rest and masked when displayed.
     pub secret: bool,
     pub required: bool,
     /// One line for `gleaner channels providers`.
@@ -70,40 +70,40 @@ pub struct Setting {
 pub struct Verified {
     /// A signed one-time token that must not have been used before, and for how long to remember it.
     pub once: Option<(String, std::time::Duration)>,
-    /// What the request said, as a hash, where the signature does not cover it: with the same token, only the same may come again.
+    /// A hash of the content, where the signature does not cover it: with the same token, only the same content may be sent again.
     pub said: Option<String>,
-    /// Something the operator should know although the request was let in.
+    /// A message for the operator although the request was accepted.
     pub warning: Option<String>,
 }
 
-/// What a request amounts to.
+/// The result of parsing a request.
 #[derive(Debug, Clone)]
 pub enum Inbound {
-    /// To be stored; one request may bring several.
+    /// Events to store. One request may contain several.
     Events { events: Vec<Event>, remember: Vec<Memory> },
-    /// Authentic, and nothing to queue (a status callback, the provider's own check).
+    /// Authentic, with nothing to queue (a status callback, the provider's own check).
     Nothing { remember: Vec<Memory>, warning: Option<String> },
-    /// The provider expects this very answer (a subscription handshake).
+    /// The provider expects exactly this response (a subscription handshake).
     Reply(Answer),
-    /// Something is waiting at the provider: fetch it.
+    /// There is something to fetch from the provider.
     Fetch,
 }
 
-/// What became of a request that was let in.
+/// The result of an accepted request.
 #[derive(Debug, Clone)]
 pub struct Outcome<'a> {
     pub stored: &'a [Stored],
 }
 
-/// One event, durable.
+/// One event that is durably stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {
     pub id: Uuid,
-    /// False for a redelivery: the id is then the first one's.
+    /// False for a redelivery. The id is then that of the first delivery.
     pub fresh: bool,
 }
 
-/// A request ready to be sent to our own door.
+/// A request ready to be sent to our own webhook endpoint.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub method: Method,

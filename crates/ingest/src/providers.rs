@@ -1,4 +1,4 @@
-//! Every sender we know, one file each.
+//! All supported senders, one file each.
 
 pub mod generic;
 pub mod gmail;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::provider::{Outcome, Setting};
 use crate::{Answer, Channel, Provider, Refusal};
 
-/// All of them, in the order people are shown them.
+/// All of them, in the order in which they are listed to users.
 pub fn all() -> &'static [&'static dyn Provider] {
     &[
         &twilio::Twilio,
@@ -40,14 +40,14 @@ pub const COMMON: &[Setting] = &[
     Setting { name: "auto_create_contacts", secret: false, required: false, about: "true makes a contact of an unknown sender" },
 ];
 
-/// Every mistake in a channel's settings at once, each with what to write instead.
+/// All mistakes in a channel's settings at once, each with how to correct it.
 pub fn check(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
     let mut wrong = unknown(provider, channel);
     wrong.extend(problems(provider, channel));
     wrong
 }
 
-/// Settings nobody reads: a slip of whoever types them, and harmless in a row that another program wrote.
+/// Settings that no code reads: a typing mistake, or harmless in a row that another program wrote.
 pub fn unknown(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
     let known = || provider.settings().iter().chain(COMMON);
     let mut wrong = Vec::new();
@@ -77,13 +77,13 @@ pub fn problems(provider: &dyn Provider, channel: &Channel) -> Vec<String> {
     wrong
 }
 
-/// Settings among these that are there and no text, as a secret has to be.
+/// Which of these settings are present but not text, as a secret has to be.
 pub fn not_text(channel: &Channel, names: &[&str]) -> Vec<String> {
     let wrong = |name: &&&str| channel.settings.get(name).is_some_and(|value| !value.is_null() && !value.is_string());
     names.iter().filter(wrong).map(|name| format!("{name} is no text: write it in quotes")).collect()
 }
 
-/// The answer for senders that speak JSON: 202 with the id of what was stored.
+/// The response for senders that use JSON: 202 with the id of what was stored.
 pub fn accepted(outcome: &Outcome<'_>) -> Answer {
     let mut body = json!({"success": true});
     if let Some(first) = outcome.stored.first() {
@@ -95,7 +95,7 @@ pub fn accepted(outcome: &Outcome<'_>) -> Answer {
     Answer::json(StatusCode::ACCEPTED, &body)
 }
 
-/// The sender learns what kind of mistake it is and nothing that helps to forge; the operator reads the rest.
+/// The sender learns the kind of mistake and nothing that helps to forge a request. The operator sees the details.
 pub fn refused(refusal: &Refusal) -> Answer {
     let error = match refusal {
         Refusal::Unauthentic(_) => "not authentic".to_owned(),

@@ -1,25 +1,25 @@
-//! Why a request is turned away. The sender hears little; the operator reads the reason.
+//! Why a request is refused. The sender gets few details; the operator sees the reason.
 
 use http::StatusCode;
 
-/// Sorted by what the sender is told; the text is for the operator and never holds a secret or what was sent instead of one.
+/// Sorted by the response to the sender. The text is for the operator and never contains a secret or what was sent in place of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Not proven to come from the provider: 401.
     #[error("{0}")]
     Unauthentic(Why),
-    /// Authentic and unreadable: 400.
+    /// Authentic, but cannot be parsed: 400.
     #[error("malformed: {0}")]
     Malformed(String),
-    /// Authentic, and no repetition will ever make it usable: 403.
+    /// Authentic, but no retry can make it usable: 403.
     #[error("unusable: {0}")]
     Unusable(String),
-    /// A kind of body this channel cannot read: 415.
+    /// A content type that this channel does not support: 415.
     #[error("unsupported content type: {0}")]
     Unsupported(String),
 }
 
-/// Why a request was not believed: a word for counting, a sentence for the operator.
+/// Why a request was not authenticated: a code for counting, a sentence for the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     #[error("no signature was sent")]
@@ -41,7 +41,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// The word under which refusals are counted.
+    /// The code under which refusals are counted.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unsigned => "unsigned",

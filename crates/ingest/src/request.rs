@@ -1,12 +1,12 @@
-//! A request as it came off the wire.
+//! A request as it was received.
 
 use std::net::IpAddr;
 use std::time::SystemTime;
 
 use http::{HeaderMap, Method};
 
-/// Everything a provider may look at. The target and the body are the exact bytes received: signatures cover them,
-/// and a URL that went through a parser is another URL.
+/// Everything a provider may use. The target and the body are the exact bytes received: signatures cover them, and parsing a URL
+/// may change it.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     pub method: &'a Method,
@@ -14,16 +14,16 @@ pub struct Request<'a> {
     pub target: &'a str,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
-    /// The sender's address, known only where the way to it is trusted from end to end.
+    /// The sender's address, set only if every proxy on the way is trusted.
     pub client: Option<IpAddr>,
-    /// When the request arrived. The one clock of verification, so that replay windows can be tested.
+    /// When the request arrived. Verification uses no other clock, so that replay windows can be tested.
     pub now: SystemTime,
-    /// What the sender must have been given as our address: scheme, host and path prefix, without a trailing slash.
+    /// Our address as the sender was given it: scheme, host and path prefix, without a trailing slash.
     pub public_base: &'a str,
 }
 
 impl<'a> Request<'a> {
-    /// A header that is there exactly once and readable. Twice is nobody's good intention: it counts as missing.
+    /// A header that occurs exactly once and is valid text. No honest sender repeats one, so a repeated header counts as missing.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         let mut all = self.headers.get_all(name).iter();
         let first = all.next()?;
@@ -44,7 +44,7 @@ impl<'a> Request<'a> {
         self.target.split_once('?').map(|(_, query)| query)
     }
 
-    /// The address the sender was told to use, for this request: public base and target.
+    /// The full URL that the sender used for this request: public base and target.
     pub fn public_url(&self) -> String {
         format!("{}{}", self.public_base, self.target)
     }

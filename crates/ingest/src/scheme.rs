@@ -1,7 +1,7 @@
-//! The contract of a signature preset: how a sender proves that it knows the secret.
+//! The trait of a signature preset: how a sender proves that it has the secret.
 //!
-//! A scheme knows nothing of what a request says. Providers with a scheme of their own name it; a generic channel chooses one
-//! by its setting `scheme`. Adding one is adding a file under [`crate::schemes`] and its vectors.
+//! A scheme does not interpret the content of a request. Providers with a scheme of their own name it; a generic channel chooses
+//! one by its setting `scheme`. To add one, add a file under [`crate::schemes`] and its test vectors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,39 +12,40 @@ use crate::provider::Verified;
 use crate::{Refusal, Request};
 
 pub trait Scheme: fmt::Debug + Send + Sync {
-    /// What the setting `scheme` says.
+    /// The value of the setting `scheme`.
     fn code(&self) -> &'static str;
 
-    /// One line for people: who uses it, and what the secret looks like.
+    /// One line for users: which senders use it, and the form of the secret.
     fn about(&self) -> &'static str;
 
-    /// What is wrong with these keys, each with what to write instead; nothing when they will work.
+    /// What is wrong with these keys, each with how to correct it; empty when they will work.
     fn check(&self, keys: &Keys<'_>) -> Vec<String>;
 
-    /// What works and should yet be known before it is relied on.
+    /// A warning about a scheme that works but has a risk.
     fn caution(&self) -> Option<&'static str> {
         None
     }
 
-    /// Was this request made by somebody who knows one of the keys? Every key is tried, in constant time; no key means no.
+    /// Whether the request was made with one of the keys. Every key is tried, in constant time. Without a key the request is
+    /// refused.
     fn verify(&self, keys: &Keys<'_>, request: &Request<'_>) -> Result<Verified, Refusal>;
 
-    /// The event's id, where the scheme signs one: a redelivery carries the same. Asked only of a request that was verified.
+    /// The event's id, where the scheme signs one: a redelivery has the same id. Called only for a verified request.
     fn signed_id(&self, request: &Request<'_>) -> Option<String> {
         let _ = request;
         None
     }
 
-    /// Signs a body as the sender would; an error says why we cannot.
+    /// Signs a body as the sender would. The error says why that is not possible.
     fn sign(&self, keys: &Keys<'_>, unix_now: i64, headers: &mut HeaderMap, body: &[u8]) -> Result<(), String>;
 }
 
-/// What a scheme verifies with, drawn from a channel's settings by its provider. Never printed.
+/// The keys that a scheme verifies with, taken from a channel's settings by its provider. Never printed.
 #[derive(Clone, Default)]
 pub struct Keys<'a> {
     /// The current secret first, then the previous one; none of them empty.
     secrets: Vec<Cow<'a, str>>,
-    /// Header that carries the signature, when it is not the scheme's own.
+    /// The header with the signature, when it is not the scheme's default.
     pub header: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! Every signature preset we know, one file each.
+//! All supported signature presets, one file each.
 
 pub mod basic;
 pub mod bearer;
@@ -15,7 +15,7 @@ mod proof;
 
 use crate::scheme::Scheme;
 
-/// All of them, in the order people are shown them.
+/// All of them, in the order in which they are listed to users.
 pub fn all() -> &'static [&'static dyn Scheme] {
     &[
         &standard_webhooks::StandardWebhooks,

@@ -1,7 +1,7 @@
-//! Secrets at rest: sealed with a master key, each for one place alone.
+//! Secrets at rest: encrypted with a master key, each bound to one place.
 //!
-//! A sealed text names the key that sealed it, so that keys can be changed one row at a time, and is bound to its table,
-//! row and purpose, so that it opens nowhere else: moving a secret to a row one may read gains nothing.
+//! A sealed text names the key that sealed it, so that keys can be rotated one row at a time. It is bound to its table, row and
+//! purpose, so that it can be opened nowhere else: copying a secret to a row that one may read gains nothing.
 
 use std::fmt;
 use std::path::Path;
@@ -16,12 +16,12 @@ use zeroize::Zeroizing;
 
 pub mod keyfile;
 
-/// Where the keys are looked for before the file.
+/// The environment variable that is read before the file.
 pub const VARIABLE: &str = "GLEANER_MASTER_KEY";
-/// The file in the home directory, made at first use.
+/// The file in the home directory, created at first use.
 pub const FILE: &str = "master.key";
 
-/// Marks our format; another way of sealing would be another mark.
+/// Marks our format. Another way of sealing would have another mark.
 const MARK: &str = "gs1";
 const NONCE: usize = 24;
 
@@ -47,7 +47,7 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Length before content: no two places share a form.
+    /// Each length precedes its content, so that no two places have the same bytes.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for part in [MARK, self.table, self.row, self.purpose] {
@@ -58,7 +58,7 @@ impl Place<'_> {
     }
 }
 
-/// One or more keys. The first seals; all open. Never printed, wiped from memory at the end.
+/// One or more keys. The first one seals; all of them open. Never printed, and wiped from memory when dropped.
 pub struct MasterKeys {
     keys: Vec<MasterKey>,
 }
@@ -75,8 +75,8 @@ impl fmt::Debug for MasterKeys {
 }
 
 impl MasterKeys {
-    /// The keys of this installation: the variable `GLEANER_MASTER_KEY`, else the file `master.key` in its home, made
-    /// with a random key when it is not there yet.
+    /// The keys of this installation: the variable `GLEANER_MASTER_KEY`, else the file `master.key` in its home, which is created
+    /// with a random key if it does not exist.
     pub fn load(home: &Path) -> Result<Self, Error> {
         match std::env::var(VARIABLE) {
             Ok(text) if !text.trim().is_empty() => Self::parse(&Zeroizing::new(text), VARIABLE),
@@ -89,12 +89,12 @@ impl MasterKeys {
         }
     }
 
-    /// Keys as written: each 32 bytes in base64, several separated by commas or white space, the sealing one first.
+    /// Parses keys: each 32 bytes in base64, several separated by commas or white space, the sealing one first.
     pub fn parse(text: &str, place: &str) -> Result<Self, Error> {
         let wrong = |detail: String| Error::Keys { place: place.to_owned(), detail };
         let mut keys = Vec::new();
         for (n, part) in text.split([',', '\n', ' ', '\r', '\t']).filter(|part| !part.is_empty()).enumerate() {
-            // Both alphabets, with and without padding: people paste what their tool gave them.
+            // Both alphabets, with and without padding, because tools print either.
             let plain = Zeroizing::new(part.trim_end_matches('=').replace('+', "-").replace('/', "_"));
             let bytes = URL_SAFE_NO_PAD.decode(plain.as_bytes()).map(Zeroizing::new).ok();
             let bytes: Option<[u8; 32]> = bytes.and_then(|bytes| bytes.as_slice().try_into().ok());
@@ -109,7 +109,7 @@ impl MasterKeys {
         Ok(Self { keys })
     }
 
-    /// A random key, for tests and for those who hold no secret longer than they live.
+    /// A random key, for tests and for programs that keep no secret after they end.
     pub fn generate() -> Self {
         let mut bytes = [0; 32];
         rand::rng().fill_bytes(&mut bytes);
@@ -127,7 +127,7 @@ impl MasterKeys {
         &self.keys[0].id
     }
 
-    /// What every value sealed by the current key begins with.
+    /// The prefix of every value sealed by the current key.
     pub fn current_prefix(&self) -> String {
         format!("{MARK}.{}.", self.current())
     }
@@ -150,7 +150,7 @@ impl MasterKeys {
         };
         let Some(key) = self.keys.iter().find(|key| key.id == id) else {
             let here = self.keys.iter().map(|key| key.id.clone()).collect();
-            // The name comes from the database: only as much of it as a name has.
+            // The name comes from the database, so only as much of it as a valid name has is repeated.
             return Err(Error::MissingKey { missing: id.chars().take(16).collect(), here });
         };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Error::Broken)?;
@@ -162,7 +162,7 @@ impl MasterKeys {
 
 impl MasterKey {
     fn new(bytes: [u8; 32]) -> Self {
-        // The name is made from the key, so that the same key has one name wherever it is written down.
+        // The name is derived from the key, so that a key has the same name everywhere.
         let digest = Sha256::new().chain_update(b"gleaner master key\0").chain_update(bytes).finalize();
         Self { id: hex::encode(&digest[..4]), bytes: Zeroizing::new(bytes) }
     }

@@ -1,5 +1,5 @@
-//! Text as PostgreSQL can hold it: `text` and `jsonb` refuse NUL, and `jsonb` refuses half a surrogate pair. A message with either
-//! is authentic all the same and must be stored, so NUL is dropped and the half pair becomes U+FFFD.
+//! Text as PostgreSQL can store it: `text` and `jsonb` refuse NUL, and `jsonb` refuses half a surrogate pair. A message with either
+//! is still authentic and must be stored, so NUL is dropped and the half pair becomes U+FFFD.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{Address, Event, draft};
 
-/// Longer than any address that reaches somebody: 320 bytes of mail, 128 of a WhatsApp id.
+/// Longer than any real address: 320 bytes for mail, 128 for a WhatsApp id.
 const LONGEST_ADDRESS: usize = 512;
 
 /// Drops NUL.
@@ -17,7 +17,7 @@ pub fn clean_text(text: &mut String) {
     }
 }
 
-/// Drops NUL from every text and every name inside.
+/// Drops NUL from all texts and names in the value.
 pub fn clean(value: &mut Value) {
     match value {
         Value::String(text) => clean_text(text),
@@ -42,12 +42,13 @@ pub fn clean_map(map: &mut Map<String, Value>) {
 }
 
 impl Event {
-    /// Makes every text of it storable.
+    /// Makes all its texts storable.
     #[must_use]
     pub fn cleaned(mut self) -> Self {
         clean_map(&mut self.raw_data);
         clean_map(&mut self.metadata);
-        // Both are indexed, and an index has no room for a novel. A long id is as good as its digest; a long address is nobody's.
+        // Both are indexed, and the size of an index entry is limited. A long id is replaced by its digest; a long address is not
+        // real and is dropped.
         self.external_id = draft::stored_id(&self.external_id);
         self.sender = self.sender.filter(|sender| {
             let (Address::Email(text) | Address::Phone(text) | Address::Other(text)) = sender;
@@ -63,8 +64,8 @@ impl Event {
     }
 }
 
-/// JSON as senders write it. The parser refuses an escaped half of a surrogate pair (`"\ud83d"`, half an emoji cut off by
-/// someone's length limit); here it becomes U+FFFD. Everything else that is not JSON is an error, deep nesting included.
+/// Parses JSON as senders write it. The parser refuses an escaped half of a surrogate pair (`"\ud83d"`, half an emoji cut off by a
+/// length limit); here it becomes U+FFFD. Everything else that is not JSON is an error, deep nesting included.
 pub fn parse_json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(&mend_surrogates(bytes))
 }
@@ -76,13 +77,13 @@ fn mend_surrogates(bytes: &[u8]) -> Cow<'_, [u8]> {
     while let Some(offset) = bytes[at..].iter().position(|byte| *byte == b'\\') {
         at += offset;
         match escaped_unit(&bytes[at..]) {
-            // A pair is left alone.
+            // A complete pair is left unchanged.
             Some(0xD800..=0xDBFF) if matches!(escaped_unit(&bytes[at + 6..]), Some(0xDC00..=0xDFFF)) => at += 12,
             Some(0xD800..=0xDFFF) => {
                 mended.to_mut()[at..at + 6].copy_from_slice(b"\\ufffd");
                 at += 6;
             }
-            // Over the backslash and what it escapes, which may be another backslash.
+            // Skips the backslash and what it escapes, which may be another backslash.
             _ => at = (at + 2).min(bytes.len()),
         }
     }

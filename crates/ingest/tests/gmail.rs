@@ -1,4 +1,4 @@
-//! Messages as the Gmail API hands them out, and what becomes of them.
+//! Messages as the Gmail API returns them, and the resulting events.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -63,7 +63,7 @@ fn a_message_becomes_one_inbound_mail() {
 
 #[test]
 fn the_body_is_read_in_every_form_of_base64() {
-    // Bytes whose base64 has both of the characters that differ, and needs padding.
+    // Bytes whose base64 contains both characters that differ between the alphabets, and needs padding.
     let text = "subjects?>> ÿþ?~~~";
     for data in [URL_SAFE_NO_PAD.encode(text), URL_SAFE.encode(text), STANDARD.encode(text), STANDARD.encode(text).replace('=', "")] {
         assert_eq!(content(&plain(data.clone(), "text/plain")), text, "{data}");
@@ -81,7 +81,7 @@ fn the_charset_is_used_where_the_bytes_are_not_utf_8() {
     assert_eq!(content(&plain(latin.clone(), "text/plain; format=flowed; Charset=windows-1252")), "schön");
     assert_eq!(content(&plain(latin.clone(), "text/plain; charset=utf-8")), "sch\u{fffd}n");
     assert_eq!(content(&plain(latin, "text/plain; charset=made-up")), "sch\u{fffd}n");
-    // The API converts most bodies itself and leaves the header as it was.
+    // The API converts most bodies itself and leaves the header unchanged.
     assert_eq!(content(&plain(URL_SAFE_NO_PAD.encode("schön"), "text/plain; charset=iso-8859-1")), "schön");
     let japanese = URL_SAFE_NO_PAD.encode(b"\x93\xfa\x96\x7b");
     assert_eq!(content(&plain(japanese, "text/plain; charset=Shift_JIS")), "日本");

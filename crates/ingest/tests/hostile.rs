@@ -1,4 +1,4 @@
-//! Any bytes, for every provider, every scheme and every parser: an answer, never a panic and never a 5xx.
+//! Any bytes, for every provider, every scheme and every parser: a response, never a panic and never a 5xx.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
-/// The vectors' requests: what is nearly right gets further than noise does.
+/// The requests of the test vectors: nearly valid input reaches more code than random bytes.
 fn requests() -> Vec<(String, Anything)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
     let files = std::fs::read_dir(folder).expect("the vectors").map(|entry| entry.expect("an entry").path());
@@ -43,7 +43,7 @@ fn request(vector: &Value) -> Anything {
     }
 }
 
-/// Pieces on which parsers have stumbled.
+/// Input that has broken parsers before.
 fn nasty() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         select(vec![
@@ -100,7 +100,7 @@ fn mutated() -> impl Strategy<Value = (String, Anything)> {
 fn change_a_header(headers: &mut HeaderMap, which: Index, at: Index, length: usize, piece: &[u8]) {
     let Some((name, value)) = headers.iter().nth(which.index(headers.len().max(1))).map(|(n, v)| (n.clone(), v.clone())) else { return };
     if let Ok(value) = HeaderValue::from_bytes(&changed(value.as_bytes(), at, length, piece)) {
-        // Now and then beside the old one.
+        // Sometimes added next to the old one.
         if length.is_multiple_of(2) {
             headers.append(name, value)
         } else {
@@ -109,7 +109,7 @@ fn change_a_header(headers: &mut HeaderMap, which: Index, at: Index, length: usi
     }
 }
 
-/// JSON of any shape, under names that mean something to somebody.
+/// JSON of any shape, with names that some provider uses.
 fn shape() -> impl Strategy<Value = Value> {
     let name = select(vec![
         "type",
@@ -227,7 +227,7 @@ proptest! {
         }
     }
 
-    /// What was signed is believed, whatever it is; one other bit, and it is not.
+    /// Any signed body is accepted; with one bit changed it is refused.
     #[test]
     fn a_signature_fits_one_body_only(body in proptest::collection::vec(any::<u8>(), 1..200), at in any::<Index>(), bit in 0..8_u8) {
         for code in ["standard-webhooks", "hub-sha256", "timestamped", "slack-v0", "raw-hex"] {
@@ -301,7 +301,7 @@ fn monsters_are_answered() {
     }
 }
 
-/// Each of them is also given to a fuzzer, under its own name.
+/// Each of them also has a fuzz target of its own name.
 #[test]
 fn every_provider_and_every_scheme_has_a_fuzz_target() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");

@@ -1,4 +1,4 @@
-//! What every scheme and every provider with a secret promises, whatever it signs.
+//! What every scheme and every provider with a secret guarantees, whatever it signs.
 
 use std::time::{Duration, SystemTime};
 
@@ -38,7 +38,7 @@ fn verify(provider: &dyn Provider, channel: &Channel, sample: &Sample) -> Result
     provider.verify(channel, &request(sample))
 }
 
-/// Channels that can sign for themselves: the current secret, the one it replaces, and the name of both.
+/// Channels that can sign their own samples: the current secret, the previous one, and the name of both.
 fn channels() -> Vec<(&'static dyn Provider, Value, &'static str)> {
     let generic = |scheme: &str, secret: &str| json!({"scheme": scheme, "secret": secret});
     let find = |code: &str| providers::find(code).expect("a provider");
@@ -102,7 +102,7 @@ fn without_a_secret_nobody_is_believed() {
     }
 }
 
-/// Two headers of one name: one for us and one for whoever stands before us.
+/// Two headers of one name: one for us and one for a proxy in front of us.
 #[test]
 fn a_header_sent_twice_counts_as_none() {
     for (provider, settings, _) in channels() {
@@ -152,7 +152,7 @@ fn without_its_headers_no_sample_is_believed() {
     }
 }
 
-/// Mailgun signs no more than the token, so that the token must not come back with another mail.
+/// Mailgun signs only the token, so a token must not be accepted again with another mail.
 #[test]
 fn a_mailgun_token_is_for_one_use_and_remembered_longer_than_it_lasts() {
     let provider = providers::find("mailgun").expect("a provider");

@@ -1,5 +1,5 @@
-//! Every vector of `tests/vectors/*.json` against the provider it names. A vector is a request and what must become of it; the
-//! same files are sent over HTTP by the server's tests.
+//! Runs every vector of `tests/vectors/*.json` against the provider it names. A vector is a request and its expected result. The
+//! server's tests send the same files over HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,14 +34,14 @@ struct Vector {
     client: Option<IpAddr>,
     now: Option<u64>,
     verdict: Verdict,
-    /// The word under which the refusal is counted.
+    /// The code under which the refusal is counted.
     why: Option<String>,
     status: Option<u16>,
-    /// Subsets of the events; null stands for what must not be there. None at all means authentic, and nothing queued.
+    /// Subsets of the events; null stands for what must be absent. An empty list means authentic, with nothing queued.
     events: Option<Vec<Value>>,
     /// Keys and subsets of values to be remembered.
     remember: Option<BTreeMap<String, Value>>,
-    /// A part of what the operator is told although the request was let in; null when there must be nothing to tell.
+    /// Part of the warning to the operator for an accepted request; null when there must be no warning.
     #[serde(default, deserialize_with = "present")]
     warning: Option<Option<String>>,
     answer: Option<Value>,
@@ -62,7 +62,7 @@ fn method() -> String {
     "POST".to_owned()
 }
 
-/// Tells a field that is null from one that is not there.
+/// Distinguishes a field that is null from one that is missing.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
@@ -98,7 +98,7 @@ fn vectors_are_told_apart_by_name() -> Result<()> {
     Ok(())
 }
 
-/// `gleaner channels test` must never be turned away by the very door it tests.
+/// `gleaner channels test` must never be refused by the webhook endpoint it tests.
 #[test]
 fn samples_are_believed_and_never_without_their_proof() -> Result<()> {
     let settings = json!({"auth_token": "t0ken", "account_sid": "AC1", "basic_auth": {"username": "u", "password": "p:w"}});
@@ -243,7 +243,8 @@ fn described(event: &Event) -> Value {
     })
 }
 
-/// Everything expected is there; objects may hold more, lists may not, and null also means missing.
+/// Everything expected is there. Objects may have more fields, lists may not have more entries, and null also matches a missing
+/// field.
 fn subset(expected: &Value, found: &Value, path: &str) -> Result<()> {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {

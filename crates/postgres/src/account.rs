@@ -1,4 +1,4 @@
-//! Who the server runs as. PostgreSQL refuses root, so root hands it to an unprivileged account.
+//! The account the server runs as. PostgreSQL refuses root, so as root the server runs as an unprivileged account.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,18 +16,18 @@ pub(crate) struct Account {
     name: String,
     uid: u32,
     gid: u32,
-    /// Set when we are root and this is somebody else.
+    /// Set when we are root and this is another account.
     other: bool,
 }
 
 impl Account {
-    /// Ourselves; as root the owner of the data that is there, else `postgres`, else `nobody`.
+    /// Our own account; as root the owner of existing data, else `postgres`, else `nobody`.
     pub(crate) fn for_data(data: &Path) -> Result<Self> {
         if !geteuid().is_root() {
             let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
             return Ok(Self { name: uid.to_string(), uid, gid, other: false });
         }
-        // Data made by an ordinary user stays that user's, also when root starts it.
+        // Data created by an ordinary user stays that user's, also when root starts the server.
         let owner = fs::metadata(data).ok().filter(|owner| owner.uid() != 0);
         if let Some(owner) = owner {
             let name = User::from_uid(Uid::from_raw(owner.uid())).ok().flatten().map(|user| user.name);
@@ -39,7 +39,7 @@ impl Account {
         Ok(Self { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw(), other: true })
     }
 
-    /// Whether the server runs as somebody else than we do.
+    /// Whether the server runs as a different account than this process.
     pub(crate) fn is_other(&self) -> bool {
         self.other
     }
@@ -49,7 +49,7 @@ impl Account {
         self.uid
     }
 
-    /// A command that runs as this account, in `directory`, with nothing of our environment that PostgreSQL would read.
+    /// A command that runs as this account, in `directory`, without the environment variables that PostgreSQL would read.
     pub(crate) fn command(&self, program: impl AsRef<Path>, directory: &Path) -> Command {
         let mut command = Command::new(program.as_ref());
         command.current_dir(directory).stdin(Stdio::null());
@@ -67,7 +67,7 @@ impl Account {
         command
     }
 
-    /// Makes a file or directory this account's.
+    /// Makes this account the owner of a file or directory.
     pub(crate) fn give(&self, path: &Path) -> Result<()> {
         if !self.other {
             return Ok(());
@@ -102,7 +102,7 @@ impl Account {
             (false, true) => 0o010,
             (false, false) => 0o001,
         };
-        // The mode settles nearly every case; an access list may still allow what the mode does not, so ask the kernel.
+        // The mode decides nearly every case. An access list may still allow what the mode does not, so the kernel is asked.
         metadata.mode() & bit != 0 || self.command("/bin/true", directory).status().is_ok_and(|status| status.success())
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// A sentence with the command, from the `etc/os-release` under `root`.
+/// A sentence with the command, based on the `etc/os-release` under `root`.
 pub(crate) fn advice(root: &Path) -> String {
     let system = System::read(root);
     let is_root = nix::unistd::geteuid().is_root();
@@ -18,7 +18,7 @@ pub(crate) fn advice(root: &Path) -> String {
 
 #[derive(Debug, Default)]
 struct System {
-    /// The distribution, then those it is like.
+    /// The distribution, then those it is based on.
     ids: Vec<String>,
     version: f32,
 }
@@ -37,7 +37,7 @@ impl System {
         if text.is_empty() && cfg!(target_os = "macos") {
             ids = vec!["macos".to_owned()];
         }
-        // 22.04 and 9.4 alike; a rolling distribution has none and counts as new.
+        // Parses 22.04 and 9.4 alike. A rolling distribution has no version and counts as new.
         let version = value("VERSION_ID").parse().unwrap_or(f32::MAX);
         Self { ids, version }
     }
@@ -53,7 +53,7 @@ impl System {
     fn command_for(&self, id: &str, root: &Path) -> Option<String> {
         let is = |name: &str| self.ids.first().is_some_and(|first| first == name);
         let command = match id {
-            // Distributions whose own package is older than 15 get postgresql.org's.
+            // Distributions whose own package is older than 15 get the one of postgresql.org.
             "debian" | "ubuntu" if (is("debian") && self.version < 12.0) || (is("ubuntu") && self.version < 23.04) => {
                 "apt-get install -y postgresql-common && /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y && \
                  apt-get install -y postgresql-17"
@@ -78,7 +78,7 @@ impl System {
     }
 }
 
-/// A fresh container has none, and apt-get finds no package without them.
+/// A fresh container has no package lists, and apt-get finds no package without them.
 fn has_no_package_lists(root: &Path) -> bool {
     let lists = root.join("var/lib/apt/lists");
     !fs::read_dir(lists).is_ok_and(|entries| entries.flatten().any(|entry| entry.path().is_file() && entry.file_name() != "lock"))

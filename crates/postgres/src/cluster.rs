@@ -18,8 +18,8 @@ use crate::state::State;
 use crate::survivor::survivor;
 use crate::{Error, Home, NAME, Options, Result, log, socket};
 
-/// A running private PostgreSQL, held by this process. [`Cluster::stop`] ends it; dropping it does so too, as well as a
-/// destructor can; and when this process dies, the kernel tells the server to shut down (Linux).
+/// A running private PostgreSQL, owned by this process. [`Cluster::stop`] ends it. Dropping it does so too, as well as a destructor
+/// can. When this process dies, the kernel signals the server to shut down (Linux).
 #[derive(Debug)]
 pub struct Cluster {
     options: Options,
@@ -30,12 +30,12 @@ pub struct Cluster {
     url: String,
     tcp_url: Option<String>,
     version: String,
-    /// Nobody else starts on this home while we hold it. Last, so that it is released last.
+    /// While it is held, no other process starts a cluster on this home. It is the last field, so that it is released last.
     _lock: Lock,
 }
 
 impl Cluster {
-    /// Starts the cluster of a home: makes it if there is none, adopts its server if one survived, recovers if it crashed.
+    /// Starts the cluster of a home: creates it if there is none, adopts its server if one survived, recovers if it crashed.
     /// Returns once the server answers.
     pub async fn start(options: Options) -> Result<Self> {
         let home = options.home.clone();
@@ -48,15 +48,15 @@ impl Cluster {
         if let Some(survivor) = survivor(&options.home.data(), &account).await? {
             return Self::adopt(options, account, lock, survivor).await;
         }
-        // The socket directory of a server that was killed.
+        // Removes the socket directory of a server that was killed.
         if let Some(state) = State::read(&options.home) {
             socket::remove(&state.socket_directory);
         }
         let started = {
             let (options, account) = (options.clone(), account.clone());
-            // The lock goes along: this work runs to its end even when nobody waits for it any more.
+            // The lock moves into the closure: this work runs to its end even when the caller has stopped waiting for it.
             blocking(move || {
-                let socket_directory = SocketDirectory::create(&account, options.socket_parent.as_deref())?;
+                let socket_directory = SocketDirectory::create(&account, &options.home, options.socket_parent.as_deref())?;
                 let server = launch(&options, &account, socket_directory.path())?;
                 Ok((server, socket_directory, lock))
             })
@@ -103,7 +103,7 @@ impl Cluster {
         &self.url
     }
 
-    /// The address over TCP, password included, when a port was asked for.
+    /// The address over TCP, password included, when a port was requested.
     pub fn tcp_url(&self) -> Option<&str> {
         self.tcp_url.as_deref()
     }
@@ -113,7 +113,7 @@ impl Cluster {
         connect::socket_url(self.socket_directory.path(), self.port, database)
     }
 
-    /// Where it keeps everything.
+    /// The directory that holds all its files.
     pub fn home(&self) -> &Home {
         &self.options.home
     }
@@ -128,29 +128,29 @@ impl Cluster {
         self.socket_directory.path()
     }
 
-    /// The server's version, for people: `15.4`.
+    /// The server's version, for display: `15.4`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Whether the server was there before us.
+    /// Whether the server was running before this process started.
     pub fn was_adopted(&self) -> bool {
         matches!(self.server, Server::Adopted { .. })
     }
 
-    /// Waits until the server ends without being asked to. A program that needs it runs this beside its own work.
+    /// Waits until the server ends without being asked to. A program that needs the server awaits this next to its own work.
     pub async fn exited(&self) {
         self.server.exited().await;
     }
 
-    /// Stops it: a fast shutdown, an immediate one when that takes longer than `stop_timeout`. The data stays.
+    /// Stops it with a fast shutdown, and with an immediate one when that takes longer than `stop_timeout`. The data is kept.
     pub async fn stop(self) -> Result<()> {
-        // Dropping what is left cleans up.
+        // Dropping the rest cleans up.
         self.end().await
     }
 
-    /// Kills the server and all its sessions at once, as a power cut would, and waits until they are gone.
-    /// [`Cluster::restart`] brings it back. For tests of what survives.
+    /// Kills the server and all its sessions at once, as a power failure would, and waits until they are gone. [`Cluster::restart`]
+    /// starts it again. For tests of what survives a crash.
     pub async fn crash(&mut self) -> Result<()> {
         // The server first, or it would take the end of a session for a crash and start recovery by itself.
         self.server.signal(Signal::SIGKILL)?;
@@ -183,7 +183,7 @@ impl Cluster {
 
     async fn end(&self) -> Result<()> {
         let patience = self.options.stop_timeout;
-        // After SIGQUIT nothing is written any more, and SIGKILL is for a process that no longer listens.
+        // After SIGQUIT nothing is written any more. SIGKILL is for a process that does not react to signals.
         for (signal, patience) in
             [(Signal::SIGINT, patience), (Signal::SIGQUIT, Duration::from_secs(10)), (Signal::SIGKILL, Duration::from_secs(5))]
         {
@@ -207,14 +207,14 @@ impl Cluster {
         .write(self.home())
     }
 
-    /// Waits until the server answers, and makes sure that everything promised is there.
+    /// Waits until the server answers, and makes sure that the database, the password and the state file exist.
     async fn become_ready(&mut self, log_start: u64) -> Result<()> {
-        // Noted already: whoever looks while recovery takes its time learns where the server will be.
+        // Written early: a process that reads the state during a long recovery learns where the server will be.
         self.note_state()?;
         let began = Instant::now();
         let mut told = began;
         let data = self.home().data();
-        // The server says in its pid file when it is ready. Knocking earlier would only fill its log with refusals.
+        // The server writes to its pid file when it is ready. Connecting earlier would only fill its log with refusals.
         while !PidFile::read(&data).is_some_and(|file| file.pid == self.pid() && file.phase == "ready") {
             if self.server.has_exited() {
                 return Err(self.died(log_start));
@@ -263,7 +263,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Runs work that blocks on the threads made for it.
+/// Runs blocking work on the threads for it.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,

@@ -1,4 +1,4 @@
-//! Addresses, and the question whether somebody answers there.
+//! Addresses, and whether a server answers there.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{Error, NAME, Result};
 
-/// PostgreSQL's own port, and the number in its socket's name.
+/// PostgreSQL's default port, and the number in its socket's name.
 pub(crate) const PORT: u16 = 5432;
 
-/// The address of a database behind a unix socket, in the form that libpq and tokio-postgres both read.
+/// The address of a database on a unix socket, in the form that libpq and tokio-postgres both accept.
 pub(crate) fn socket_url(directory: &Path, port: u16, database: &str) -> String {
     let host = directory.display();
     let port = if port == PORT { String::new() } else { format!("&port={port}") };
@@ -25,24 +25,24 @@ pub(crate) fn tcp_url(port: u16, password: &str, database: &str) -> String {
 pub(crate) async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(async move {
-        // The client sees the same error at its next statement; here it would be said twice.
+        // The client gets the same error at its next statement, so it is not reported here as well.
         let _ = connection.await;
     });
     Ok(client)
 }
 
-/// The version of the server that answers at this address, for people: `15.4`.
+/// The version of the server that answers at this address, for display: `15.4`.
 pub(crate) async fn server_version(url: &str) -> Result<String> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(Error::database("connect"))?;
     let version = connection.parameter("server_version").unwrap_or_default();
     let version = version.split_whitespace().next().unwrap_or_default().to_owned();
     drop(client);
-    // Says goodbye properly, so that the server does not log a lost connection.
+    // Closes the connection properly, so that the server does not log a lost connection.
     let _ = connection.await;
     Ok(version)
 }
 
-/// Makes our database unless it is there.
+/// Creates our database unless it exists.
 pub(crate) async fn ensure_database(maintenance_url: &str) -> Result<()> {
     let client = connect(maintenance_url).await.map_err(Error::database("connect"))?;
     let there = client
@@ -55,10 +55,10 @@ pub(crate) async fn ensure_database(maintenance_url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Gives our role this password, unless it has it; only TCP asks for it.
+/// Sets the password of our role, unless it has it already. Only TCP connections need it.
 pub(crate) async fn set_password(url: &str, password: &str) -> Result<()> {
     let client = connect(url).await.map_err(Error::database("connect"))?;
-    // Hexadecimal digits only, see `password`: nothing to quote.
+    // Hexadecimal digits only, see `password`: nothing needs quoting.
     let statement = format!("set log_statement = none; alter role {NAME} password '{password}'");
     client.batch_execute(&statement).await.map_err(Error::database("set the password"))
 }

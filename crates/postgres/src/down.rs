@@ -1,4 +1,4 @@
-//! Stopping a cluster from another process.
+//! Stops a cluster from another process.
 
 use std::time::{Duration, Instant};
 
@@ -21,13 +21,14 @@ pub enum Stopped {
     Server(u32),
 }
 
-/// Stops whatever runs on a home and waits until it has: asks the process that runs it (SIGTERM), or the server itself
-/// (SIGINT) when that process is gone. Fails when `patience` was not enough; asking again is safe.
+/// Stops whatever runs on a home and waits until it has stopped: signals the process that runs it (SIGTERM), or the server itself
+/// (SIGINT) when that process is gone. Fails when `patience` was too short; calling it again is safe.
 pub async fn down(home: &Home, patience: Duration) -> Result<Stopped> {
     let end = Instant::now() + patience;
     let mut stopped = Stopped::Nothing;
     if let Some(parent) = lock::holder(home)? {
-        // Zero is a holder that has not said who it is, and would signal our whole group; ourselves we do not end either.
+        // Zero is a holder that has not written its pid yet, and would signal our whole process group. We do not signal ourselves
+        // either.
         if parent == 0 || parent == std::process::id() {
             return Err(Error::AlreadyRunning { home: home.path().to_owned(), pid: Some(parent) });
         }
@@ -44,7 +45,7 @@ pub async fn down(home: &Home, patience: Duration) -> Result<Stopped> {
         let left = pid::servers_in(&data, &account)?;
         let Some(first) = left.first().copied() else { break };
         let server = PidFile::read(&data).map(|file| file.pid).filter(|pid| left.contains(pid));
-        // Once is enough. Sessions without a server end by themselves.
+        // One signal is enough. Sessions without a server end by themselves.
         if let Some(server) = server.filter(|server| asked != Some(*server)) {
             pid::signal(server, Signal::SIGINT)?;
             asked = Some(server);

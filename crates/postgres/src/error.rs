@@ -1,4 +1,4 @@
-//! Everything that can go wrong, each with what to do about it.
+//! All errors, each with what to do about it.
 
 use std::fmt::Write as _;
 use std::io;
@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 
 use crate::find::Installation;
 
-/// Failures of finding, starting and stopping a private PostgreSQL. The text is written for the person at the prompt.
+/// Failures of finding, starting and stopping a private PostgreSQL. The text is written for the user at the command line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,11 +18,11 @@ pub enum Error {
     )]
     Missing { command: String },
 
-    /// PostgreSQL is here, but older than 15.
+    /// PostgreSQL is installed, but older than 15.
     #[error("PostgreSQL 15 or newer is needed; found only {}. {command}", listed(.found))]
     TooOld { found: Vec<Installation>, command: String },
 
-    /// GLEANER_PG_BIN, or a directory given by the program, does not hold a usable PostgreSQL.
+    /// GLEANER_PG_BIN, or a directory given by the program, does not contain a usable PostgreSQL.
     #[error("{} is not a directory of PostgreSQL 15 or newer: {reason}. Correct GLEANER_PG_BIN, or unset it", .bin.display())]
     NotPostgres { bin: PathBuf, reason: String },
 
@@ -42,7 +42,7 @@ pub enum Error {
     #[error("already running, pid {} (home {}). `gleaner status` shows where; `gleaner down` stops it", known(.pid), .home.display())]
     AlreadyRunning { home: PathBuf, pid: Option<u32> },
 
-    /// A server lives in the data directory, without a parent, and does not answer.
+    /// A server runs in the data directory, without a parent, and does not answer.
     #[error("PostgreSQL (pid {}) still works in {} and does not answer. Wait for it, or end it with `gleaner down`", joined(.pids), .data.display())]
     ServerLeft { data: PathBuf, pids: Vec<u32> },
 
@@ -52,22 +52,22 @@ pub enum Error {
     )]
     NoAccount,
 
-    /// Running as root, and the account PostgreSQL runs as cannot get to a directory it needs.
+    /// Running as root, and the account PostgreSQL runs as cannot enter a directory it needs.
     #[error(
         "PostgreSQL refuses to run as root, so it runs as account `{account}`, and that account may not enter {}, which is on the way to {}. {remedy}",
         .barrier.display(), .wanted.display()
     )]
     OutOfReach { account: String, barrier: PathBuf, wanted: PathBuf, remedy: String },
 
-    /// The place for the data holds something else.
+    /// The data directory contains other files.
     #[error("{} holds files but is not a PostgreSQL data directory. Move them away, or set GLEANER_HOME to another place", .data.display())]
     NotADataDirectory { data: PathBuf },
 
-    /// No directory for the socket is short enough for a unix socket's path.
+    /// No directory for the socket has a short enough path for a unix socket.
     #[error("the socket directory {} is too long for a unix socket (107 bytes with its file). Use a shorter one, such as /tmp", .path.display())]
     SocketPathTooLong { path: PathBuf },
 
-    /// initdb said no.
+    /// initdb failed.
     #[error("initdb failed ({status}) in {}:\n{output}", .data.display())]
     Initdb { data: PathBuf, status: ExitStatus, output: String },
 
@@ -89,11 +89,11 @@ pub enum Error {
     #[error("{act}: {}", .source.as_db_error().map_or_else(|| source.to_string(), |error| error.message().to_owned()))]
     Database { act: &'static str, source: tokio_postgres::Error },
 
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("{act} {}: {source}{}", .path.display(), hint(.source))]
     Io { act: &'static str, path: PathBuf, source: io::Error },
 
-    /// The function a test gave to prepare its template failed.
+    /// The function with which a test prepares its template failed.
     #[error("prepare template {template}: {source}")]
     Prepare { template: String, source: Box<dyn std::error::Error + Send + Sync> },
 }

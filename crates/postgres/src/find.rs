@@ -1,4 +1,4 @@
-//! Which PostgreSQL is on this machine.
+//! Finds PostgreSQL on this machine.
 
 use std::collections::HashSet;
 use std::env;
@@ -48,7 +48,7 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// The newest PostgreSQL on this machine that is 15 or newer; `GLEANER_PG_BIN` alone when it is set.
+    /// The newest PostgreSQL on this machine that is 15 or newer. When `GLEANER_PG_BIN` is set, only that one is considered.
     pub fn find() -> Result<Self> {
         Search::from_env().newest()
     }
@@ -89,19 +89,19 @@ impl Installation {
     }
 }
 
-/// Where to look. The fields are here so that a test, or a package with its own layout, can look elsewhere.
+/// Where to look. The fields are public so that a test, or a package with its own layout, can look elsewhere.
 #[derive(Debug, Clone)]
 pub struct Search {
     /// Look here and nowhere else (`GLEANER_PG_BIN`).
     pub only: Option<PathBuf>,
     /// Directories of programs, as in `PATH`.
     pub path: OsString,
-    /// What the well-known places and `etc/os-release` are relative to: `/`.
+    /// The directory that the well-known places and `etc/os-release` are relative to: `/`.
     pub root: PathBuf,
 }
 
 impl Search {
-    /// As the environment says.
+    /// From the environment.
     pub fn from_env() -> Self {
         Self {
             only: env::var_os("GLEANER_PG_BIN").filter(|value| !value.is_empty()).map(PathBuf::from),
@@ -110,7 +110,7 @@ impl Search {
         }
     }
 
-    /// Every PostgreSQL there is, the newest first, the too old included.
+    /// Every PostgreSQL found, the newest first, including those that are too old.
     pub fn all(&self) -> Result<Vec<Installation>> {
         if let Some(only) = &self.only {
             return Ok(vec![Installation::at(only)?]);
@@ -119,7 +119,7 @@ impl Search {
         let mut found = Found::default();
         found.look_in(known.chain(self.path()));
         if found.installations.iter().all(|one| one.version.major < OLDEST) {
-            // A development package may know a server that is in none of these places. Asking it takes a moment.
+            // A development package may know a server that is in none of these places. Running it takes a moment.
             found.look_in(self.path().filter_map(|place| bindir(&place.join("pg_config"))));
         }
         found.installations.sort_by(|one, other| other.version.cmp(&one.version));
@@ -168,7 +168,7 @@ fn bindir(config: &Path) -> Option<PathBuf> {
 #[derive(Default)]
 struct Found {
     installations: Vec<Installation>,
-    /// The servers themselves: distributions link one into several places.
+    /// The resolved server programs: distributions link one into several places.
     seen: HashSet<PathBuf>,
 }
 
@@ -179,21 +179,21 @@ impl Found {
                 continue;
             };
             if self.seen.insert(server) {
-                // A broken installation is no reason to overlook a good one.
+                // A broken installation must not hide a working one.
                 self.installations.extend(Installation::at(bin));
             }
         }
     }
 }
 
-/// One star stands for any part of one name.
+/// One star matches any part of one name.
 const WELL_KNOWN: &[&str] = &[
     "usr/lib/postgresql/*/bin",                          // Debian, Ubuntu
     "usr/pgsql-*/bin",                                   // RPMs of postgresql.org
     "usr/libexec/postgresql*",                           // Alpine
     "usr/lib/postgresql*/bin",                           // SUSE
     "usr/bin",                                           // Fedora, Arch
-    "usr/local/pgsql/bin",                               // built by hand
+    "usr/local/pgsql/bin",                               // built from source
     "usr/local/bin",                                     // BSDs
     "opt/homebrew/opt/postgresql*/bin",                  // Homebrew on Apple silicon
     "usr/local/opt/postgresql*/bin",                     // Homebrew on Intel
@@ -223,7 +223,7 @@ fn expand(root: &Path, pattern: &str) -> Vec<PathBuf> {
     places
 }
 
-/// The major version that wrote a data directory; none when there is no data yet.
+/// The major version that wrote a data directory; `None` when there is no data yet.
 pub(crate) fn data_version(data: &Path) -> Result<Option<u32>> {
     let path = data.join("PG_VERSION");
     match fs::read_to_string(&path) {

@@ -1,4 +1,4 @@
-//! Where a private cluster keeps everything.
+//! The directory of a private cluster.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use crate::account::Account;
 use crate::{Error, Result};
 
-/// The directory that holds one private cluster and all that belongs to it:
+/// The directory that holds one private cluster and all its files:
 ///
 /// ```text
 /// postgres/           the data (PGDATA)
 /// log/postgres.log    what the server said
 /// run.json            where it runs now
+/// socket              the directory of its unix socket, the same at each start
 /// lock                held by the process that runs it
 /// password            only when a TCP port was asked for
 /// ```
@@ -33,14 +34,14 @@ impl Home {
         if nix::unistd::geteuid().is_root() {
             return Self::at("/var/lib/gleaner");
         }
-        // The XDG rules: a relative path is to be ignored.
+        // The XDG rules say that a relative path is ignored.
         if let Some(data) = set("XDG_DATA_HOME").filter(|path| path.is_absolute()) {
             return Self::at(data.join("gleaner"));
         }
         Self::at(set("HOME").ok_or(Error::NoHome)?.join(".local/share/gleaner"))
     }
 
-    /// This directory, which need not exist yet. A relative path is taken from the current directory, once.
+    /// This directory, which need not exist yet. A relative path is resolved once, from the current directory.
     pub fn at(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let path = std::path::absolute(&path).map_err(Error::io("make absolute", &path))?;
@@ -67,6 +68,11 @@ impl Home {
         self.path.join("run.json")
     }
 
+    /// Where the path of the socket directory is kept.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.path.join("socket")
+    }
+
     pub(crate) fn lock(&self) -> PathBuf {
         self.path.join("lock")
     }
@@ -80,12 +86,12 @@ impl Home {
         self.path.join("postgres.new")
     }
 
-    /// Data being deleted; out of the way at once, gone soon.
+    /// Data being deleted: renamed at once, deleted soon after.
     pub(crate) fn discarded(&self) -> PathBuf {
         self.path.join("postgres.old")
     }
 
-    /// Creates the directories. Refuses a place the server's account cannot get to, before anything is made there.
+    /// Creates the directories. Refuses a place that the server's account cannot enter, before anything is created there.
     pub(crate) fn create(&self, account: &Account) -> Result<()> {
         let remedy =
             || "Set GLEANER_HOME to a directory that account can reach, such as /var/lib/gleaner, or start as an ordinary user".to_owned();
@@ -101,7 +107,7 @@ impl Home {
         self.give_to_owner(&logs)
     }
 
-    /// A file made by root in an ordinary user's home must not lock that user out of it later.
+    /// A file created by root in an ordinary user's home must not lock that user out later.
     pub(crate) fn give_to_owner(&self, path: &Path) -> Result<()> {
         if !nix::unistd::geteuid().is_root() {
             return Ok(());
@@ -110,8 +116,8 @@ impl Home {
         std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid())).map_err(Error::io("change owner of", path))
     }
 
-    /// `GLEANER_HOME=$(mktemp -d)` as root makes a directory only root can enter. While it is empty it holds no secret,
-    /// so letting the server's account pass through is what the person wants.
+    /// `GLEANER_HOME=$(mktemp -d)` as root creates a directory that only root can enter. While it is empty it holds no secret, so
+    /// the server's account is given access, as the user intends.
     fn open_if_new(&self, account: &Account) -> Result<()> {
         let Ok(metadata) = fs::metadata(&self.path) else {
             return Ok(());

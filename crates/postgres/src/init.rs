@@ -1,4 +1,4 @@
-//! A new data directory: made beside its place, flushed, renamed. Whoever finds it finds it whole.
+//! A new data directory: created under another name, flushed, then renamed. So a data directory that exists is complete.
 
 use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::account::Account;
 use crate::{Error, Home, Installation, NAME, Result, settings};
 
-/// Initialises the data directory unless it is there. Says whether it did.
+/// Initialises the data directory unless it exists. Returns whether it did.
 pub(crate) fn initialise(home: &Home, account: &Account, installation: &Installation, durable: bool) -> Result<bool> {
     let (data, unfinished) = (home.data(), home.unfinished());
-    // What an interrupted start or reset left behind.
+    // Left behind by an interrupted start or reset.
     for leftover in [&unfinished, &home.discarded()] {
         remove_tree(leftover)?;
     }
@@ -23,8 +23,8 @@ pub(crate) fn initialise(home: &Home, account: &Account, installation: &Installa
 
     fs::DirBuilder::new().mode(0o700).create(&unfinished).map_err(Error::io("create directory", &unfinished))?;
     account.give(&unfinished)?;
-    // Unicode letters for upper() and ~*, plain byte order for comparing: quick, and the same on every system.
-    // Where the system does not know C.UTF-8, bytes alone.
+    // Unicode letters for upper() and ~*, plain byte order for comparing: fast, and the same on every system. Where the system has
+    // no C.UTF-8, plain C.
     let made = run_initdb(&unfinished, account, installation, "C.UTF-8");
     if made.is_err() {
         remove_contents(&unfinished)?;
@@ -60,7 +60,7 @@ fn run_initdb(data: &Path, account: &Account, installation: &Installation, lette
     Err(Error::Initdb { data: data.to_owned(), status: output.status, output: output_text })
 }
 
-/// One flush of the whole file system: several times quicker than initdb's own, which takes each file in turn.
+/// One flush of the whole file system: several times faster than initdb's own, which flushes each file in turn.
 #[cfg(target_os = "linux")]
 fn flush(data: &Path) -> Result<()> {
     let directory = File::open(data).map_err(Error::io("open", data))?;
@@ -73,7 +73,7 @@ fn flush(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a directory; one that is not there is as good.
+/// Deletes a directory. A missing one is not an error.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("delete", path)(error)),

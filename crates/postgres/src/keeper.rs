@@ -1,4 +1,4 @@
-//! The server as a process: our child, or one that was there before us.
+//! The server process: our child, or one that was running before.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::account::Account;
 use crate::pid::{self, LOOK_AGAIN};
 use crate::{ParentDeath, Result};
 
-/// A running server, whoever started it.
+/// A running server, started by this process or an earlier one.
 #[derive(Debug)]
 pub(crate) enum Server {
     Child(Keeper),
@@ -44,12 +44,12 @@ impl Server {
     pub(crate) fn has_exited(&self) -> bool {
         match self {
             Self::Child(keeper) => keeper.exit().is_some(),
-            // When in doubt it is still there.
+            // When in doubt it is taken as still running.
             Self::Adopted { pid, data, account } => pid::servers_in(data, account).is_ok_and(|servers| !servers.contains(pid)),
         }
     }
 
-    /// How a child ended; nothing for a server that was adopted, whose end only its first parent learns.
+    /// How a child ended; `None` for an adopted server, whose exit status only its first parent gets.
     pub(crate) fn exit(&self) -> Option<ExitStatus> {
         match self {
             Self::Child(keeper) => keeper.exit(),
@@ -61,7 +61,7 @@ impl Server {
     pub(crate) async fn exited(&self) {
         match self {
             Self::Child(keeper) => {
-                // An error means that the keeper's thread is gone, which it only is after the end.
+                // An error means that the waiting thread is gone, which happens only after the server has ended.
                 let _ = keeper.exit.clone().wait_for(Option::is_some).await;
             }
             Self::Adopted { .. } => {
@@ -75,13 +75,13 @@ impl Server {
 
 /// Our child, and the thread that started it and waits for it.
 ///
-/// The kernel sends the parent-death signal when the *thread* that forked ends, not the process. A thread of a runtime's
-/// pool may end at any time, so the child gets one of its own that lives exactly as long as it does.
+/// The kernel sends the parent-death signal when the *thread* that forked ends, not the process. A thread of a runtime's pool may
+/// end at any time, so the child gets its own thread, which lives exactly as long as the child.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pid: u32,
     exit: watch::Receiver<Option<ExitStatus>>,
-    /// Locked while a signal is sent and while the child is reaped: until then its id belongs to nobody else.
+    /// Locked while a signal is sent and while the child is reaped: until then its pid is not used again.
     reaped: Arc<Mutex<bool>>,
 }
 
@@ -118,18 +118,18 @@ impl Keeper {
 }
 
 impl Drop for Keeper {
-    /// A start that was given up half way must not leave a server. After an orderly end there is nobody to signal.
+    /// An abandoned start must not leave a server running. After an orderly end there is no process to signal.
     fn drop(&mut self) {
         let _ = self.signal(Signal::SIGINT);
     }
 }
 
-/// Waits for the end of the child, and reaps it under the lock.
+/// Waits until the child has ended, and reaps it under the lock.
 #[cfg(target_os = "linux")]
 fn reap(child: &mut Child, reaped: &Mutex<bool>) -> io::Result<ExitStatus> {
     use nix::sys::wait::{Id, WaitPidFlag, waitid};
 
-    // First without reaping: a zombie's id is not given away, so the lock is needed for an instant only.
+    // First waits without reaping: a zombie's pid is not used again, so the lock is needed only for an instant.
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a process id fits"));
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(nix::errno::Errno::EINTR) {}
     let mut reaped = reaped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,14 +160,14 @@ fn die_with_parent(command: &mut Command, parent_death: ParentDeath) {
         ParentDeath::Abort => Signal::SIGQUIT,
     };
     let parent = std::process::id();
-    // A group of its own: Ctrl-C at the terminal is for us, and we stop the server when we are done with it.
+    // A process group of its own: Ctrl-C at the terminal is for us, and we stop the server when we are done with it.
     command.process_group(0);
     // SAFETY: between fork and exec only async-signal-safe calls are allowed. prctl and getppid are plain system calls,
     // and nothing here allocates or locks. It runs after the change of user, which would clear the signal again.
     unsafe {
         command.pre_exec(move || {
             nix::sys::prctl::set_pdeathsig(signal)?;
-            // The parent may have died before we asked.
+            // The parent may have died before the signal was requested.
             if nix::unistd::getppid().as_raw().unsigned_abs() == parent { Ok(()) } else { Err(io::Error::from(nix::errno::Errno::ESRCH)) }
         });
     }
@@ -179,7 +179,7 @@ fn die_with_parent(command: &mut Command, _: ParentDeath) {
     command.process_group(0);
 }
 
-/// Blocks until the server has ended or the time is over. For `Drop`, which cannot wait otherwise.
+/// Blocks until the server has ended or the timeout has passed. For `Drop`, which cannot await.
 pub(crate) fn wait_blocking(server: &Server, timeout: Duration) -> bool {
     let end = std::time::Instant::now() + timeout;
     while !server.has_exited() {

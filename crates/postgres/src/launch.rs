@@ -1,4 +1,4 @@
-//! The server process: which program, which arguments, which account.
+//! Starts the server process: the program, the arguments and the account.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use crate::connect::PORT;
 use crate::keeper::{Keeper, Server};
 use crate::{Error, Installation, Options, Result, Search, init, log, settings};
 
-/// Starts the server process. Gives it and the length its log had before.
+/// Starts the server process. Returns it, and the length of its log before the start.
 pub(crate) fn launch(options: &Options, account: &Account, socket_directory: &Path) -> Result<(Server, u64)> {
     let home = &options.home;
     let data = home.data();
@@ -26,7 +26,7 @@ pub(crate) fn launch(options: &Options, account: &Account, socket_directory: &Pa
 
     let (log, log_start) = log::open(home)?;
     let mut command = account.command(installation.program("postgres"), &data);
-    // Where it listens is given here and not in a file: the addresses we hand out must be true.
+    // Where it listens is set here and not in a file, so that the addresses we return are always correct.
     command
         .arg("-D")
         .arg(&data)

@@ -17,7 +17,7 @@
 //! - `home`: where everything is kept ([`Home`]), and who holds it (`lock`).
 //! - `cluster`: [`Cluster`]: start, adopt, restart, stop. `survivor` decides between adopting and starting.
 //! - `launch`: the server process. It stands on `init` (a new data directory), `settings` (sized by `machine`), `account`
-//!   (root may not run PostgreSQL), `socket` (a new directory per start), `log`, and `keeper` (the child and the thread it
+//!   (root may not run PostgreSQL), `socket` (one directory per home), `log`, and `keeper` (the child and the thread it
 //!   dies with).
 //! - `pid`: which servers live in a data directory; `connect`: whether one answers; `password`: for TCP only.
 //! - `status`, `down`, `reset`: the same home seen from another process; `state` is the note they read.

@@ -9,17 +9,17 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::{Error, Home, Result};
 
-/// Held for as long as the value lives. The file holds the pid of the holder, for messages only: the lock decides.
+/// Held for as long as the value lives. The file contains the holder's pid, for messages only; the lock itself decides.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _held: Flock<File>,
 }
 
 impl Lock {
-    /// Takes the lock, or says who has it.
+    /// Takes the lock, or returns who holds it.
     pub(crate) fn take(home: &Home) -> Result<Self> {
-        // `status` tries the lock for an instant; a start must not take that for a running cluster.
-        // A start that was given up in this very process lets go when its server is gone, which takes a moment on a busy machine.
+        // `status` holds the lock for an instant, and a start must not take that for a running cluster. An abandoned start in this
+        // same process releases the lock when its server is gone, which takes a moment on a busy machine.
         let begun = Instant::now();
         let patience =
             |holder: Option<u32>| if holder == Some(std::process::id()) { Duration::from_secs(3) } else { Duration::from_millis(250) };
@@ -64,10 +64,10 @@ pub(crate) fn holder(home: &Home) -> Result<Option<u32>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("open", &path)(error)),
     };
-    // Shared, so that two of us looking at once do not mistake each other for a holder.
+    // Shared, so that two concurrent checks do not mistake each other for a holder.
     match Flock::lock(file, FlockArg::LockSharedNonblock) {
         Ok(_) => Ok(None),
-        // A holder that has not written its pid yet is a holder nevertheless.
+        // A holder that has not written its pid yet is still a holder.
         Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(Some(pid_in(home).unwrap_or(0))),
         Err((_, errno)) => Err(Error::io("lock", &path)(errno.into())),
     }

@@ -6,10 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use crate::{Error, Home, Result};
 
-/// A log longer than this is put aside at a start; one older log is kept.
+/// A log longer than this is renamed at a start. One older log is kept.
 const LONGEST: u64 = 32 * 1024 * 1024;
 
-/// Opens it for a server that starts. Gives its length too.
+/// Opens the log for a server that starts. Returns its length too.
 pub(crate) fn open(home: &Home) -> Result<(File, u64)> {
     let path = home.log();
     let length = fs::metadata(&path).map_or(0, |metadata| metadata.len());

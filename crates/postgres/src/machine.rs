@@ -1,4 +1,4 @@
-//! How much of this machine there is to use.
+//! The memory and disk of this machine.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Memory as a container limits it, and the disk that `data` is on.
+    /// Memory, limited by the container, and the free space of the disk that `data` is on.
     pub(crate) fn measure(data: &Path) -> Self {
         let total = total_memory().unwrap_or(2048 * MB);
         let memory = container_limit().map_or(total, |limit| limit.min(total));
@@ -40,7 +40,7 @@ fn total_memory() -> Option<u64> {
     String::from_utf8_lossy(&output.stdout).trim().parse().ok()
 }
 
-/// The limit of the control group we run in, in either version's spelling.
+/// The limit of the control group we run in, for both cgroup versions.
 fn container_limit() -> Option<u64> {
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()

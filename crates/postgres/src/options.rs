@@ -1,4 +1,4 @@
-//! How a cluster is to be run.
+//! Options of a cluster.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,38 +10,38 @@ use crate::{Home, Installation};
 pub enum ParentDeath {
     /// A fast shutdown: sessions end, a checkpoint is written, the next start is quick.
     ShutDown,
-    /// An immediate one, for data nobody will read again.
+    /// An immediate shutdown, for data that will not be read again.
     Abort,
 }
 
-/// How to run a cluster. [`Options::new`] gives what `gleaner up` uses.
+/// How to run a cluster. [`Options::new`] gives the options that `gleaner up` uses.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// Where everything is kept.
     pub home: Home,
-    /// Which PostgreSQL; none looks for the one that fits the data.
+    /// Which PostgreSQL to use. `None` finds the one that fits the data.
     pub installation: Option<Installation>,
     /// Listen on this port of 127.0.0.1 too, with a password. None: the unix socket only.
     pub port: Option<u16>,
-    /// Make the socket directory in here, if the path is short enough for a socket. None: in /run as root, else in /tmp.
+    /// Create the socket directory in here, if the path is short enough for a socket. None: in /run as root, else in /tmp.
     pub socket_parent: Option<PathBuf>,
-    /// Whether a commit survives a power cut. Off makes tests faster and must never be off elsewhere.
+    /// Whether a commit survives a power failure. Disabling it makes tests faster; it must never be disabled elsewhere.
     pub durable: bool,
     /// Connections the server accepts.
     pub max_connections: u32,
-    /// Further settings, which win over the generated ones and over `postgresql.conf`.
+    /// Further settings, which override the generated ones and `postgresql.conf`.
     pub settings: Vec<(String, String)>,
-    /// What becomes of the server when we die.
+    /// What happens to the server when this process dies.
     pub parent_death: ParentDeath,
-    /// How long to wait for readiness. Long, because recovery after a crash takes as long as it takes.
+    /// How long to wait until the server is ready. Long, because recovery after a crash can take any time.
     pub start_timeout: Duration,
     /// How long a fast shutdown may take before it becomes an immediate one, which is safe but makes the next start slower.
     pub stop_timeout: Duration,
 }
 
 impl Options {
-    /// Durable, on a unix socket, everything sized by the machine.
+    /// Durable, on a unix socket, with everything sized by the machine.
     pub fn new(home: Home) -> Self {
         Self {
             home,

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use crate::{Error, Home, Result};
 
-/// Made once, kept where only we read it.
+/// Created once, and stored in a file that only our account can read.
 pub(crate) fn password(home: &Home) -> Result<String> {
     let path = home.password();
     if let Ok(text) = fs::read_to_string(&path) {

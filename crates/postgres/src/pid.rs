@@ -1,4 +1,4 @@
-//! Which servers live in a data directory.
+//! Finds the servers that run in a data directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::account::Account;
 use crate::{Error, Result};
 
-/// How often we look whether a process has come or gone.
+/// How often to check whether a process has started or ended.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What a server writes about itself into `postmaster.pid`.
@@ -21,7 +21,7 @@ pub(crate) struct PidFile {
 }
 
 impl PidFile {
-    /// None when there is none, or it does not yet say where the server listens.
+    /// `None` when there is no file, or it does not yet say where the server listens.
     pub(crate) fn read(data: &Path) -> Option<Self> {
         Self::parse(&fs::read_to_string(path(data)).ok()?)
     }
@@ -37,7 +37,7 @@ impl PidFile {
     }
 }
 
-/// Removes a `postmaster.pid` that no server stands behind. The caller has made sure of that, and holds the lock.
+/// Removes a `postmaster.pid` that belongs to no running server. The caller has made sure of that, and holds the lock.
 pub(crate) fn remove_stale(data: &Path) -> Result<()> {
     let path = path(data);
     match fs::remove_file(&path) {
@@ -52,8 +52,8 @@ fn path(data: &Path) -> PathBuf {
     data.join("postmaster.pid")
 }
 
-/// Every PostgreSQL process with its working directory in `data`: the server, and sessions that may outlive it for a
-/// moment. A process id alone proves nothing, since ids are used again.
+/// Every PostgreSQL process with its working directory in `data`: the server, and sessions that may outlive it for a moment. A
+/// process id alone proves nothing, since ids are reused.
 #[cfg(target_os = "linux")]
 pub(crate) fn servers_in(data: &Path, account: &Account) -> Result<Vec<u32>> {
     use std::os::unix::fs::MetadataExt;
@@ -95,7 +95,7 @@ fn is_owned_by(pid: u32, account: &Account) -> bool {
     fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == account.uid())
 }
 
-/// In a container root often may not look into processes of another account, but that account may.
+/// In a container root often may not inspect processes of another account, but that account may.
 #[cfg(target_os = "linux")]
 fn ask_as(account: &Account, data: &Path, pids: &[u32]) -> Result<Vec<u32>> {
     let script = r#"for pid; do if [ "/proc/$pid/cwd" -ef "$0" ]; then echo "$pid"; fi; done"#;
@@ -109,7 +109,7 @@ fn ask_as(account: &Account, data: &Path, pids: &[u32]) -> Result<Vec<u32>> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| line.parse().ok()).collect())
 }
 
-/// Without /proc: the process the pid file names, if it is a PostgreSQL at all. The server's own checks cover the rest.
+/// Without /proc: the process that the pid file names, if it is a PostgreSQL at all. The server's own checks cover the rest.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn servers_in(data: &Path, _: &Account) -> Result<Vec<u32>> {
     let text = fs::read_to_string(path(data)).unwrap_or_default();
@@ -127,7 +127,7 @@ pub(crate) fn exists(pid: u32) -> bool {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) != Err(nix::errno::Errno::ESRCH)
 }
 
-/// Sends a signal; a process that is gone already is no error.
+/// Sends a signal. A process that is already gone is not an error.
 pub(crate) fn signal(pid: u32, signal: nix::sys::signal::Signal) -> Result<()> {
     let target = nix::unistd::Pid::from_raw(i32::try_from(pid).expect("a process id fits"));
     match nix::sys::signal::kill(target, signal) {

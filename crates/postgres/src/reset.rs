@@ -1,4 +1,4 @@
-//! Deleting the data of a home.
+//! Deletes the data of a home.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::lock::Lock;
 use crate::state::State;
 use crate::{Error, Home, Result, init, pid, socket};
 
-/// Deletes the data, the log and all notes of a home; the next start makes a new cluster. Refuses while anything runs.
+/// Deletes the data, the log and the state of a home; the next start creates a new cluster. Refuses while anything runs.
 pub fn reset(home: &Home) -> Result<()> {
     if !home.path().exists() {
         return Ok(());
@@ -21,7 +21,7 @@ pub fn reset(home: &Home) -> Result<()> {
     if let Some(state) = State::read(home) {
         socket::remove(&state.socket_directory);
     }
-    // Renamed first: data that is half deleted must not be found in its place.
+    // Renamed first, so that half-deleted data is never found in its place.
     let discarded = home.discarded();
     init::remove_tree(&discarded)?;
     match fs::rename(&data, &discarded) {

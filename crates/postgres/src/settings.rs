@@ -11,14 +11,14 @@ use crate::{Error, Installation, Options, Result};
 /// Regenerated at each start, because memory and disk change.
 const GENERATED: &str = "gleaner.conf";
 
-/// Written once. The generated file comes first, so that a line a person adds below wins.
+/// Written once. The generated file is included first, so that a line the user adds below overrides it.
 const POSTGRESQL_CONF: &str = "\
 # Settings of this private PostgreSQL. Gleaner writes gleaner.conf anew at each start and never touches this file
 # again: what you set below stays, and wins. Where the server listens is decided by `gleaner up` alone.
 include 'gleaner.conf'
 ";
 
-/// The socket directory lets nobody else in, so whoever reaches the socket is trusted; TCP asks for the password.
+/// Only the owner can enter the socket directory, so any client that reaches the socket is trusted. TCP requires the password.
 const PG_HBA_CONF: &str = "\
 # TYPE  DATABASE     USER  ADDRESS       METHOD
 local   all          all                 trust
@@ -27,7 +27,7 @@ host    all          all   127.0.0.1/32  scram-sha-256
 host    all          all   ::1/128       scram-sha-256
 ";
 
-/// Writes the files that belong to a person, in a data directory just initialised.
+/// Writes the files that the user may edit, in a data directory just initialised.
 pub(crate) fn write_initial(data: &Path, account: &Account) -> Result<()> {
     for (name, text) in [("postgresql.conf", POSTGRESQL_CONF), ("pg_hba.conf", PG_HBA_CONF)] {
         let path = data.join(name);
@@ -58,10 +58,10 @@ struct Supported {
 }
 
 impl Supported {
-    /// Asks the server itself to read the settings: the only answer that holds for every build.
+    /// Runs the server itself on the settings: the only check that is right for every build.
     fn ask(data: &Path, account: &Account, installation: &Installation) -> Result<Self> {
         let (lz4, syncfs) = ("wal_compression=lz4", "recovery_init_sync_method=syncfs");
-        // The file is included, so it must be there to be read.
+        // The file is included, so it must exist.
         let path = data.join(GENERATED);
         if !path.exists() {
             fs::write(&path, "").map_err(Error::io("write", &path))?;
@@ -75,7 +75,7 @@ impl Supported {
             }
             command.output().is_ok_and(|output| output.status.success())
         };
-        // Most builds have both, and one question is quicker than two.
+        // Most builds support both, and one check is faster than two.
         if accepts(&[lz4, syncfs]) {
             return Ok(Self { lz4: true, syncfs: true });
         }
@@ -94,7 +94,7 @@ fn render(machine: Machine, options: &Options, Supported { lz4, syncfs }: Suppor
         ("fsync", switch(options.durable)),
         ("synchronous_commit", "on".to_owned()),
         ("full_page_writes", switch(options.durable)),
-        // After a crash one flush of the file system instead of one per file, where the system can.
+        // After a crash one flush of the file system instead of one per file, where the system supports it.
         ("recovery_init_sync_method", if syncfs { "syncfs" } else { "fsync" }.to_owned()),
     ];
     settings.push(("What is committed stays committed.", &durability));
@@ -143,7 +143,8 @@ fn render(machine: Machine, options: &Options, Supported { lz4, syncfs }: Suppor
         ("lc_messages", "C".to_owned()),
         ("unix_socket_permissions", "0700".to_owned()),
         ("password_encryption", "scram-sha-256".to_owned()),
-        // The user is called like the engine's schema: with the usual path a person's `create table` would end up in there.
+        // The user has the same name as the engine's schema: with the default path a user's `create table` would create tables in
+        // there.
         ("search_path", "public".to_owned()),
     ];
     settings.push(("Everything else.", &rest));

@@ -1,4 +1,4 @@
-//! The note about a running cluster that other processes read.
+//! The state file of a running cluster, which other processes read.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Home, Result};
 
-/// Where a cluster runs. A note, not proof: [`crate::status()`] checks it against the processes.
+/// Where a cluster runs. The file proves nothing: [`crate::status()`] checks it against the processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) parent_pid: u32,
@@ -20,12 +20,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// None when nothing is noted, or the note cannot be understood.
+    /// `None` when there is no file, or it cannot be parsed.
     pub(crate) fn read(home: &Home) -> Option<Self> {
         serde_json::from_slice(&fs::read(home.state()).ok()?).ok()
     }
 
-    /// Replaces the note in one step, so that a reader never sees half of one. It may hold a password: ours to read only.
+    /// Replaces the file atomically, so that a reader never sees half of it. It may contain a password, so only our account may
+    /// read it.
     pub(crate) fn write(&self, home: &Home) -> Result<()> {
         let (path, new) = (home.state(), home.state().with_extension("json.new"));
         let text = serde_json::to_vec_pretty(self).expect("paths we made ourselves are text");

@@ -1,4 +1,4 @@
-//! What runs on a home, seen from any process that may read it.
+//! What runs on a home, as seen from any process that may read it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use crate::pid::PidFile;
 use crate::state::State;
 use crate::{Home, NAME, Result, connect, lock, pid};
 
-/// How far a server is.
+/// The phase of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// On its way up, perhaps recovering.
+    /// Starting, perhaps recovering.
     Starting,
     /// It answered just now.
     Ready,
-    /// On its way down.
+    /// Shutting down.
     Stopping,
-    /// It says it is ready and does not answer.
+    /// Its pid file says that it is ready, but it does not answer.
     Silent,
 }
 
-/// A server that is there: the process exists, is a PostgreSQL, and works in this data directory.
+/// A running server: the process exists, is a PostgreSQL, and works in this data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Running {
     /// The server's process id.
     pub pid: u32,
-    /// How far it is.
+    /// Its phase.
     pub phase: Phase,
     /// The address of database `gleaner` on the unix socket.
     pub url: String,
-    /// The address over TCP, password included, when a port was asked for.
+    /// The address over TCP, password included, when a port was requested.
     pub tcp_url: Option<String>,
     /// The directory of the unix socket.
     pub socket_directory: PathBuf,
@@ -68,7 +68,7 @@ impl Status {
     }
 }
 
-/// Looks at a home. Trusts nothing that is only written down: the lock, the processes and the socket are asked.
+/// Examines a home. Files alone are not trusted: the lock, the processes and the socket are checked.
 pub async fn status(home: &Home) -> Result<Status> {
     let data = home.data();
     Ok(Status {

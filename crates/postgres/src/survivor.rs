@@ -1,4 +1,4 @@
-//! Servers that a dead parent left behind.
+//! Servers that were left running by a dead parent.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use crate::account::Account;
 use crate::pid::{self, LOOK_AGAIN, PidFile};
 use crate::{Error, Result, connect};
 
-/// How long processes that a dead parent left may take to end before a start gives up.
+/// How long processes left by a dead parent may take to end before a start gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that outlived its parent and is there to stay, once it is certain that it is; none once none is left.
+/// A server that outlived its parent, once it is certain that it will keep running; `None` once no process is left.
 pub(crate) async fn survivor(data: &Path, account: &Account) -> Result<Option<PidFile>> {
     let began = Instant::now();
     loop {
@@ -36,8 +36,8 @@ pub(crate) async fn survivor(data: &Path, account: &Account) -> Result<Option<Pi
     }
 }
 
-/// Whether a server keeps a session for a moment. Its parent may have died this very instant, and the signal that makes
-/// it shut down may still be on its way: the kernel releases our lock slightly before it sends that signal.
+/// Whether a server keeps a session open for a moment. Its parent may have died just now, and the signal that shuts it down may not
+/// have arrived yet: the kernel releases our lock slightly before it sends that signal.
 async fn stays(file: &PidFile) -> bool {
     let url = connect::socket_url(&file.socket_directory, file.port, "postgres");
     let Ok(Ok(client)) = timeout(Duration::from_secs(5), connect::connect(&url)).await else {

@@ -1,8 +1,8 @@
-//! PostgreSQL for tests: the same code that runs a private cluster, on data nobody keeps.
+//! PostgreSQL for tests: the same code that runs a private cluster, on temporary data.
 //!
-//! [`server`] is one throw-away server per test process, made at the first call. [`Server::database_from`] hands each test
-//! a database of its own, copied from a template that is prepared once. [`PrivateServer`] is a server of one test's own,
-//! to be crashed and restarted.
+//! [`server`] is one temporary server per test process, started at the first call. [`Server::database_from`] gives each test its
+//! own database, copied from a template that is prepared once. [`PrivateServer`] is a server for one test, which can be crashed and
+//! restarted.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! `GLEANER_TEST_PG_BIN` names the programs of another PostgreSQL to test on. Data lives in the system's directory for
-//! temporary files, is removed when the process ends, however it ends, and otherwise at the next run.
+//! `GLEANER_TEST_PG_BIN` names the programs of another PostgreSQL to test on. Data is in the system's temporary directory. It is
+//! removed when the process ends, however it ends, or else at the next run.
 
 mod database;
 mod place;
@@ -39,10 +39,10 @@ pub async fn connect(url: &str) -> Result<tokio_postgres::Client, tokio_postgres
     crate::connect::connect(url).await
 }
 
-/// What all test servers have in common.
+/// The options that all test servers share.
 fn options(home: Home, durable: bool) -> Result<Options> {
     let mut options = Options::new(home);
-    // It goes when the home goes, also after a death in which nobody could clean up.
+    // Removed together with the home, also when the process died without a chance to clean up.
     options.socket_parent = Some(options.home.path().to_owned());
     options.durable = durable;
     options.max_connections = 400;
@@ -53,7 +53,7 @@ fn options(home: Home, durable: bool) -> Result<Options> {
     Ok(options)
 }
 
-/// Runs a start on a runtime of its own, for callers that have none or must not lend theirs.
+/// Runs a start on its own runtime, for callers that have none or must not block theirs.
 fn block_on<T: Send>(work: impl Future<Output = Result<T>> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let run = || {

@@ -1,11 +1,11 @@
-//! The whole server on a throw-away database, for tests from outside that are not written in Rust (`scripts/schemathesis`).
+//! The whole server on a temporary database, for external tests that are not written in Rust (`scripts/schemathesis`).
 //!
-//! Prints what a client needs, as `gleaner status -o env` does, then an empty line; ends when its input ends.
+//! Prints what a client needs, as `gleaner status -o env` does, then an empty line. It ends when its standard input ends.
 
 use std::net::SocketAddr;
 
+use gleaner_http::Role;
 use gleaner_postgres::testing;
-use gleaner_server::access::{Access, Role};
 use gleaner_server::{Config, Server};
 
 #[tokio::main]
@@ -18,7 +18,7 @@ async fn main() -> anyhow::Result<()> {
     let mut config = Config::new(&home);
     config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = Server::start(config, &database.url, gleaner::pool(&database.url, 16)?).await?;
-    let access = Access::load(&home)?;
+    let access = gleaner_server::load_access(&home)?;
     println!("API_URL=http://{}", server.local_addr());
     println!("ANON_KEY={}", access.project_key(Role::Anon));
     println!("SERVICE_ROLE_KEY={}\n", access.project_key(Role::Service));
@@ -28,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn end_of_input() {
-    // Reading cannot be interrupted, so that it has a thread of its own, which the end of the program takes along.
+    // The read cannot be interrupted, so it has a thread of its own, which ends with the program.
     let (ended, end) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

@@ -1,97 +1,69 @@
-//! What the server is told at its start. The command line and the environment fill it in; tests do so themselves.
+//! The configuration of the server. The command line and the environment fill it in; tests fill it in themselves.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use gleaner_ingest::Provider;
+use gleaner_intake::webhooks::{Clock, FurtherPath, Limits, Raw};
+use gleaner_supabase::{auth, rest};
 use ipnet::IpNet;
 
-use crate::clock::Clock;
-use crate::{auth, rest};
-
-/// Where webhooks arrive, as Supabase's functions have it.
-pub const DOOR: &str = "/functions/v1/ingest-activity";
-
-/// Port of a server that was not told another.
+/// The default port.
 pub const PORT: u16 = 54321;
 
 #[derive(Debug, Clone)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// What senders were given as our address (`PUBLIC_BASE_URL`): scheme, host and path prefix. Signatures cover it, so it is
-    /// configuration and never guessed from a header. Without it the listening address is taken, which fits a laptop only.
+    /// The public URL of this server as senders have it (`PUBLIC_BASE_URL`): scheme, host and path prefix. Signatures cover
+    /// it, so it is configured and never guessed from a header. The default is the listening address, which works only on a
+    /// developer's machine.
     pub public_base: Option<String>,
-    /// Peers whose `X-Forwarded-For` is believed (`TRUSTED_PROXIES`).
+    /// Peers whose `X-Forwarded-For` is trusted (`TRUSTED_PROXIES`).
     pub trusted_proxies: Vec<IpNet>,
-    /// Private addresses from which media may be fetched all the same.
+    /// Private addresses from which media may be fetched anyway.
     pub allow_private_media: Vec<IpNet>,
-    /// How else media are fetched.
-    pub media: crate::media::Options,
-    /// Where Google is.
-    pub google: crate::gmail::Google,
-    /// Where files and keys are kept.
+    /// Further options for fetching media.
+    pub media: gleaner_intake::media::Options,
+    /// The addresses of Google's services.
+    pub google: gleaner_intake::mailboxes::Google,
+    /// The directory for files and keys.
     pub home: PathBuf,
-    /// Where files go instead (`GLEANER_FILES_URL`), when several servers share one database.
+    /// Where files are stored instead (`GLEANER_FILES_URL`), when several servers share one database.
     pub files_url: Option<String>,
     pub clock: Clock,
-    /// The senders we know; tests add their own.
+    /// The known providers. Tests add their own.
     pub providers: &'static [&'static dyn Provider],
     pub limits: Limits,
+    pub head: Head,
     pub raw: Raw,
-    /// What `/rest/v1` shows, and how much of it.
+    /// What `/rest/v1` exposes, and its limits.
     pub rest: rest::Settings,
-    /// How people sign in. Its base is set at the start, when the address is known.
+    /// How people sign in. Its base URL is set at the start, when the address is known.
     pub auth: auth::Settings,
-    /// Whether changes are pushed to subscribers; takes a replication slot while the server runs, or
-    /// where there is none to be had notes changes by triggers while somebody follows.
+    /// Whether changes are pushed to subscribers. This takes a replication slot while the server runs. Where no slot is
+    /// available, triggers record changes while there are subscribers.
     pub realtime: bool,
-    /// How often the database is told which devices work.
+    /// How often the working devices are written to the database.
     pub nodes_every: Duration,
-    /// Tasks that commit. Each gathers what waits while the other commits; more than a few only make smaller batches.
+    /// The number of tasks that commit. Each collects waiting requests while another commits. More than a few only make
+    /// smaller batches.
     pub committers: usize,
-    /// The most requests that share a commit. One is what a door without group commit does; the benchmark shows what that costs.
+    /// The most requests that share a commit. One means no group commit; the benchmark shows what that costs.
     pub group: usize,
-    /// How long a request may wait for its commit, repetitions after a lost connection included. Twilio hangs up after 15 s.
+    /// How long a request may wait for its commit, including retries after a lost connection. Twilio hangs up after 15 s.
     pub commit_within: Duration,
-    /// A further path of the door, and the key that holds there. For senders whose URL is given, such as published examples.
-    pub door_path: Option<DoorPath>,
+    /// An additional path for webhooks, for senders whose URL is fixed, such as published examples.
+    pub further_path: Option<FurtherPath>,
 }
 
-#[derive(Debug, Clone)]
-pub struct DoorPath {
-    pub path: String,
-    pub key: String,
-}
-
-/// How much is let in.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Requests a minute that are not authentic, from one client at one channel. Authentic ones are never refused for it.
-    pub strangers_per_minute: u32,
-    /// Authentic requests a minute at one channel, averaged over an hour: a burst is no flood. Zero: no ceiling.
-    pub ceiling_per_minute: u32,
-    /// How many minutes' worth of the ceiling may come at once.
-    pub ceiling_burst_minutes: u32,
-    /// Bytes of bodies held in memory at a time, all requests together.
-    pub body_memory: usize,
-    /// Silence in the middle of a body before the sender is given up.
-    pub body_idle: Duration,
-    /// Time for a whole body.
-    pub body_total: Duration,
+/// Limits for a request's head: its size, and the time to send it.
+#[derive(Debug, Clone, Copy)]
+pub struct Head {
     /// Bytes of request line and headers.
-    pub head_bytes: usize,
+    pub bytes: usize,
     /// Time for request line and headers; also how long an idle connection is kept.
-    pub head_within: Duration,
-}
-
-/// How long what arrived is kept for `gleaner replay`.
-#[derive(Debug, Clone)]
-pub struct Raw {
-    /// Zero: nothing is kept.
-    pub keep: Duration,
-    /// The oldest go first when there is more than this, files included.
-    pub max_bytes: u64,
+    pub within: Duration,
 }
 
 impl Config {
@@ -102,13 +74,14 @@ impl Config {
             public_base: None,
             trusted_proxies: Vec::new(),
             allow_private_media: Vec::new(),
-            media: crate::media::Options::default(),
-            google: crate::gmail::Google::default(),
+            media: gleaner_intake::media::Options::default(),
+            google: gleaner_intake::mailboxes::Google::default(),
             home: home.into(),
             files_url: None,
             clock: Clock::System,
             providers: gleaner_ingest::providers::all(),
             limits: Limits::default(),
+            head: Head::default(),
             raw: Raw::default(),
             rest: rest::Settings::default(),
             auth: auth::Settings::new(""),
@@ -117,33 +90,18 @@ impl Config {
             committers: 2,
             group: 256,
             commit_within: Duration::from_secs(10),
-            door_path: None,
+            further_path: None,
         }
     }
 }
 
-impl Default for Limits {
+impl Default for Head {
     fn default() -> Self {
-        Self {
-            strangers_per_minute: 100,
-            ceiling_per_minute: 1000,
-            ceiling_burst_minutes: 60,
-            body_memory: 512 * 1024 * 1024,
-            body_idle: Duration::from_secs(10),
-            body_total: Duration::from_secs(120),
-            head_bytes: 64 * 1024,
-            head_within: Duration::from_secs(75),
-        }
+        Self { bytes: 64 * 1024, within: Duration::from_secs(75) }
     }
 }
 
-impl Default for Raw {
-    fn default() -> Self {
-        Self { keep: Duration::from_secs(7 * 24 * 3600), max_bytes: 2 * 1024 * 1024 * 1024 }
-    }
-}
-
-/// A public base as it is used: without a trailing slash. Says what is wrong with one that would never match a signature.
+/// Normalizes a public base URL by removing a trailing slash. The error says why a URL would never match a signature.
 pub fn public_base(text: &str) -> Result<String, String> {
     let base = text.trim_end_matches('/');
     let rest = base.strip_prefix("https://").or_else(|| base.strip_prefix("http://"));

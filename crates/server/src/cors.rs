@@ -1,5 +1,5 @@
-//! Browsers on other pages may call everything here: there are no cookies, and every right comes from a key or token that
-//! the page must hold itself.
+//! Allows browsers to call every route from pages of any origin. There are no cookies, and every right comes from a key or
+//! token that the page must hold itself.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -23,13 +23,13 @@ pub async fn allow_everyone(request: Request, next: Next) -> Response {
     response
 }
 
-/// Any path, without a key: what the browser asks before the program may send one.
+/// Answers a preflight request on any path without a key: the browser sends it before the program may send one.
 fn preflight(asked: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"));
-    // Echoed: a fixed list goes stale with the next client, and `*` does not cover authorization.
+    // Echo the requested names: a fixed list goes stale with the next client, and `*` does not cover authorization.
     if let Some(names) = asked.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
     }

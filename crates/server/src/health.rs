@@ -1,4 +1,4 @@
-//! `/health`: the process lives. `/ready`: it can do its work.
+//! `/health`: the process is running. `/ready`: it can do its work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,12 @@ pub async fn ready(Shared(state): Shared<Arc<State>>) -> Response {
     let asked = tokio::time::timeout(Duration::from_secs(3), is_migrated(&state.pool)).await;
     let (status, problem) = match asked {
         Ok(Ok(true)) => (StatusCode::OK, None),
-        Ok(Ok(false)) => (StatusCode::SERVICE_UNAVAILABLE, Some("the database is not migrated to this version; run `gleaner migrate`")),
+        Ok(Ok(false)) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            Some("the database is not migrated to this version, or lacks the system crm; run `gleaner migrate --systems crm`"),
+        ),
         Ok(Err(error)) => {
-            // Where the database is, and as whom we speak to it, is nobody's business out there.
+            // The error is logged and not sent: clients must not learn where the database is or which role we use.
             tracing::warn!(%error, "not ready");
             (StatusCode::SERVICE_UNAVAILABLE, Some("the database does not answer"))
         }
@@ -31,7 +34,7 @@ pub async fn ready(Shared(state): Shared<Arc<State>>) -> Response {
     (status, Json(json!({"ready": problem.is_none(), "problem": problem}))).into_response()
 }
 
-/// Whether everything the door calls is there.
+/// Whether everything that the webhook endpoint calls exists in the database.
 pub async fn is_migrated(pool: &Pool) -> gleaner::Result<bool> {
     let client = pool.get().await.map_err(|e| Error::Connect(e.to_string()))?;
     let rows = client

@@ -1,39 +1,34 @@
-//! The server: HTTP in front of the engine. Stateless: any number of servers may share one database.
+//! The server: the HTTP interface of the engine. It is stateless, so any number of servers may share one database.
 //!
 //! # Layout
 //!
-//! - [`router`] is the table of contents; [`state`] is what handlers share; [`config`] what the server was told.
-//! - [`door`] takes webhooks in; [`channels`] knows who may send; [`contacts`] who that was; [`gmail`] goes and looks itself.
-//! - [`api`] and [`media`] are for callers, whom [`access`] tells apart; [`files`] keeps what does not belong into a table.
-//! - [`rest`] and [`auth`] speak to supabase-js, with the openness of [`cors`]; errors have the shape of [`wire_error`] everywhere.
-//! - [`queues`] has the engine's acts over HTTP, [`realtime`] tells subscribers what changed.
-//! - [`nodes`] shows people which devices work.
-//! - [`health`] says how we are, [`openapi`] what can be asked of us; [`serve`] has the connections.
+//! - [`router`] lists all routes; [`state`] is what handlers share; [`config`] is the configuration.
+//! - [`queues`] serves the engine's acts over HTTP; [`change_feed`] has the connections by which subscribers are notified
+//!   of changes.
+//! - [`nodes`] shows people which devices work; [`people`] ends a person's access and reassigns their work.
+//! - [`health`] has the health checks, [`openapi`] the description of the API; [`serve`] handles connections, [`cors`]
+//!   allows browsers.
+//! - `secret` loads the project's secret.
+//!
+//! Webhooks, mailboxes and files are in `gleaner-intake`. The API for programs written for Supabase is in
+//! `gleaner-supabase`.
 
-pub mod access;
-pub mod api;
-pub mod auth;
-pub mod channels;
-pub mod clock;
+pub mod change_feed;
 pub mod config;
-pub mod contacts;
 pub mod cors;
-pub mod door;
-pub mod files;
-pub mod gmail;
 pub mod health;
-pub mod media;
 pub mod nodes;
 pub mod openapi;
+pub mod people;
 pub mod queues;
-pub mod realtime;
-pub mod rest;
-pub mod router;
-pub mod serve;
+mod router;
+mod secret;
+mod serve;
 mod server;
-pub mod state;
-pub mod wire_error;
+mod state;
 
 pub use config::Config;
+pub use router::router;
+pub use secret::{SecretError, load_access};
 pub use server::{Server, StartError};
 pub use state::State;

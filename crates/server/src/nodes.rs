@@ -1,13 +1,16 @@
-//! Which devices are at work, for people to see (`public.crm_processing_nodes`). Nobody sends heartbeats for it: it is a
-//! by-product of claims, acts and live connections, gathered in memory and told to the database in one statement a minute.
-//! Nothing depends on it, so what a server that dies had not told yet is forgotten.
+//! Which devices are at work, for people to see (`public.crm_processing_nodes`). Devices send no heartbeats for it. The
+//! data is a by-product of claims, acts and live connections. It is collected in memory and written to the database in one
+//! statement a minute. Nothing depends on it, so a server that crashes may lose what it had not written yet.
 //!
-//! - [`node`]: whose device it is, and what it is called; [`ledger`]: what has been heard from it; [`told`]: telling.
+//! - [`node`]: whose device it is, and its name; [`ledger`]: what is known of it in memory; [`told`]: writes that to the
+//!   database; [`observe`]: what function calls and open sockets show.
 //!
-//! Agents that are connected to the database itself pass no server and are not shown. The rows they hold are: `locked_by`.
+//! Agents that connect to the database directly pass no server and are not shown. The rows they hold are visible in
+//! `locked_by`.
 
 mod ledger;
 mod node;
+mod observe;
 mod told;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +23,10 @@ use ledger::Ledger;
 pub use node::{Named, Node, Who};
 pub use told::keep_telling;
 
-/// How often the database is told; the specification calls a device offline after two minutes of silence.
+/// How often the rows are written; a device counts as offline after two minutes without a write.
 pub const EVERY: Duration = Duration::from_secs(60);
 
-/// The devices this server has heard from. Cheap to clone.
+/// The devices this server has had requests from. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Nodes {
     shared: Arc<Shared>,
@@ -35,13 +38,13 @@ struct Shared {
     statements: AtomicU64,
 }
 
-/// A row that a claim gave out.
+/// A row that was claimed.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
     pub key: &'a str,
-    /// None where the claim did not tell, as with the functions of the specification.
+    /// None where the response has no lease, as when a client selects other columns of a claim function.
     pub lease: Option<i64>,
-    /// The activity that it is; none for rows of other tables.
+    /// The id of the activity. None for rows of other tables.
     pub activity: Option<Uuid>,
     pub lease_for: Duration,
 }
@@ -52,27 +55,27 @@ impl Nodes {
         self.ledger().heard(node, Instant::now());
     }
 
-    /// The device was given rows of `queue`.
+    /// The device claimed rows of `queue`.
     pub fn gave<'a>(&self, node: &Node, queue: &str, rows: impl Iterator<Item = Given<'a>>) {
         self.ledger().gave(node, queue, rows, Instant::now());
     }
 
-    /// The holder of the row is still at it, for as long as `left`.
+    /// The holder of the row is still working on it. Its lease lasts for `left`.
     pub fn kept(&self, queue: &str, key: &str, lease: i64, left: Duration) {
         self.ledger().kept(queue, key, lease, left, Instant::now());
     }
 
-    /// The holder of these rows has ended its work on them; `completed` says whether by finishing it.
+    /// The holder of these rows has ended its work on them. `completed` says whether it finished the work.
     pub fn ended<'a>(&self, queue: &str, rows: impl Iterator<Item = (&'a str, i64)>, completed: bool) {
         self.ledger().ended(queue, rows, completed, Instant::now());
     }
 
-    /// Somebody wrote to the table itself; there may be rows to mark offline, in time.
+    /// Another client wrote to the table directly, so there may be rows to mark offline later.
     pub fn reported(&self) {
         self.ledger().look_by(Instant::now());
     }
 
-    /// How many statements all this has taken so far.
+    /// How many statements this has taken so far.
     pub fn statements(&self) -> u64 {
         self.shared.statements.load(Ordering::Relaxed)
     }

@@ -1,7 +1,8 @@
-//! `/openapi.json`: what the native routes take and answer; `/docs`: the same as a page.
+//! `/openapi.json`: the requests and responses of the native routes; `/docs`: the same as a page.
 //!
-//! The description is kept by hand, in one file and in the order in which it is best read. Tests hold it to the router (every
-//! route is described and every description has a route) and to the bodies that handlers read; schemathesis holds it to answers.
+//! The description is written manually, in one file and in the best order for reading. Tests compare it with the router
+//! (every route is described and every description has a route) and with the bodies that handlers read; schemathesis
+//! compares it with responses.
 
 use std::sync::LazyLock;
 
@@ -24,7 +25,7 @@ pub fn description() -> &'static Value {
 /// The routes, to be merged into the server's.
 pub fn routes() -> Router {
     const FRESH: (HeaderName, &str) = (CACHE_CONTROL, "no-cache");
-    // Everything the page needs is in it, and it talks to nobody but us.
+    // The page contains everything it needs and connects to no server but this one.
     const ALONE: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'";
     Router::new()
         .route("/openapi.json", get(async || ([(CONTENT_TYPE, "application/json"), FRESH], TEXT)))

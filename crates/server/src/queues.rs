@@ -1,9 +1,10 @@
 //! `/v1/queues`: the engine's acts over HTTP, with leases, batches and claims that wait.
 //!
-//! - [`claim`]: claims that wait; [`gate`]: which need not ask the database; [`key`]: which are alike; [`line`](self::line): where
-//!   those stand together; [`look`]: what the database is asked for all of them; [`known`]: what queues look like.
-//! - [`waiting`]: how much there is; [`acts`]: everything else; [`failure`]: what went wrong, as an answer; [`worked`]: who works, for
-//!   people to see.
+//! - [`claim`]: claims that wait; [`gate`]: answers claims without a query when the queue is known to be empty; [`key`]:
+//!   identifies equal claims; [`line`](self::line): groups equal claims that wait; [`look`]: runs one query for a whole
+//!   group; [`known`]: caches the declarations of queues.
+//! - [`waiting`]: how much work waits; [`acts`]: every other act; [`failure`]: turns errors into responses; [`worked`]:
+//!   records which devices work, for people to see; [`signals`]: realtime channels that are notified of new work.
 
 mod acts;
 mod claim;
@@ -13,6 +14,8 @@ mod key;
 mod known;
 mod line;
 mod look;
+mod signals;
+mod transaction;
 mod waiting;
 mod worked;
 
@@ -21,10 +24,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::FromRef;
 use axum::routing::{get, post};
-use gleaner::bell::{Bell, Ears};
+use gleaner::notify::{Notifier, SharedListener};
 use gleaner::{Acts, Error, Pool};
+use gleaner_http::Authenticator;
 
-use crate::access::Access;
 use crate::nodes::Nodes;
 use gate::Gate;
 use known::Known;
@@ -40,9 +43,9 @@ pub struct Queues {
 #[derive(Debug)]
 struct Shared {
     pool: Pool,
-    access: Access,
-    bell: Bell,
-    ears: Arc<Ears>,
+    authenticator: Authenticator,
+    bell: Notifier,
+    ears: Arc<SharedListener>,
     gate: Arc<Gate>,
     lines: Lines,
     nodes: Nodes,
@@ -50,17 +53,17 @@ struct Shared {
     known: Known,
 }
 
-impl FromRef<Queues> for Access {
+impl FromRef<Queues> for Authenticator {
     fn from_ref(queues: &Queues) -> Self {
-        queues.shared.access.clone()
+        queues.shared.authenticator.clone()
     }
 }
 
 impl Queues {
-    pub fn new(url: &str, pool: Pool, access: Access) -> Self {
-        let (ears, gate) = (Arc::new(Ears::new(url)), Arc::<Gate>::default());
+    pub fn new(url: &str, pool: Pool, authenticator: impl Into<Authenticator>) -> Self {
+        let (ears, gate) = (Arc::new(SharedListener::new(url)), Arc::<Gate>::default());
         let shared = Shared {
-            bell: Bell::new(pool.clone()),
+            bell: Notifier::new(pool.clone()),
             lines: Lines::new(pool.clone(), ears.clone(), gate.clone()),
             ears,
             gate,
@@ -68,7 +71,7 @@ impl Queues {
             counts: Counts::default(),
             known: Known::new(pool.clone()),
             pool,
-            access,
+            authenticator: authenticator.into(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -78,48 +81,67 @@ impl Queues {
         &self.shared.nodes
     }
 
-    /// There may be new work in `queue`: an act of this server, or a change seen in the log.
+    /// Records that there may be new work in `queue`, after an act of this server or a change in the log.
     pub fn hear(&self, queue: &str) {
-        self.shared.ears.hear(queue);
+        self.shared.ears.record(queue);
     }
 
-    /// Waits for the next bell of any queue.
+    /// Waits for the next notification of any queue.
     pub async fn any_rung(&self) {
         self.shared.ears.any().await;
     }
 
-    /// Rows were written to this table; if claims wait for one of its queue, they look.
-    pub fn hear_table(&self, schema: &str, table: &str) {
-        self.shared.known.for_each(|queue, declared| {
+    /// Rows were written to this table. If claims wait for a queue of this table, they query again. Workers connected to
+    /// the database are notified of inserted rows too, unless a trigger already notifies them. They are not notified of
+    /// updated rows, because most updates are claims and completions.
+    pub fn hear_table(&self, schema: &str, table: &str, inserted: bool) {
+        self.shared.known.for_each(|queue, acts| {
+            let declared = &acts.declaration().table;
             if declared.split_once('.').map_or(schema == "public" && declared == table, |(s, t)| s == schema && t == table) {
-                self.shared.ears.hear(queue);
+                self.shared.ears.record(queue);
+                if inserted && !acts.is_notified() {
+                    self.shared.bell.notify(queue);
+                }
             }
         });
     }
 
-    /// Begins to hear of new work in `queue`: how often its bell rang so far. An error when there is no such queue.
+    /// Loads the list of queues, so that changes of their tables in the log are recognized before the first claim.
+    pub async fn learn(&self) -> Result<(), Error> {
+        let client = self.shared.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+        let entries = gleaner::registry::list(&**client).await?;
+        drop(client);
+        for entry in entries {
+            // A broken queue must not hide the others. Requests that use it get the error.
+            let _ = self.acts(&entry.name).await;
+        }
+        Ok(())
+    }
+
+    /// Subscribes to new work in `queue` and returns the number of notifications so far. An error when there is no such
+    /// queue.
     pub async fn follow(&self, queue: &str) -> Result<u64, Error> {
-        // Known from here on, so that changes of its table in the log ring for it too.
+        // The queue is cached from here on, so that changes of its table in the log notify it too.
         self.acts(queue).await?;
-        Ok(self.shared.ears.rings(queue))
+        Ok(self.shared.ears.count(queue))
     }
 
-    /// Waits until the bell of `queue` rang more often than `heard`; how often that is.
+    /// Waits until `queue` has had more notifications than `heard`, and returns their number.
     pub async fn rung(&self, queue: &str, heard: u64) -> u64 {
-        self.shared.ears.rung(queue, heard).await
+        self.shared.ears.notified(queue, heard).await
     }
 
-    /// Tells other processes too.
+    /// Notifies other processes too.
     fn ring(&self, queue: &str) {
         self.hear(queue);
-        self.shared.bell.ring(queue);
+        self.shared.bell.notify(queue);
     }
 
     async fn acts(&self, name: &str) -> Result<Arc<Acts>, Error> {
         self.shared.known.acts(name).await
     }
 
-    /// How many claims were answered without asking the database, and how many statements the rest took.
+    /// How many claims were answered without a query, and how many statements the other claims took.
     pub fn tally(&self) -> (u64, u64) {
         (self.shared.gate.spared(), self.shared.lines.looks())
     }

@@ -1,39 +1,39 @@
-//! Every route: the table of contents of HTTP.
+//! All HTTP routes.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State as Shared};
 use axum::http::StatusCode;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::get;
+use gleaner_intake::api::{self, Api};
+use gleaner_intake::channels::Addresses;
+use gleaner_intake::{contacts, mailboxes, media, webhooks};
+use gleaner_supabase::{auth, realtime, rest};
 use serde_json::json;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::api::{self, Api};
-use crate::channels::Addresses;
-use crate::config::DOOR;
-use crate::{State, auth, contacts, cors, door, gmail, health, media, openapi, queues, realtime, rest};
+use crate::{State, cors, health, openapi, queues};
 
 pub fn router(state: Arc<State>) -> Router {
-    let mut router = Router::new().route(DOOR, door_with(None)).route("/health", get(health::health)).route("/ready", get(health::ready));
-    if let Some(further) = &state.config.door_path {
-        router = router.route(&further.path, door_with(Some(further.key.clone())));
-    }
     let access = || state.access.clone();
     let addresses = Addresses { public: state.config.public_base.clone(), local: Some(format!("http://{}", state.address)) };
-    router
+    Router::new()
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
         .with_state(Arc::clone(&state))
+        // /functions/v1/ingest-activity
+        .merge(webhooks::routes(Arc::clone(&state.webhooks)))
         // /v1/providers, /v1/channels/…
-        .merge(api::router(Api { channels: state.channels.clone(), access: access(), addresses }))
+        .merge(api::router(Api { channels: state.channels.clone(), authenticator: access().into(), addresses }))
         // /v1/contacts/…
-        .merge(contacts::http::router(state.pool.clone(), access()))
+        .merge(contacts::router(state.pool.clone(), access()))
         // /functions/v1/fetch-gmail-updates, /oauth/google/callback
-        .merge(gmail::routes::router(Arc::clone(&state.gmail), access()))
+        .merge(mailboxes::router(Arc::clone(&state.gmail), access()))
         // /v1/media/{activity}/{n}
-        .merge(media::routes::router(Arc::clone(&state.media), access()))
+        .merge(media::router(Arc::clone(&state.media), access()))
         // /v1/queues/{queue}/{act}
         .merge(queues::routes(state.queues.clone()))
         // /openapi.json, /docs
@@ -47,18 +47,12 @@ pub fn router(state: Arc<State>) -> Router {
         .layer(middleware::from_fn(cors::allow_everyone))
 }
 
-/// Webhooks; with GET the handshakes of senders that ask first.
-fn door_with(key: Option<String>) -> MethodRouter<Arc<State>> {
-    let answer = async move |Shared(state): Shared<Arc<State>>, request: Request| door::receive(state, key.clone(), request).await;
-    get(answer.clone()).post(answer)
-}
-
-/// Links lead back to us, and limits go by the address we believe.
+/// Sign-in links point back to this server, and rate limits use the client address we trust.
 fn sign_in(state: &Arc<State>) -> auth::Settings {
     let mut settings = state.config.auth.clone();
     settings.base = state.config.public_base.clone().unwrap_or_else(|| format!("http://{}", state.address));
     let trusted = state.config.trusted_proxies.clone();
-    settings.client = auth::ClientAddress::by(move |peer, headers| door::client::address(peer, headers, &trusted));
+    settings.client = auth::ClientAddress::by(move |peer, headers| webhooks::client_address(peer, headers, &trusted));
     settings
 }
 

@@ -1,11 +1,12 @@
-//! Connections: accepted, bounded, and finished before the server stops.
+//! Connections: accepted, limited, and finished before the server stops.
+
+mod received;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,14 +17,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
-use crate::config::Limits;
+use crate::config::Head;
 
-/// How long requests in flight may take once the server is told to stop.
+/// How long requests that were received may take to be answered once the server stops.
 const FINISH_WITHIN: Duration = Duration::from_secs(30);
 
-/// Serves until told to stop; then accepts nothing more and finishes what is in flight.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits, mut stop: watch::Receiver<bool>) {
-    let builder = Arc::new(builder(&limits));
+/// Serves until it is stopped; then accepts nothing more, answers what it has received, and closes what is only half sent.
+pub async fn serve(listener: TcpListener, router: Router, head: Head, mut stop: watch::Receiver<bool>) {
+    let builder = Arc::new(builder(head));
     let connections = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
@@ -33,11 +34,11 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, mut st
         match accepted {
             Ok((stream, peer)) => {
                 let watcher = connections.watcher();
-                tokio::spawn(connection(Arc::clone(&builder), stream, peer, router.clone(), watcher));
+                tokio::spawn(connection(Arc::clone(&builder), stream, peer, router.clone(), watcher, stop.clone()));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                // No file descriptors left, most likely; those in use come back.
+                // Most likely there are no file descriptors left. Those in use will be freed.
                 tracing::error!(%error, "cannot accept connections");
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
@@ -49,13 +50,13 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, mut st
     }
 }
 
-fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+fn builder(head: Head) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head_within).max_buf_size(limits.head_bytes.max(8192));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(head.within).max_buf_size(head.bytes.max(8192));
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(head.bytes).unwrap_or(u32::MAX))
         .keep_alive_interval(Duration::from_secs(20));
     builder
 }
@@ -66,17 +67,26 @@ async fn connection(
     peer: SocketAddr,
     router: Router,
     watcher: hyper_util::server::graceful::Watcher,
+    stop: watch::Receiver<bool>,
 ) {
-    // Answers are small; waiting to fill a packet only delays them.
+    // Responses are small; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
-    let service = router.map_request(move |mut request: Request<hyper::body::Incoming>| {
+    let in_work = received::InWork::none();
+    let following = in_work.clone();
+    let service = tower::service_fn(move |mut request: Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
-        request.map(Body::new)
+        let (parts, body) = request.into_parts();
+        let (body, answer) = following.follow(body);
+        let answered = router.clone().oneshot(Request::from_parts(parts, body));
+        async move { answered.await.map(|response| response.map(answer)) }
     });
     let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
-    if let Err(error) = watcher.watch(serving.into_owned()).await {
-        // A sender that hung up or spoke nonsense; its own matter.
-        tracing::debug!(%error, "connection ended");
+    tokio::select! {
+        served = watcher.watch(serving.into_owned()) => if let Err(error) = served {
+            // A sender that hung up or sent no HTTP.
+            tracing::debug!(%error, "connection ended");
+        },
+        () = in_work.none_after(stop) => tracing::debug!("closed a connection whose request was not sent in time"),
     }
 }
 

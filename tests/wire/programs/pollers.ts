@@ -1,5 +1,5 @@
-// The runners of polling-strategy.md, statement for statement as written there. The specification leaves open how a job is
-// executed and how long a poller sleeps between two looks; both are handed in, and a `sleep` that rejects ends a loop.
+// Runners for docs/reference/systems/runs.md, as a program with supabase-js writes them. How a job is executed and how long
+// a poller sleeps between two polls are parameters; a `sleep` that rejects ends a loop.
 import type { Channel, Client } from '../support.ts';
 
 export type ExecutionJob = { id: string; status: string; version: number; updated_at: string; config: unknown };
@@ -14,7 +14,7 @@ export type PollerConfig = {
     console: Pick<Console, 'error'>;
 };
 
-/** Section 2.1, with the claim of 4.2. */
+/** Polls at a fixed interval and claims by a plain update. */
 export class JobPoller {
     protected supabase: Client;
     protected pollInterval: number;
@@ -100,7 +100,7 @@ export class JobPoller {
     }
 }
 
-/** Section 3.2. */
+/** Polls less often while nothing is found. */
 export class AdaptivePoller extends JobPoller {
     currentInterval: number;
     private maxInterval: number;
@@ -165,7 +165,7 @@ export class AdaptivePoller extends JobPoller {
     }
 }
 
-/** Section 7.1. */
+/** Subscribes to changes, and polls as a fallback. */
 export class RealtimePoller extends JobPoller {
     subscription: Channel | undefined;
 
@@ -200,7 +200,7 @@ export class RealtimePoller extends JobPoller {
     }
 }
 
-/** Section 5.1. */
+/** An optimistic claim: fails if the version changed. */
 export async function claimByVersion(supabase: Client, job: ExecutionJob): Promise<boolean> {
     const { data } = await supabase
         .from('execution_jobs')
@@ -220,7 +220,7 @@ export async function claimByVersion(supabase: Client, job: ExecutionJob): Promi
     return true;
 }
 
-/** Section 5.2. */
+/** An optimistic claim: fails if the row was updated since it was read. */
 export async function claimByTime(supabase: Client, job: ExecutionJob): Promise<boolean> {
     const { data } = await supabase
         .from('execution_jobs')

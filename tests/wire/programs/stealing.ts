@@ -1,5 +1,5 @@
-// The agents of time-based-work-stealing.md and distributed-ingestion.md, statement for statement as written there. What
-// the specifications leave to the host (models, clock, window) is handed in; a `sleep` that rejects ends a loop.
+// Agents for docs/reference/systems/activities.md, as a program with supabase-js writes them. Models, clock and window are
+// parameters; a `sleep` that rejects ends a loop.
 import type { Client, Create } from '../support.ts';
 
 export type Activity = { id: string; raw_data: any; type: string };
@@ -107,7 +107,7 @@ export async function startAgent(supabase: Client, host: Host) {
     }
 }
 
-/** "Integration Flow" of distributed-ingestion.md, 1.1. */
+/** Own work, then the rest, in one loop. */
 export async function processingLoop(supabase: Client, processWithAI: (raw_data: any) => Promise<any>, sleep: Host['sleep']) {
     const mySalesId = await getMySalesId(supabase);
 
@@ -142,7 +142,7 @@ export async function processingLoop(supabase: Client, processWithAI: (raw_data:
     }
 }
 
-/** "RealTimeX App: Subscribe to Realtime Channels"; distributed-ingestion.md has the same in 1.2, with less around it. */
+/** An app that receives its configuration by message, subscribes to changes, and polls as a fallback. */
 export function realtimeApp({ window, createClient, setInterval }: App, host: Host) {
     const appConfigs = new Map();
     let processing = false;

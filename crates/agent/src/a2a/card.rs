@@ -1,4 +1,4 @@
-//! Who we are and what we can do, for agents that look for one.
+//! The agent card: the name and the skills of this service, for agents that discover it.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::mcp::act::Act;
 use crate::mcp::service::Settings;
 
-/// The card of this service at that address. What is not granted or not accepted is not on it.
+/// The card of this service at that address. Acts that are not granted and queues that accept no tasks are left out.
 pub fn card(settings: &Settings, url: &str) -> AgentCard {
     let mut skills: Vec<AgentSkill> = Vec::new();
     if !settings.accepts.is_empty() {

@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 
 use crate::mcp::service::Settings;
 
-/// What is to be done.
+/// The request in a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
-    /// To work here: an act with its arguments.
+    /// Run an act, with its arguments, as a worker.
     Act { name: String, arguments: Value },
-    /// To have something worked on.
+    /// Enqueue a task.
     Task { queue: String, kind: Option<String>, payload: Value },
 }
 
-/// Reads a message; what does not fit is told in a sentence.
+/// Reads a message. If it is invalid, the error is a sentence for the sender.
 pub fn read(request: &SendMessageRequest, settings: &Settings) -> Result<Asked, A2AError> {
     let message = &request.message;
     if message.task_id.as_deref().is_some_and(|id| !id.is_empty()) {
@@ -43,7 +43,7 @@ pub fn read(request: &SendMessageRequest, settings: &Settings) -> Result<Asked, 
     Ok(Asked::Task { queue, kind: said("kind"), payload: content })
 }
 
-/// One data part is the payload as it stands; text beside it, or alone, is its `text`.
+/// A single data part is the payload as it is. Text, alone or next to it, becomes its `text` field.
 fn content(message: &Message) -> Result<Value, A2AError> {
     let mut data: Option<Map<String, Value>> = None;
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! The JSON-RPC binding of version 1. Every answer is 200; what failed is inside.
+//! The JSON-RPC binding of version 1. Every response has status 200; errors are in the body.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -23,8 +23,8 @@ use super::{stream as life, task};
 use crate::mcp::service::Service;
 use crate::mcp::session::Session;
 
-/// How long a message is answered with silence while its task is worked on; then the task is returned as it is. The protocol
-/// would have us wait for the end, but a queue's work may wait for a person's laptop to wake.
+/// How long the response to a message is held back while its task is worked on. After that the task is returned as it is. The
+/// protocol asks to wait until the task ends, but an item may wait until a laptop wakes up.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 pub async fn answer(State(service): State<Service>, headers: HeaderMap, body: Bytes) -> Response {
@@ -36,7 +36,7 @@ pub async fn answer(State(service): State<Service>, headers: HeaderMap, body: By
     if request.jsonrpc != "2.0" {
         return refuse(request.id, &A2AError::invalid_request("jsonrpc must be \"2.0\""));
     }
-    // Without the header the protocol means 0.3, whose methods have other names.
+    // Without the header the protocol means version 0.3, whose methods have other names.
     let version = headers.get("a2a-version").and_then(|version| version.to_str().ok()).unwrap_or("0.3");
     if version.trim().split('.').next() != Some("1") {
         return refuse(request.id, &A2AError::version_not_supported(version));
@@ -71,7 +71,7 @@ async fn send(service: &Service, params: Value) -> Result<SendMessageResponse, A
     }
 }
 
-/// An act's answer, or why it was refused, as a message: the refusal is for the agent to act on, and no failure of the call.
+/// An act's answer or refusal as a message. The agent is meant to act on a refusal, so it is not a failure of the call.
 async fn act(service: &Service, request: &SendMessageRequest, name: &str, arguments: Value) -> Message {
     let (says, value) = match Session::passing(service).call(name, arguments).await {
         Ok(told) => (told.says, told.value),
@@ -147,7 +147,7 @@ fn refuse(id: JsonRpcId, error: &A2AError) -> Response {
     Json(JsonRpcResponse::error(id, error.to_jsonrpc_error())).into_response()
 }
 
-/// The id of what could not be understood, where it has one.
+/// The id of a request that could not be parsed, if it has one.
 fn id_of(body: &[u8]) -> JsonRpcId {
     let body = serde_json::from_slice::<Value>(body).ok();
     body.and_then(|body| serde_json::from_value(body["id"].clone()).ok()).unwrap_or(JsonRpcId::Null)

@@ -1,4 +1,4 @@
-//! A task's life as it happens.
+//! The stream of a task's changes.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use super::task;
 use crate::mcp::service::Service;
 
-/// Between two looks at the row: quick at first, for work that is done at once.
+/// The first delay between two reads of the row. It is short, for work that is done at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// A stream ends after this long; whoever still wants to know subscribes again.
+/// A stream ends after this long. A client that still wants updates subscribes again.
 const LONGEST_STREAM: Duration = Duration::from_secs(3600);
 
-/// The task once it has ended, or as it is when the time is up.
+/// Waits until the task has ended, and returns it. If the time runs out first, returns it as it is.
 pub async fn settled(service: &Service, id: &str, within: Duration) -> Result<Task, A2AError> {
     let until = Instant::now() + within;
     let mut pause = FIRST_PAUSE;
@@ -37,7 +37,7 @@ enum Next {
     End,
 }
 
-/// First the task, then each change, and with the end its result.
+/// Sends the task first, then each change, and its result at the end.
 pub fn of(service: Service, id: String) -> impl Stream<Item = Result<StreamResponse, A2AError>> {
     let until = Instant::now() + LONGEST_STREAM;
     stream::unfold(Next::First, move |next| {

@@ -1,4 +1,4 @@
-//! An item as a task. Nothing of it is kept here: the row says it all, also after a restart.
+//! An item as a task. No state is kept here: everything is in the row, also after a restart.
 
 use std::collections::HashMap;
 
@@ -16,14 +16,14 @@ pub fn id(queue: &str, key: &str) -> String {
     format!("{queue}:{key}")
 }
 
-/// The task as it is now. Only queues that accept tasks have any.
+/// The task in its current state. Only queues that accept tasks have tasks.
 pub async fn find(service: &Service, id: &str) -> Result<Task, A2AError> {
     let (queue, key) = parts(service, id)?;
     let row = service.desk().show(queue, key).await.map_err(failed)?;
     Ok(task(queue, &row.ok_or_else(|| A2AError::task_not_found(id))?))
 }
 
-/// Ends the task's item, if that was granted.
+/// Cancels the task's item, if that was granted.
 pub async fn cancel(service: &Service, id: &str) -> Result<Task, A2AError> {
     if !service.settings().grants.has(Grant::Cancel) {
         return Err(A2AError::unsupported_operation(Refusal::not_granted("cancel", Grant::Cancel).says));
@@ -71,12 +71,12 @@ fn task(queue: &str, row: &Row) -> Task {
 
 pub fn artifact(result: &Value) -> Artifact {
     let parts = vec![Part::data(result.clone())];
-    // Workers make results of what strangers wrote.
+    // Workers derive results from text that strangers wrote.
     let metadata = Some(HashMap::from([("untrusted".to_owned(), json!(true))]));
     Artifact { artifact_id: "result".into(), name: Some("result".into()), description: None, parts, metadata, extensions: None }
 }
 
-/// The state, and what there is to say about it.
+/// The state, and a message about it if there is one.
 fn state(row: &Row) -> (TaskState, Option<String>) {
     let error = || match &row.error {
         Value::Null => None,

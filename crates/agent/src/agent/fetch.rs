@@ -1,17 +1,17 @@
-//! How an agent gets at what belongs to an item, wherever its place is.
+//! How an agent fetches what belongs to an item, wherever its place is.
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use gleaner::{Error, Failure};
+use gleaner_stages::failure::DOWNLOAD;
 use http::Method;
 use serde_json::Value;
 
 use crate::pipeline::Fetch;
 use crate::pipeline::fetch::{Fetched, Medium};
-use crate::stages::failure::DOWNLOAD;
 use crate::wire::Wire;
 
-/// Rows of the database where there is one, files through the server.
+/// Rows from the database, files through the server.
 #[derive(Debug)]
 pub struct Both<R, F> {
     pub rows: R,
@@ -29,7 +29,7 @@ impl<R: Fetch, F: Fetch> Fetch for Both<R, F> {
     }
 }
 
-/// With the session or key of the wire, which it renews by itself.
+/// Uses the session or key of the wire, which renews its token by itself.
 #[derive(Debug)]
 pub struct Through(pub Wire);
 
@@ -56,7 +56,7 @@ fn told(error: Error) -> Failure {
     if error.is_transient() { failure } else { failure.for_good() }
 }
 
-/// As part of an address.
+/// Encodes the value as part of a URL.
 fn written(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,15 +1,15 @@
-//! The private PostgreSQL of a home. It has another socket after each start; a link of ours leads to the present one, so that
-//! connections find it again.
+//! The private PostgreSQL of a home. Its socket is in another directory after each start. A symbolic link points to the current
+//! one, so that connections find it again.
 
 use std::path::{Path, PathBuf};
 
 use gleaner::{Error, Result};
 use gleaner_postgres::{Home, Phase, status};
 
-/// What the address of a unix socket may have at most, with room for its name.
+/// The longest path of a unix socket, with room for the socket's file name.
 const LONGEST: usize = 85;
 
-/// Gone when dropped.
+/// The link is removed on drop.
 #[derive(Debug)]
 pub struct Link {
     home: PathBuf,
@@ -21,18 +21,18 @@ impl Link {
         Self { home: home.to_owned(), link: home.join("agents").join(format!("{}.socket", std::process::id())) }
     }
 
-    /// For people: the link means nothing to them.
+    /// For people: the path of the link means nothing to them.
     pub fn describe(&self) -> String {
         format!("the private PostgreSQL in {}", self.home.display())
     }
 
-    /// Leads the link to where PostgreSQL listens now. The address by way of it, which stays the same.
+    /// Points the link to where PostgreSQL listens now. Returns the URL through the link, which stays the same.
     pub async fn lead(&self) -> Result<String> {
         let url = url_of(&self.home).await?;
         let Some((before, place)) = url.split_once("host=") else { return Ok(url) };
         let (folder, rest) = place.split_at(place.find('&').unwrap_or(place.len()));
         if self.link.as_os_str().len() > LONGEST {
-            // It works until PostgreSQL is started anew.
+            // This URL works until PostgreSQL is restarted.
             return Ok(url.clone());
         }
         let folder = PathBuf::from(decoded(folder));

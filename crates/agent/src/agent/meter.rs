@@ -1,4 +1,4 @@
-//! What passes between a worker and its queue, counted on the way: per queue, and whichever transport it takes.
+//! Counts the calls between a worker and its queue: per queue, whichever transport is used.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,15 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use gleaner::queue::{Answer, Claim, Claimed, Waiting};
 use gleaner::transport::{Push, Transport};
-use gleaner::{Acts, Error, Failure, Outcome, Result};
+use gleaner::{Acts, Completion, Error, Failure, Held, Item, Outcome, Progress, Result};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// Upper bounds of the histogram of polls, in seconds.
+/// Upper bounds of the poll duration histogram, in seconds.
 pub const BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
-/// The figures of one queue. They outlive the transport, which is opened anew after trouble.
+/// The figures of one queue. They outlive the transport, which is reopened after an error.
 #[derive(Debug)]
 pub struct Meter {
     pub queue: String,
@@ -25,12 +25,12 @@ pub struct Meter {
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     pub polls: u64,
-    /// Polls that took no longer than each of [`BOUNDS`]; longer ones are in none.
+    /// Polls that took no longer than each of [`BOUNDS`]. Longer polls are in none of them.
     pub buckets: [u64; BOUNDS.len()],
     pub poll_time: Duration,
     pub last_poll: Option<Instant>,
     pub errors_in_a_row: u32,
-    /// What went wrong last, until something goes right again.
+    /// The last error, until the next success.
     pub trouble: Option<Trouble>,
     pub claimed: u64,
     pub completed: u64,
@@ -38,20 +38,20 @@ pub struct Seen {
     pub released: u64,
     pub lost: u64,
     waiting: Option<(Option<Waiting>, Instant)>,
-    held: HashSet<(String, i64)>,
+    held: HashSet<Held>,
     transport: Option<(Arc<dyn Transport>, Claim)>,
 }
 
-/// What goes wrong, from the first error to the next success.
+/// A series of errors, from the first error to the next success.
 #[derive(Debug, Clone, Serialize)]
 pub struct Trouble {
     /// The newest error.
     pub message: String,
-    /// Seconds since the Unix epoch, of the first in a row.
+    /// When the first error of the series happened, in seconds since the Unix epoch.
     pub since: u64,
-    /// It stays so until somebody changes something.
+    /// It lasts until a person changes something.
     pub lasting: bool,
-    /// Nobody tries any more.
+    /// There are no more retries.
     pub ended: bool,
 }
 
@@ -65,7 +65,7 @@ impl Trouble {
         Self { message, since, lasting, ended: false }
     }
 
-    /// After `earlier` without a success in between.
+    /// Continues `earlier`, if there was no success in between.
     pub fn after(self, earlier: Option<&Self>) -> Self {
         Self { since: earlier.map_or(self.since, |earlier| earlier.since), ..self }
     }
@@ -91,23 +91,23 @@ impl Meter {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The figures now.
+    /// The current figures.
     pub fn read(&self) -> Seen {
         self.seen().clone()
     }
 
-    /// Something went wrong outside of an act, such as opening the queue.
+    /// Records an error outside of an act, such as in opening the queue.
     pub fn trouble(&self, error: &Error) {
         self.seen().went_wrong(error);
     }
 
-    /// `transport`, counted. `claim` is what the worker will ask, for those who want to know how much waits.
+    /// Wraps `transport` so that its calls are counted. `claim` is the worker's claim; the count of waiting items uses it.
     pub fn on(self: &Arc<Self>, transport: Arc<dyn Transport>, claim: Claim) -> Arc<dyn Transport> {
         self.seen().transport = Some((transport.clone(), claim));
         Arc::new(Metered { inner: transport, meter: self.clone() })
     }
 
-    /// Looks how much waits, unless that was done a moment ago.
+    /// Counts the waiting items, unless that was done a moment ago.
     pub async fn refresh(&self, every: Duration, patience: Duration) {
         let asked = {
             let mut seen = self.seen();
@@ -115,7 +115,7 @@ impl Meter {
                 return;
             }
             let Some((transport, claim)) = seen.transport.clone() else { return };
-            // Whoever comes meanwhile gets the former figure.
+            // A caller that comes meanwhile gets the previous figure.
             seen.waiting = Some((seen.waiting(), Instant::now()));
             (transport, claim)
         };
@@ -131,14 +131,14 @@ impl Meter {
         self.seen().waiting = Some((waiting, Instant::now()));
     }
 
-    /// Gives back all that is held, at once. The lease sees to it that whatever still runs cannot write over it.
+    /// Releases everything that is held at once. The lease prevents work that is still running from overwriting the item later.
     pub async fn release_all(&self) -> u64 {
         let (held, transport) = {
             let mut seen = self.seen();
             (std::mem::take(&mut seen.held), seen.transport.clone())
         };
         let Some((transport, _)) = transport.filter(|_| !held.is_empty()) else { return 0 };
-        let held: Vec<(&str, i64)> = held.iter().map(|(key, lease)| (key.as_str(), *lease)).collect();
+        let held: Vec<Held> = held.into_iter().collect();
         match transport.release(&held).await {
             Ok(answers) => answers.iter().filter(|answer| answer.outcome == Outcome::Done).count() as u64,
             Err(error) => {
@@ -160,17 +160,17 @@ impl Meter {
             Ok(claimed) => {
                 (seen.errors_in_a_row, seen.trouble) = (0, None);
                 seen.claimed += claimed.items.len() as u64;
-                seen.held.extend(claimed.items.iter().map(|item| (item.key.clone(), item.lease)));
+                seen.held.extend(claimed.items.iter().map(Item::held));
             }
             Err(error) => seen.went_wrong(error),
         }
     }
 
-    /// Acts that end a hold, whatever they answered.
-    fn ended<'a>(&self, held: impl Iterator<Item = (&'a str, i64)>, answers: &[Answer], count: fn(&mut Seen) -> &mut u64) {
+    /// Acts that end a hold, whatever their outcome.
+    fn ended<'a>(&self, held: impl IntoIterator<Item = &'a Held>, answers: &[Answer], count: fn(&mut Seen) -> &mut u64) {
         let mut seen = self.seen();
-        for (key, lease) in held {
-            seen.held.remove(&(key.to_owned(), lease));
+        for held in held {
+            seen.held.remove(held);
         }
         for answer in answers {
             match answer.outcome {
@@ -181,7 +181,7 @@ impl Meter {
     }
 }
 
-/// A transport whose acts are counted.
+/// A transport whose calls are counted.
 #[derive(Debug)]
 struct Metered {
     inner: Arc<dyn Transport>,
@@ -201,42 +201,35 @@ impl Transport for Metered {
         claimed
     }
 
-    async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    async fn start(&self, held: &[Held]) -> Result<Vec<Answer>> {
         self.inner.start(held).await
     }
 
-    async fn progress(
-        &self,
-        key: &str,
-        lease: i64,
-        stage: Option<&str>,
-        percent: Option<f64>,
-        partial: Option<&Value>,
-    ) -> Result<(Answer, Duration)> {
-        self.inner.progress(key, lease, stage, percent, partial).await
+    async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+        self.inner.progress(held, progress).await
     }
 
-    async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+    async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
         let answers = self.inner.complete(done).await?;
-        self.meter.ended(done.iter().map(|(key, lease, _)| (*key, *lease)), &answers, |seen| &mut seen.completed);
+        self.meter.ended(done.iter().map(|done| &done.held), &answers, |seen| &mut seen.completed);
         Ok(answers)
     }
 
-    async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
-        let answer = self.inner.fail(key, lease, failure).await?;
-        self.meter.ended(std::iter::once((key, lease)), std::slice::from_ref(&answer), |seen| &mut seen.failed);
+    async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
+        let answer = self.inner.fail(held, failure).await?;
+        self.meter.ended(std::iter::once(held), std::slice::from_ref(&answer), |seen| &mut seen.failed);
         Ok(answer)
     }
 
-    async fn release(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    async fn release(&self, held: &[Held]) -> Result<Vec<Answer>> {
         let answers = self.inner.release(held).await?;
-        self.meter.ended(held.iter().copied(), &answers, |seen| &mut seen.released);
+        self.meter.ended(held, &answers, |seen| &mut seen.released);
         Ok(answers)
     }
 
-    async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
-        let answer = self.inner.snooze(key, lease, by).await?;
-        self.meter.ended(std::iter::once((key, lease)), std::slice::from_ref(&answer), |seen| &mut seen.released);
+    async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
+        let answer = self.inner.snooze(held, by).await?;
+        self.meter.ended(std::iter::once(held), std::slice::from_ref(&answer), |seen| &mut seen.released);
         Ok(answer)
     }
 
@@ -248,7 +241,7 @@ impl Transport for Metered {
         self.inner.explain(key, owner).await
     }
 
-    async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+    async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
         self.inner.ended(held).await
     }
 

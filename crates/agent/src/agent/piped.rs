@@ -1,4 +1,4 @@
-//! The pipelines as work.
+//! The pipelines as the work of an agent.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::pipeline::{Error, Fetch, Pipelines, Services};
 #[derive(Debug)]
 pub struct Piped {
     pipelines: Pipelines,
-    /// What they reach changes once, when the place is found.
+    /// Replaced once, when the place has been reached.
     services: RwLock<Services>,
 }
 
 impl Piped {
-    /// Loads the file, and tells which of its kinds cannot be worked here.
+    /// Loads the file and logs which of its kinds cannot be worked here.
     pub fn load(config: &Config) -> Result<Self, Error> {
         let pipelines = Pipelines::load(config.pipelines.as_deref())?;
         for missing in pipelines.missing() {

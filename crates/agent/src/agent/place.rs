@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gleaner::Error;
-use gleaner::transport::{Direct, Place};
+use gleaner::transport::{Direct, Endpoint};
 use tokio::sync::watch;
 
 use super::Result;
@@ -17,10 +17,10 @@ use crate::pipeline::{Fetch, fetch};
 use crate::wire::Wire;
 
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// How often one looks where a place that is away might have gone.
+/// How often to check where a place that cannot be reached may have moved.
 const FOLLOW: Duration = Duration::from_secs(1);
 
-/// A place that is known and not yet reached.
+/// A place that is configured and not yet reached.
 #[derive(Debug)]
 pub struct Opening {
     at: At,
@@ -30,10 +30,10 @@ pub struct Opening {
     recordings: Vec<String>,
 }
 
-/// A place that answers.
+/// A place that has answered.
 #[derive(Debug)]
 pub struct Opened {
-    pub place: Arc<dyn Place>,
+    pub place: Arc<dyn Endpoint>,
     /// The queues it has.
     pub queues: Vec<String>,
     pub fetch: Arc<dyn Fetch>,
@@ -43,14 +43,14 @@ pub struct Opened {
 enum At {
     Direct(Direct),
     Wire(Wire),
-    /// The private PostgreSQL of this home, whose address is known when it runs.
+    /// The private PostgreSQL of this home, whose URL is known once it runs.
     Home(Link),
 }
 
 impl Opening {
-    /// Refuses at once what waiting does not mend, such as an address that is none.
+    /// Refuses at once what waiting does not fix, such as an invalid URL.
     pub fn new(config: &Config, queues: usize) -> Result<Self> {
-        // Acts are short: a few connections serve many items. One more per queue, for polls.
+        // Acts are short: a few connections serve many items. One more per queue for polling.
         let connections = config.concurrency.min(16) + queues + 1;
         let at = match &config.place {
             PlaceAt::Direct(url) => At::Direct(Direct::new(url, connections)?),
@@ -61,7 +61,7 @@ impl Opening {
         Ok(Self { at, connections, owner: config.owner.clone(), server, recordings: config.recordings.clone() })
     }
 
-    /// None when stopped meanwhile. Trouble that may pass is waited out, told, and seen on the page.
+    /// None when stopped meanwhile. Transient errors are logged, shown on the status page and retried.
     pub async fn open(&self, shared: &Shared, stop: &mut watch::Receiver<bool>) -> Result<Option<Opened>> {
         let mut wait = FIRST_WAIT;
         loop {
@@ -86,7 +86,7 @@ impl Opening {
     }
 
     async fn try_open(&self, shared: &Shared) -> gleaner::Result<Opened> {
-        let (place, fetch): (Arc<dyn Place>, Arc<dyn Fetch>) = match &self.at {
+        let (place, fetch): (Arc<dyn Endpoint>, Arc<dyn Fetch>) = match &self.at {
             At::Direct(direct) => (Arc::new(direct.clone()), self.fetch(direct)?),
             At::Home(link) => {
                 let direct = Direct::new(&link.lead().await?, self.connections)?;
@@ -102,7 +102,7 @@ impl Opening {
             });
         });
         let queues = match place.queues().await {
-            // Not migrated yet: our own table or schema is not there.
+            // Not migrated yet: our own table or schema does not exist.
             Err(error) if error.code().is_some_and(|code| matches!(code.code(), "42P01" | "3F000")) => Vec::new(),
             queues => queues?,
         };
@@ -113,7 +113,7 @@ impl Opening {
         Ok(Opened { place, queues, fetch })
     }
 
-    /// Follows a place that moves, for as long as it is asked to.
+    /// Follows a place that moves, until the future is dropped.
     pub async fn follow(&self, shared: &Shared) {
         let At::Home(link) = &self.at else { return std::future::pending().await };
         loop {

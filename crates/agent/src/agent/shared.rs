@@ -1,4 +1,4 @@
-//! What the parts of an agent know of each other.
+//! State shared by the parts of an agent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -16,29 +16,27 @@ pub struct Shared {
     pub config: Config,
     pub control: Control,
     pub work: Arc<dyn Work>,
-    /// The queues it means to work.
+    /// The queues it is configured to work.
     pub queues: Vec<String>,
     pub began: Instant,
-    /// The apps it hosts, if it does.
+    /// The hosted apps, if it hosts any.
     pub apps: OnceLock<Host>,
     stopping: AtomicBool,
-    /// Whether it was told what rings and what does not.
-    said: AtomicBool,
     now: Mutex<Now>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct Now {
-    /// What it is called; not the configured name where that was taken.
+    /// The agent's name. It differs from the configured one if that was taken.
     pub name: String,
-    /// The place in words, once it is known.
+    /// A description of the place, once it is known.
     pub place: Option<String>,
-    /// Whether the place answered, and has something to work.
+    /// Whether the place has answered and has a queue to work.
     pub open: bool,
-    /// Tries to open it that failed, one after the other.
+    /// Failed attempts to open the place since the last success.
     pub errors_in_a_row: u32,
     pub trouble: Option<Trouble>,
-    /// Whose work comes first.
+    /// The owner whose work comes first.
     pub owner: Option<String>,
     pub meters: Vec<Arc<Meter>>,
 }
@@ -53,7 +51,6 @@ impl Shared {
             began: Instant::now(),
             apps: OnceLock::new(),
             stopping: AtomicBool::new(false),
-            said: AtomicBool::new(false),
             now: Mutex::new(now),
             config,
         }
@@ -83,15 +80,10 @@ impl Shared {
         self.lock().meters.clone()
     }
 
-    /// What is wrong with the place as a whole, else with one of its queues.
+    /// What is wrong with the place as a whole, otherwise with one of its queues.
     pub fn trouble(&self) -> Option<Trouble> {
         let now = self.now();
         now.trouble.or_else(|| now.meters.iter().find_map(|meter| meter.read().trouble))
-    }
-
-    /// Whether nobody has told yet what rings and what does not.
-    pub fn is_first_to_say(&self) -> bool {
-        !self.said.swap(true, Ordering::Relaxed)
     }
 
     pub fn is_stopping(&self) -> bool {

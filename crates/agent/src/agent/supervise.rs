@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gleaner::queue::Claim;
-use gleaner::transport::{Place, Transport};
-use gleaner::worker::{Job, Tally, Wake, Worker};
+use gleaner::transport::{Endpoint, Transport};
+use gleaner::worker::{Job, Tally, Worker};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -17,11 +17,11 @@ use super::work::Work;
 use super::{Error, Result};
 use crate::config::{Config, PlaceAt, Until};
 
-/// How long a queue that refused for a reason of its own is left alone.
+/// How long to wait before reopening a queue that failed.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The queues of the work, or those of them that were named.
+/// The queues of the work, or those of them that the configuration names.
 pub fn queues_of(config: &Config, work: &dyn Work) -> Result<Vec<String>> {
     let known = work.queues();
     let Some(named) = &config.queues else { return wanted(config, work, known) };
@@ -31,14 +31,14 @@ pub fn queues_of(config: &Config, work: &dyn Work) -> Result<Vec<String>> {
     }
 }
 
-/// Those of them that have a kind which is wanted.
+/// The queues that have at least one wanted kind.
 fn wanted(config: &Config, work: &dyn Work, queues: Vec<String>) -> Result<Vec<String>> {
     let left: Vec<String> =
         queues.into_iter().filter(|queue| kinds_of(config, work, queue).is_none_or(|kinds| !kinds.is_empty())).collect();
     if left.is_empty() { Err(Error::NoKinds(config.kinds.clone().unwrap_or_default())) } else { Ok(left) }
 }
 
-/// Works until stopped, or until there is nothing left where that was asked for.
+/// Works until stopped, or until nothing is left if the configuration says so.
 pub async fn run(shared: Arc<Shared>, opening: Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
     tokio::select! {
         tally = work(shared.clone(), &opening, stop) => tally,
@@ -50,7 +50,7 @@ async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<
     let Some(Opened { place, queues: there, fetch }) = opening.open(&shared, &mut stop).await? else { return Ok(Tally::default()) };
     shared.work.opened(fetch);
     let (here, mut missing): (Vec<String>, Vec<String>) = shared.queues.iter().cloned().partition(|queue| there.contains(queue));
-    // One that is being migrated has its queues in a moment.
+    // A database that is being migrated will have its queues in a moment.
     let may_come = there.is_empty() || matches!(shared.config.place, PlaceAt::Home(_));
     let ends = shared.config.until != Until::Stopped;
     if !missing.is_empty() && (here.is_empty() || shared.config.queues.is_some()) && (ends || !may_come) {
@@ -94,8 +94,8 @@ async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<
     }
 }
 
-/// The queues of the place, after a while. One that does not answer then is asked again.
-async fn later(place: &dyn Place, wait: Duration) -> Vec<String> {
+/// The queues of the place, after a delay. If the place does not answer then, the caller asks again.
+async fn later(place: &dyn Endpoint, wait: Duration) -> Vec<String> {
     tokio::time::sleep(wait).await;
     place.queues().await.unwrap_or_default()
 }
@@ -104,7 +104,7 @@ async fn told(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// From here on the queue is worked.
+/// Registers the queue as being worked.
 fn begin(shared: &Shared, queue: &str) -> Arc<Meter> {
     let meter = Meter::new(queue);
     shared.change(|now| {
@@ -114,16 +114,13 @@ fn begin(shared: &Shared, queue: &str) -> Arc<Meter> {
     meter
 }
 
-/// One queue. What is wrong with it alone is told and tried again, so that it does not cost the others their work.
-async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Place>, meter: Arc<Meter>, mut stop: watch::Receiver<bool>) -> Result<Tally> {
+/// Works one queue. An error that concerns only this queue is logged and retried, so that the other queues are not affected.
+async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Endpoint>, meter: Arc<Meter>, mut stop: watch::Receiver<bool>) -> Result<Tally> {
     let mut wait = FIRST_WAIT;
     loop {
         let polls = meter.read().polls;
         let ended = match place.open(&meter.queue).await {
-            Ok(transport) => {
-                say_what_rings(&shared, &*transport);
-                work_once(&shared, transport, &meter, stop.clone()).await
-            }
+            Ok(transport) => work_once(&shared, transport, &meter, stop.clone()).await,
             Err(error) => Err(error),
         };
         let error = match ended {
@@ -132,7 +129,7 @@ async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Place>, meter: Arc<Meter
             Err(error) => error,
         };
         if meter.read().polls > polls + 1 {
-            // It had worked for a while.
+            // It had worked for a while, so the back-off starts over.
             wait = FIRST_WAIT;
         }
         tracing::error!(queue = meter.queue, %error, wait_ms = wait.as_millis(), "cannot work this queue; trying again");
@@ -141,19 +138,6 @@ async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Place>, meter: Arc<Meter
             () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_WAIT),
             _ = stop.wait_for(|stop| *stop) => return Ok(Tally::default()),
         }
-    }
-}
-
-/// A plain insert into such a queue is heard by nobody: without a word that would look like slowness. Once is enough.
-fn say_what_rings(shared: &Shared, transport: &dyn Transport) {
-    let (config, queue) = (&shared.config, transport.queue());
-    let silent = transport.acts().is_some_and(|acts| !acts.declaration().notify);
-    if silent && config.wake == Wake::Hybrid && config.until == Until::Stopped && shared.is_first_to_say() {
-        let longest = config.poll.pushed_max;
-        tracing::warn!(
-            "plain inserts ring no bell and wait for the poll, up to {longest:?}: in {queue}, and wherever the declaration does not say \
-             `notify = true`. Whoever inserts can ring after the commit: select pg_notify('gleaner', '{queue}')"
-        );
     }
 }
 
@@ -201,7 +185,7 @@ async fn work_once(
     builder.otherwise(handler).build().run_until(stop).await
 }
 
-/// What the work can process and the person wants.
+/// The kinds that the work can process and the configuration wants.
 fn kinds_of(config: &Config, work: &dyn Work, queue: &str) -> Option<Vec<String>> {
     match (work.kinds(queue), &config.kinds) {
         (Some(can), Some(want)) => Some(can.into_iter().filter(|kind| want.contains(kind)).collect()),

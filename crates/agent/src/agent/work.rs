@@ -1,4 +1,4 @@
-//! What an agent does with what it claims.
+//! What an agent does with the items it claims.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::pipeline::Fetch;
 
-/// The pipelines, or whatever a program that embeds an agent brings instead.
+/// The pipelines, or the work that an embedding program provides instead.
 #[async_trait]
 pub trait Work: Debug + Send + Sync + 'static {
-    /// The queues it knows what to do with.
+    /// The queues it can work.
     fn queues(&self) -> Vec<String>;
 
-    /// The kinds of a queue it can process; none means all of them.
+    /// The kinds of a queue it can process. None means all of them.
     fn kinds(&self, queue: &str) -> Option<Vec<String>>;
 
     /// How long one item may take.
@@ -26,12 +26,12 @@ pub trait Work: Debug + Send + Sync + 'static {
         None
     }
 
-    /// What it can do, for people and other programs.
+    /// Its capabilities, for people and other programs.
     fn capabilities(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The place was reached, and this is how to get at what belongs to an item there. Told before the first item.
+    /// Called before the first item, once the place was reached. `fetch` gets what belongs to an item there.
     fn opened(&self, fetch: Arc<dyn Fetch>) {
         let _ = fetch;
     }

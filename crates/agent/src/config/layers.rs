@@ -1,4 +1,5 @@
-//! Flags over environment over file over defaults, and where each value came from.
+//! Flags override the environment, which overrides the file, which overrides the defaults. Also records where each value came
+//! from.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,25 +12,25 @@ use super::settings::{ALL, Setting};
 
 /// The name of the file in the home.
 pub const FILE: &str = "agent.toml";
-/// A key that differs in more is another word, not a slip.
+/// A key with a lower similarity is a different word and not a typo.
 const NEAR: f64 = 0.75;
 
 /// Where settings are read from.
 #[derive(Debug)]
 pub struct Sources {
     pub home: PathBuf,
-    /// A file somebody named; otherwise the one in the home is read, if there is one.
+    /// A file that the user named. Otherwise the one in the home is read, if it exists.
     pub file: Option<PathBuf>,
     /// By key.
     pub flags: Vec<(&'static str, String)>,
-    /// The environment; a variable set to nothing counts as not set.
+    /// The environment. An empty variable counts as not set.
     pub variables: BTreeMap<String, String>,
 }
 
 impl Sources {
     /// The file of the home and the environment of this process.
     pub fn of(home: impl Into<PathBuf>) -> Self {
-        // Variables that are not text are none of ours.
+        // Variables that are not valid UTF-8 are not ours.
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect();
         Self { home: home.into(), file: None, flags: Vec::new(), variables }
@@ -72,12 +73,12 @@ pub enum Origin {
     Variable(&'static str),
     File(PathBuf),
     Default,
-    /// Nobody said, and there is no default.
+    /// It is not set, and there is no default.
     Unset,
 }
 
 impl Origin {
-    /// The smaller, the more urgent.
+    /// The lower the rank, the higher the precedence.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Self::Flag => 0,
@@ -99,19 +100,19 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A setting as it applies.
+/// A setting with its effective value.
 #[derive(Debug, Clone, Serialize)]
 pub struct Effective {
     pub key: &'static str,
-    /// None where nobody said and there is no default.
+    /// None if it is not set and there is no default.
     pub value: Option<String>,
-    /// What applies in that case, in words.
+    /// A description of what applies in that case.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub otherwise: &'static str,
     pub from: String,
 }
 
-/// All sources laid over each other.
+/// All sources, merged by precedence.
 #[derive(Debug)]
 pub struct Layers {
     path: PathBuf,
@@ -140,7 +141,7 @@ impl Layers {
         self.values.get(key).map_or(Origin::Unset, |(_, origin)| origin.clone())
     }
 
-    /// The value, if somebody gave one. One that cannot be read is noted, and told with the others.
+    /// The value, if it is set. A value that cannot be read is recorded, and reported with the other mistakes.
     pub(super) fn maybe<T>(&mut self, key: &str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         let (text, _) = self.values.get(key)?;
         match read(text.trim()) {
@@ -164,7 +165,7 @@ impl Layers {
         self.mistakes.push(format!("{from}: {key}{shown}: {why}"));
     }
 
-    /// A path in the file is meant from where the file is.
+    /// A path in the file is relative to the directory of the file.
     pub(super) fn beside(&self, key: &str, path: &Path) -> PathBuf {
         match (self.origin(key), self.path.parent()) {
             (Origin::File(_), Some(folder)) => folder.join(path),
@@ -199,7 +200,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// What was probably meant. The last part counts too: `base` for `poll.base`.
+/// The key that was probably meant. The last part alone also matches: `base` for `poll.base`.
 fn nearest(key: &str) -> String {
     let likeness = |known: &str| {
         let last = known.rsplit('.').next().unwrap_or(known);
@@ -221,7 +222,7 @@ pub enum Error {
     #[error("{}: {source}", path.display())]
     Syntax { path: PathBuf, source: Box<toml::de::Error> },
 
-    /// All of them, each with where it was made.
+    /// All mistakes, each with its source.
     #[error("{}", .0.join("\n  "))]
     Mistakes(Vec<String>),
 }

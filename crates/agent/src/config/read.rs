@@ -1,4 +1,4 @@
-//! Values as people write them. Each reader says what would have been right.
+//! Parses values as people write them. Each parser's error says what would be valid.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ pub fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A name becomes part of a file's.
+/// A name becomes part of a file name.
 pub fn name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.chars().all(plain) && text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric()) && text.len() <= 64 {
@@ -48,7 +48,7 @@ pub fn span(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| sorry())
 }
 
-/// A wait of nothing would be a loop without pause.
+/// A zero wait would be a busy loop.
 pub fn some_span(text: &str) -> Result<Duration, String> {
     let span = span(text)?;
     if span < Duration::from_millis(10) { Err("is too short: at least 10ms".into()) } else { Ok(span) }
@@ -83,7 +83,7 @@ pub fn url(text: &str) -> Result<String, String> {
     }
 }
 
-/// The page shows what runs and takes orders: it is for this machine.
+/// The page shows what runs and accepts commands, so it is for this machine only.
 pub fn listen(text: &str) -> Result<Option<SocketAddr>, String> {
     if text == "off" {
         return Ok(None);

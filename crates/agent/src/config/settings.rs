@@ -1,13 +1,13 @@
-//! Every setting there is.
+//! All settings of an agent.
 
 /// One setting: its key in `agent.toml`, the variables that set it, and its default.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     pub key: &'static str,
-    /// Read in this order; the first that is set counts.
+    /// Read in this order; the first one that is set counts.
     pub variables: &'static [&'static str],
     pub default: Option<&'static str>,
-    /// What applies without a default, for people.
+    /// For people: what applies when there is no default.
     pub otherwise: &'static str,
     pub secret: bool,
     pub about: &'static str,
@@ -69,6 +69,8 @@ pub const ALL: &[Setting] = &[
     setting("poll.base", &["GLEANER_AGENT_POLL_BASE"], "The first wait between looks without push").or("5s"),
     setting("poll.max", &["GLEANER_AGENT_POLL_MAX"], "The longest wait without push").or("30s"),
     setting("poll.factor", &["GLEANER_AGENT_POLL_FACTOR"], "How much longer each empty look makes the wait").or("1.5"),
+    setting("poll.unnotified", &["GLEANER_AGENT_POLL_UNNOTIFIED"], "The longest wait while rows may arrive without a notification")
+        .or("1s"),
     setting("poll.pushed_base", &["GLEANER_AGENT_POLL_PUSHED_BASE"], "The first wait while push works").or("30s"),
     setting("poll.pushed_max", &["GLEANER_AGENT_POLL_PUSHED_MAX"], "The longest wait while push works").or("60s"),
     setting("poll.jitter", &["GLEANER_AGENT_POLL_JITTER"], "Share of a wait added at random, so that a fleet does not poll together")

@@ -1,8 +1,8 @@
-//! What is said where, and which of it counts.
+//! Which source wins for each setting.
 
 use super::*;
 
-/// A folder with an `agent.toml` in it.
+/// A directory with an `agent.toml` in it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -49,8 +49,9 @@ fn flags_win_over_the_environment_over_the_file_over_the_defaults() {
 fn the_defaults_are_those_of_the_polling_strategy() {
     let config = Config::load(Folder::with("").sources(&[], &[])).expect("defaults");
     let seconds = Duration::from_secs;
-    let Poll { base, max, factor, pushed_base, pushed_max, jitter, seed } = config.poll;
+    let Poll { base, max, factor, unnotified, pushed_base, pushed_max, jitter, seed } = config.poll;
     assert_eq!((base, max, factor, pushed_base, pushed_max), (seconds(5), seconds(30), 1.5, seconds(30), seconds(60)));
+    assert_eq!(unnotified, seconds(1));
     assert!(jitter > 0.0 && seed.is_none() && config.wake == Wake::Hybrid);
     assert_eq!(config.status.map(|listen| (listen.address.to_string(), listen.or_next)), Some(("127.0.0.1:7433".into(), true)));
 }
@@ -108,13 +109,13 @@ fn whoever_signed_in_needs_no_further_settings() {
     session::save(&path, &kept).expect("a session");
     let wire = |session| PlaceAt::Wire(Settings { url: "http://there".into(), anon_key: "public".into(), service_key: None, session });
     assert_eq!(Config::load(folder.sources(&[], &[])).expect("a place").place, wire(Some(path)));
-    // It is for that server, and not for another.
+    // The session is for that server, and not for another.
     let told = Config::load(folder.sources(&[("SUPABASE_URL", "http://elsewhere")], &[])).expect_err("no key").to_string();
     assert!(told.contains("gleaner agent login") && told.contains("SUPABASE_URL"), "{told}");
 }
 
 #[test]
-fn the_specifications_variables_are_read_and_secrets_are_covered() {
+fn the_supabase_variables_are_read_and_secrets_are_covered() {
     let variables =
         [("WORKER_ID", "laptop"), ("SUPABASE_URL", "http://x"), ("SUPABASE_SERVICE_KEY", "old"), ("SUPABASE_SERVICE_ROLE_KEY", "hidden")];
     let config = Config::load(Folder::with("").sources(&variables, &[])).expect("a place");

@@ -1,10 +1,10 @@
-//! Apps served by agents of their own: the same pipelines and settings as this process's, at the place that each app named.
+//! Serves each app with an agent of its own: the same pipelines and settings as this process, at the place that the app named.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use gleaner::transport::Place as _;
+use gleaner::transport::Endpoint as _;
 use uuid::Uuid;
 
 use super::asked::Place;
@@ -14,7 +14,8 @@ use crate::config::{Config, PlaceAt, Until};
 use crate::pipeline::{ModelKind, Models};
 use crate::wire::{Settings, Wire, sessions};
 
-/// The tables that ship with the engine: the queue of each, the filter that all its waiting work passes, and the column of kinds.
+/// The tables that ship with the engine: the queue of each, the filter that selects all its waiting rows, and the column of
+/// kinds.
 const TABLES: [(&str, &str, &str, Option<&str>); 4] = [
     ("activities", "activities", "processing_status=eq.raw", Some("type")),
     ("agent_processing_queue", "dumps", "processing_state=eq.pending", None),
@@ -30,7 +31,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Agents like the one with this configuration.
+    /// Agents with the same configuration as this one.
     pub fn like(config: &Config) -> Self {
         Self { config: config.clone(), running: Mutex::default() }
     }
@@ -41,7 +42,7 @@ impl Agents {
         config.worker = Uuid::now_v7().to_string();
         config.place = PlaceAt::Wire(settings);
         (config.queues, config.kinds) = (Some(queues), kinds);
-        // The person who signed in there is the owner there, and the page is ours.
+        // The signed-in user is the owner there, and the status page is ours.
         (config.server, config.owner, config.status, config.until) = (None, None, None, Until::Stopped);
         Ok(config)
     }
@@ -57,7 +58,7 @@ impl Serve for Agents {
         })?;
         let settings = Settings { url: url.clone(), anon_key: app.place.anon_key.clone(), service_key: None, session: Some(session.path) };
         let config = self.config_for(&app.place, settings.clone())?;
-        // Asked once here, so that the page tells at once what the agent would only log.
+        // Checked once here, so that the page shows at once what the agent would only log.
         let wire = Wire::connect(settings)?;
         wire.who().await?;
         let there = wire.queues().await?;
@@ -72,7 +73,7 @@ impl Serve for Agents {
     async fn stop(&self, name: &str) {
         let running = locked(&self.running).remove(name);
         if let Some(agent) = running {
-            // What runs may finish, which takes its time; nothing new is taken from here on.
+            // Running items may finish, which takes time. No new items are claimed from here on.
             agent.begin_to_stop();
             tokio::spawn(agent.stop());
         }
@@ -95,7 +96,8 @@ impl Serve for Agents {
     }
 }
 
-/// The queues of the tables that the person agreed to, and the kinds. What we cannot keep to is not served at all.
+/// The queues of the tables that the user consented to, and the kinds. If we cannot respect a filter, the app is not served at
+/// all.
 fn wanted(place: &Place) -> Result<(Vec<String>, Option<Vec<String>>), Trouble> {
     let (mut queues, mut kinds) = (Vec::new(), None);
     for table in &place.tables {
@@ -129,7 +131,7 @@ fn kinds_in(filter: &str, column: &str) -> Option<Vec<String>> {
 }
 
 impl Model {
-    /// The models of a pipeline file that can be asked; the others lack an address or a key, and say so where they are used.
+    /// The models of a pipeline file that can be used. The others lack a URL or a key, and report that where they are used.
     pub fn of(models: &Models) -> Vec<Self> {
         let shared = |model: &crate::pipeline::Model| {
             Some(Self {

@@ -1,7 +1,9 @@
-//! The models, as any OpenAI client expects them, for the apps of the page: a token per app, from its own origin alone.
+//! The models behind an OpenAI-compatible API, for the apps of the page. Each app has a token, which is valid only from its own
+//! origin.
 //!
-//! - [`door`]: who may come in; [`forward`]: a request to a model and its answer back; [`form`]: requests with a recording.
-//! - [`usage`]: what each app has used; [`error`]: what went wrong, in OpenAI's shape.
+//! - [`door`]: authenticates the apps; [`forward`]: forwards a request to a model and returns its response; [`form`]: requests
+//!   with a recording.
+//! - [`usage`]: what each app has used; [`error`]: errors in OpenAI's format.
 
 mod door;
 mod error;
@@ -23,7 +25,7 @@ use door::Client;
 use error::Refusal;
 pub use usage::Usage;
 
-/// What a model is for.
+/// The purpose of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -32,19 +34,19 @@ pub enum Kind {
     Embedding,
 }
 
-/// A model somewhere, behind an OpenAI-compatible endpoint.
+/// A model behind an OpenAI-compatible endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Model {
-    /// What apps call it.
+    /// The name that apps use.
     pub name: String,
     pub kind: Kind,
-    /// Up to and including `/v1`, as OpenAI's own clients have it.
+    /// The base URL up to and including `/v1`, as in OpenAI's own clients.
     pub base_url: String,
-    /// Ours, not the app's; none where the endpoint asks for none.
+    /// Our key, not the app's. None if the endpoint needs none.
     pub key: Option<String>,
-    /// What the endpoint calls it.
+    /// The name that the endpoint uses.
     pub model: String,
-    /// How long the endpoint may be silent.
+    /// How long the endpoint may take without sending anything.
     pub timeout: Duration,
 }
 
@@ -58,18 +60,18 @@ impl std::fmt::Debug for Model {
     }
 }
 
-/// How much an app may ask for.
+/// The limits of an app's requests.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Bytes of a request, pictures included.
+    /// The largest request in bytes, pictures included.
     pub json_bytes: usize,
-    /// Bytes of a request with a recording; OpenAI itself takes 25 MB.
+    /// The largest request with a recording in bytes. OpenAI itself accepts 25 MB.
     pub form_bytes: usize,
-    /// Bytes of an answer that does not come as a stream.
+    /// The largest response in bytes that is not a stream.
     pub answer_bytes: usize,
-    /// Time for a whole request to arrive.
+    /// The timeout for receiving a whole request.
     pub body_within: Duration,
-    /// Requests of one app at a time.
+    /// How many requests one app may have at a time.
     pub at_once: usize,
 }
 
@@ -124,7 +126,7 @@ async fn transcriptions(State(host): State<Host>, Extension(client): Extension<C
 }
 
 impl Host {
-    /// The model of that name; the first of its kind when none is named, or `default`.
+    /// The model of that name. The first of its kind when none is named, or when the name is `default`.
     fn model(&self, kind: Kind, name: Option<&str>) -> Result<&Model, Refusal> {
         let mut of_kind = self.shared.models.iter().filter(|model| model.kind == kind);
         match name.filter(|name| !name.is_empty() && *name != "default") {

@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::asked::Place;
 
-/// Names are for people, and part of our own requests.
+/// Names are shown to people, and are part of our own requests.
 const LONGEST_NAME: usize = 64;
 const LONGEST_URL: usize = 2048;
 
-/// An app that a person has put on the page.
+/// An app that the user has added to the page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub name: String,
-    /// What its frame shows.
+    /// The URL that its frame shows.
     pub url: String,
 }
 
-/// An app that is to be served: its name on the page, and where its work is.
+/// An app to be served: its name on the page, and where its work is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
     pub name: String,
@@ -28,7 +28,7 @@ pub struct App {
 }
 
 impl Entry {
-    /// Checks both. `own` is our own authority, when known: we are no app of ours.
+    /// Checks both values. `own` is our own authority, if known: the agent's own page cannot be an app.
     pub fn new(name: &str, url: &str, own: Option<&str>) -> Result<Self, Error> {
         let name = name.trim();
         if name.is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
@@ -36,7 +36,7 @@ impl Entry {
         }
         let url = web_address(url)?;
         let is_own = own.and_then(|own| Url::parse(&format!("http://{own}")).ok()).is_some_and(|own| {
-            // Every name of this machine leads to us, at our port.
+            // Every name of this machine reaches us on our port.
             own.port_or_known_default() == url.port_or_known_default() && is_loopback(&url)
         });
         if is_own {
@@ -45,13 +45,13 @@ impl Entry {
         Ok(Self { name: name.to_owned(), url: url.into() })
     }
 
-    /// As browsers write it in `event.origin` and `Origin`.
+    /// In the format that browsers use in `event.origin` and `Origin`.
     pub fn origin(&self) -> String {
         Url::parse(&self.url).map(|url| url.origin().ascii_serialization()).unwrap_or_default()
     }
 }
 
-/// An address that nobody on the way can change: encrypted, or on this machine.
+/// A URL whose traffic no third party can change: encrypted, or on this machine.
 pub fn web_address(text: &str) -> Result<Url, Error> {
     let invalid = |why: &str| Err(Error::Invalid(why.to_owned()));
     if text.len() > LONGEST_URL {

@@ -1,4 +1,4 @@
-//! What an app asks for: the payload of `SUPABASE_CONFIG`, checked strictly, since it decides where our requests go.
+//! What an app asks for: the payload of `SUPABASE_CONFIG`. It is checked strictly, because it decides where our requests go.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const LONGEST_KEY: usize = 4096;
 const LONGEST_FILTER: usize = 256;
 const MOST_TABLES: usize = 32;
 
-/// Where an app's work is, and which part of it.
+/// Where an app's work is, and which tables and rows it covers.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Place {
@@ -45,7 +45,7 @@ struct Message {
     payload: Place,
 }
 
-/// What a person is asked, until they answer.
+/// A request for consent that the user has not answered yet.
 #[derive(Debug, Clone)]
 pub struct Proposal {
     pub id: String,
@@ -59,7 +59,7 @@ impl Proposal {
 }
 
 impl Place {
-    /// Reads a message of an app. The error is for its programmer, and says which field is wrong.
+    /// Reads a message of an app. The error is for the app's developer, and says which field is wrong.
     pub fn read(message: Value) -> Result<Self, Error> {
         let message: Message = serde_json::from_value(message).map_err(|error| invalid(format!("SUPABASE_CONFIG: {error}")))?;
         if message.kind != "SUPABASE_CONFIG" {
@@ -78,7 +78,7 @@ impl Place {
         Ok(place)
     }
 
-    /// What has changed since the person agreed to `before`, in the words of the message.
+    /// The fields that have changed since the user consented to `before`, by their names in the message.
     pub fn changes(&self, before: &Self) -> Vec<&'static str> {
         let fields = [
             ("appName", self.app_name == before.app_name),
@@ -90,7 +90,7 @@ impl Place {
         fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
 
-    /// For people to see: never the whole key.
+    /// For display: never contains the whole key.
     pub fn shown(&self) -> Value {
         json!({"appName": self.app_name, "url": self.url, "anonKey": masked(&self.anon_key), "tables": self.tables, "filters": self.filters})
     }
@@ -100,7 +100,7 @@ fn invalid(why: impl Into<String>) -> Error {
     Error::Invalid(why.into())
 }
 
-/// Enough to tell two keys apart, and too little to use one.
+/// Enough to distinguish two keys, and too little to use one.
 fn masked(key: &str) -> String {
     if key.len() < 24 { "…".to_owned() } else { format!("{}…{}", &key[..6], &key[key.len() - 4..]) }
 }
@@ -118,7 +118,7 @@ fn check_key(key: &str) -> Result<(), Error> {
     if key.is_empty() || key.len() > LONGEST_KEY || !key.chars().all(fits) {
         return Err(invalid("payload.anonKey: the project's anon or publishable key"));
     }
-    // A key that opens everything has no business in a page.
+    // A secret key that gives full access must not be in a page.
     let claims = key.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     let claims: Value = claims.and_then(|claims| serde_json::from_slice(&claims).ok()).unwrap_or_default();
     if key.starts_with("sb_secret_") || claims["role"].as_str().is_some_and(|role| role != "anon") {
@@ -145,7 +145,7 @@ fn is_identifier(name: &str) -> bool {
     (1..=63).contains(&name.len()) && name.chars().all(fits) && !name.starts_with(|letter: char| letter.is_ascii_digit())
 }
 
-/// As Supabase writes them: `processing_status=eq.raw`.
+/// In Supabase's syntax: `processing_status=eq.raw`.
 fn check_filters(tables: &[String], filters: &BTreeMap<String, String>) -> Result<(), Error> {
     const OPERATORS: [&str; 7] = ["eq", "neq", "lt", "lte", "gt", "gte", "in"];
     for (table, filter) in filters {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_of_the_specification_is_read() {
+    fn the_documented_message_is_read() {
         let place = Place::read(message()).unwrap();
         assert_eq!((place.url.as_str(), place.tables.as_slice()), ("https://xxxxx.supabase.co", ["activities".to_owned()].as_slice()));
         let mut without = message();

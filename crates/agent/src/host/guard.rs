@@ -1,5 +1,5 @@
-//! Whom we answer. Every page in a browser can send requests to loopback: it cannot choose the name that it addresses, nor hide
-//! where it comes from, nor read our page and the token in it.
+//! Which requests are answered. Every page in a browser can send requests to loopback, but it cannot choose the `Host` it
+//! addresses, nor hide its origin, nor read our page and the token in it.
 
 use std::net::IpAddr;
 
@@ -14,8 +14,8 @@ use super::{Host, token};
 pub const PAGE_TOKEN: HeaderName = HeaderName::from_static("x-gleaner-token");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The authority by which we were addressed, when it is this machine: a name from elsewhere that leads here is a trick
-/// (DNS rebinding).
+/// The authority of the request's `Host` header, if it is this machine. A foreign name that resolves to this address is an
+/// attack (DNS rebinding).
 pub fn own_authority(headers: &HeaderMap) -> Option<Authority> {
     let authority: Authority = text(headers, &header::HOST)?.parse().ok()?;
     let host = authority.host();
@@ -24,7 +24,7 @@ pub fn own_authority(headers: &HeaderMap) -> Option<Authority> {
     is_ours.then_some(authority)
 }
 
-/// For everything: addressed as this machine.
+/// For all routes: the request must be addressed to this machine.
 pub async fn this_machine_only(request: Request, next: Next) -> Response {
     if own_authority(request.headers()).is_none() {
         let why = "This page is only for this machine: address it as 127.0.0.1 or localhost.\n";
@@ -33,7 +33,7 @@ pub async fn this_machine_only(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// For what the page asks of us: it comes from the page, and from nowhere else.
+/// For the page's requests: they must come from our own page.
 pub async fn page_only(State(host): State<Host>, request: Request, next: Next) -> Response {
     if is_our_page(&host, request.method(), request.headers()) {
         return next.run(request).await;
@@ -45,7 +45,7 @@ fn is_our_page(host: &Host, method: &Method, headers: &HeaderMap) -> bool {
     let Some(authority) = own_authority(headers) else { return false };
     let same_origin = match text(headers, &header::ORIGIN) {
         Some(origin) => origin.eq_ignore_ascii_case(&format!("http://{authority}")),
-        // Browsers leave it out only where nothing is changed.
+        // Browsers omit it only for requests that change nothing.
         None => method == Method::GET,
     };
     let same_site = text(headers, &FETCH_SITE).is_none_or(|site| site == "same-origin");

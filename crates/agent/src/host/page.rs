@@ -1,4 +1,4 @@
-//! The page itself: three files, nothing from elsewhere, and frames of the apps on it alone.
+//! The page itself: three files, no external resources, and only the frames of its apps.
 
 use std::collections::BTreeSet;
 
@@ -25,10 +25,10 @@ pub async fn page(State(host): State<Host>) -> Response {
         (X_FRAME_OPTIONS, "DENY".to_owned()),
         (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (REFERRER_POLICY, "no-referrer".to_owned()),
-        // There is a token in it.
+        // The page contains a token.
         (CACHE_CONTROL, "no-store".to_owned()),
     ];
-    // The token has letters, digits, - and _ only.
+    // The token consists of letters, digits, - and _ only, so it needs no escaping.
     (headers, PAGE.replace("{{token}}", &host.shared.page_token)).into_response()
 }
 

@@ -1,4 +1,4 @@
-//! What the page asks of us, one handler each.
+//! The handlers for the page's requests.
 
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -12,7 +12,7 @@ use super::serving::Asked;
 use super::store::Kept;
 use super::{Error, Host, guard, locked, page};
 
-/// Larger than any message that could be valid.
+/// Larger than any valid message.
 const MOST_BODY: usize = 64 * 1024;
 
 type Reply = Result<Response, Error>;
@@ -153,7 +153,7 @@ impl Host {
         json!({"apps": apps, "models": models})
     }
 
-    /// How each app is doing, for the agent's own status.
+    /// The state of each app, for the agent's own status.
     pub(crate) fn conditions(&self) -> Vec<Value> {
         let shown = |kept: Kept| {
             let mut shown = json!({"name": kept.entry.name});
@@ -169,7 +169,7 @@ impl Host {
         told
     }
 
-    /// What the page tells an app that a person agreed to.
+    /// The message that the page sends to an app after the user consented.
     fn granted(&self, name: &str, token: &str) -> Value {
         let mut granted = json!({"decision": "granted", "token": token});
         merge(&mut granted, json!(self.state(name)));
@@ -183,7 +183,7 @@ fn merge(one: &mut Value, other: Value) {
     }
 }
 
-/// What is true now is not kept.
+/// The response describes the current state and must not be cached.
 fn fresh(answer: impl IntoResponse) -> Response {
     ([(header::CACHE_CONTROL, "no-store")], answer).into_response()
 }

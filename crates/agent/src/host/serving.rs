@@ -1,4 +1,4 @@
-//! From a yes to work, and back.
+//! Starting and stopping the work for an app, from consent to revocation.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,40 +12,40 @@ use super::asked::{Place, Proposal};
 use super::store::Consent;
 use super::{Error, Host, locked};
 
-/// Reaching a place takes no longer, or it is not reached.
+/// The timeout for reaching a place.
 const START_WITHIN: Duration = Duration::from_secs(30);
 
-/// Why an app cannot be served; a person reads it on the page.
+/// Why an app cannot be served. The page shows it to the user.
 pub type Trouble = Box<dyn std::error::Error + Send + Sync>;
 
-/// Whoever does the work of apps: workers for the place of each, by the name of the app.
+/// Does the work for apps: runs workers at the place of each, by the name of the app.
 #[async_trait]
 pub trait Serve: Send + Sync + 'static {
-    /// Begins to serve the app; one of that name that is served already is replaced. Returns when its place is reached.
+    /// Starts to serve the app. If an app of that name is already served, it is replaced. Returns when its place is reached.
     async fn serve(&self, app: App) -> Result<(), Trouble>;
-    /// Ends the work for the app, if there is any.
+    /// Stops the work for the app, if there is any.
     async fn stop(&self, name: &str);
-    /// Ends the work for all of them in good order; what the person agreed to holds for the next start.
+    /// Stops the work for all apps gracefully. The consents stay valid for the next start.
     async fn end(&self) {}
-    /// How the app is doing that is served, as far as anybody can tell.
+    /// The condition of an app that is served, as far as it is known.
     fn condition(&self, name: &str) -> Condition {
         let _ = name;
         Condition::default()
     }
 }
 
-/// How an app is doing.
+/// The state of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum State {
-    /// Nobody has said yes.
+    /// The user has not consented yet.
     New,
     Starting,
     Serving,
-    /// It is served, but its place does not answer or refuses; that is tried again.
+    /// It is served, but its place does not answer or refuses. That is retried.
     Offline(Problem),
     Stopped,
-    /// It is not served, and will not be before somebody does something.
+    /// It is not served, and will not be until a person intervenes.
     Failed(Problem),
 }
 
@@ -57,14 +57,14 @@ pub struct Problem {
     pub since: u64,
 }
 
-/// What work in progress tells of itself.
+/// The condition of running work.
 #[derive(Debug, Clone, Default)]
 pub struct Condition {
-    /// Its place is in trouble.
+    /// There is a problem with its place.
     pub trouble: Option<Problem>,
     /// The work has ended by itself, for the reason in `trouble`.
     pub ended: bool,
-    /// What went wrong last, with an item or a look. It may be long over.
+    /// The last error, with an item or a poll. It may be long over.
     pub last_error: Option<Mishap>,
 }
 
@@ -74,22 +74,22 @@ impl Problem {
     }
 }
 
-/// What came of a message of an app.
+/// The result of an app's message.
 #[derive(Debug)]
 pub enum Asked {
-    /// The person agreed to exactly this before; the token is good for the shared models.
+    /// The user consented to exactly this before. The token is valid for the shared models.
     Agreed { token: String },
-    /// The person must be asked; these parts have changed since they last agreed.
+    /// The user must be asked. These parts have changed since the last consent.
     Ask { proposal: Proposal, changed: Vec<&'static str> },
 }
 
 impl Host {
-    /// Puts an app on the page. `own` is our own authority, which is no app.
+    /// Adds an app to the page. `own` is our own authority, which cannot be an app.
     pub fn add(&self, name: &str, url: &str, own: Option<&str>) -> Result<(), Error> {
         self.shared.store.add(Entry::new(name, url, own)?)
     }
 
-    /// Serves what the person has agreed to before; call it once, at the start.
+    /// Serves the apps that the user has consented to before. Call it once, at the start.
     pub async fn resume(&self) {
         let agreed = self.shared.store.all().into_iter().filter(|kept| kept.consent.as_ref().is_some_and(|consent| !consent.stopped));
         futures_util::future::join_all(agreed.map(|kept| async move { self.serve(&kept.entry.name).await })).await;
@@ -108,7 +108,7 @@ impl Host {
         }
     }
 
-    /// An app of the page says where its work is.
+    /// Handles the message of an app that says where its work is.
     pub fn ask(&self, name: &str, message: Value) -> Result<Asked, Error> {
         let place = Place::read(message)?;
         let agreed = self.shared.store.get(name)?.consent;
@@ -118,7 +118,7 @@ impl Host {
         }
         let changed = agreed.map(|agreed| place.changes(&agreed.place)).unwrap_or_default();
         let mut asking = locked(&self.shared.asking);
-        // Asking for the same again is the same question.
+        // A repeated request counts as the same proposal.
         let proposal = match asking.get(name) {
             Some(proposal) if proposal.place == place => proposal.clone(),
             _ => Proposal::new(place),
@@ -127,7 +127,7 @@ impl Host {
         Ok(Asked::Ask { proposal, changed })
     }
 
-    /// The person says yes to this very proposal. The token is good for the shared models.
+    /// The user consents to this very proposal. The token is valid for the shared models.
     pub async fn agree(&self, name: &str, proposal: &str) -> Result<String, Error> {
         let place = self.take_proposal(name, proposal)?.place;
         let given_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().try_into().unwrap_or(i64::MAX));
@@ -139,7 +139,7 @@ impl Host {
         Ok(token)
     }
 
-    /// The person says no. What they agreed to before stands.
+    /// The user declines. An earlier consent stays valid.
     pub fn decline(&self, name: &str, proposal: &str) -> Result<(), Error> {
         self.take_proposal(name, proposal).map(drop)
     }
@@ -152,7 +152,7 @@ impl Host {
         }
     }
 
-    /// Begins again with an app that was stopped.
+    /// Serves an app again that was stopped.
     pub async fn start(&self, name: &str) -> Result<(), Error> {
         let agreed = self.shared.store.consent(name, |consent| consent.as_mut().map(|consent| consent.stopped = false).is_some())?;
         if !agreed {
@@ -162,14 +162,14 @@ impl Host {
         Ok(())
     }
 
-    /// Stops serving; the yes stands, and so does the token.
+    /// Stops serving. The consent and the token stay valid.
     pub async fn stop(&self, name: &str) -> Result<(), Error> {
         self.shared.store.consent(name, |consent| consent.as_mut().map(|consent| consent.stopped = true))?;
         self.end(name, Some(State::Stopped)).await;
         Ok(())
     }
 
-    /// Takes the yes back: the work ends, and so do the app's tokens.
+    /// Revokes the consent: the work stops, and the app's tokens become invalid.
     pub async fn revoke(&self, name: &str) -> Result<(), Error> {
         self.shared.store.consent(name, |consent| *consent = None)?;
         self.end(name, None).await;
@@ -198,7 +198,7 @@ impl Host {
         };
     }
 
-    /// The place the app is to be served at, as things stand.
+    /// The place at which the app is to be served now.
     fn wanted(&self, name: &str) -> Option<Place> {
         let consent = self.shared.store.get(name).ok()?.consent?;
         (!consent.stopped).then_some(consent.place)
@@ -219,9 +219,9 @@ impl Host {
         }
         match self.wanted(name) {
             Some(wanted) if wanted == place => self.set(name, Some(state)),
-            // Agreed to something else meanwhile: whoever did that serves it, in place of this.
+            // The user consented to something else meanwhile. The call that handles that consent serves the app instead.
             Some(_) => {}
-            // Stopped or taken back while it began.
+            // Stopped or revoked while it was starting.
             None => self.shared.serve.stop(name).await,
         }
     }

@@ -1,4 +1,4 @@
-//! The apps and what was agreed to, in a file that only its owner can read.
+//! The apps and the consents, in a file that only its owner can read.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use super::asked::Place;
 use super::{Entry, Error, locked, token};
 
 const FILE: &str = "host.json";
-/// Tokens of one app that are good at a time: a frame gets a new one each time it is loaded, and there may be two windows.
+/// How many tokens of one app are valid at a time. A frame gets a new one each time it is loaded, and there may be two windows.
 const MOST_TOKENS: usize = 4;
-/// Apps on the page.
+/// How many apps the page may have.
 const MOST_APPS: usize = 50;
 
 #[derive(Debug)]
@@ -29,13 +29,13 @@ pub struct Kept {
     pub consent: Option<Consent>,
 }
 
-/// A person's yes.
+/// The user's consent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Consent {
     pub place: Place,
     /// Unix seconds.
     pub given_at: i64,
-    /// The person has stopped it, and has not taken the yes back.
+    /// The user has stopped the app, and has not revoked the consent.
     #[serde(default)]
     pub stopped: bool,
     /// Hashes, the newest last.
@@ -83,7 +83,7 @@ impl Store {
         })
     }
 
-    /// Changes what was agreed to with one app.
+    /// Changes the consent for one app.
     pub fn consent<T>(&self, name: &str, change: impl FnOnce(&mut Option<Consent>) -> T) -> Result<T, Error> {
         self.change(|apps| {
             let kept = apps.iter_mut().find(|kept| kept.entry.name == name).ok_or_else(|| Error::NoApp(name.to_owned()))?;
@@ -91,14 +91,14 @@ impl Store {
         })
     }
 
-    /// The app that holds this token, as long as the yes stands.
+    /// The app that holds this token, while the consent is valid.
     pub fn holder(&self, token: &str) -> Option<Kept> {
         let hash = token::hash(token);
         let holds = |consent: &Consent| consent.tokens.iter().any(|known| token::same(known, &hash));
         locked(&self.apps).iter().find(|kept| kept.consent.as_ref().is_some_and(holds)).cloned()
     }
 
-    /// What cannot be written is not so: a yes that is forgotten at the next start would be worse than none.
+    /// A change that cannot be written is not applied: a consent that is lost at the next start would be worse than none.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<Kept>) -> Result<T, Error>) -> Result<T, Error> {
         let mut apps = locked(&self.apps);
         let mut changed = apps.clone();
@@ -111,7 +111,7 @@ impl Store {
     fn write(&self, apps: &[Kept]) -> std::io::Result<()> {
         let text = serde_json::to_vec_pretty(apps)?;
         let beside = self.path.with_extension("json.new");
-        // One that is left over may be anybody's to read.
+        // A leftover file may be readable by other users.
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -128,7 +128,7 @@ impl Store {
 }
 
 impl Consent {
-    /// A further token, which takes the place of the oldest when there are too many.
+    /// Creates another token. It replaces the oldest one if there are too many.
     pub fn give_token(&mut self) -> String {
         let token = token::new();
         self.tokens.push(token::hash(&token));

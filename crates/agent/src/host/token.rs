@@ -1,4 +1,4 @@
-//! The key of an app to the shared models. It is given away once and kept only as a hash.
+//! An app's key to the shared models. It is shown once and stored only as a hash.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,7 +7,7 @@ use rand::rngs::OsRng;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// What every such key begins with, so that people and scanners know one when they see it.
+/// The prefix of every such key, so that people and secret scanners recognize it.
 pub const PREFIX: &str = "gleaner_app_";
 
 pub fn new() -> String {
@@ -16,7 +16,7 @@ pub fn new() -> String {
 
 pub fn random() -> String {
     let mut bytes = [0; 32];
-    // The system's own source; without it nothing here could be safe.
+    // The system's random source. Without it nothing here could be secure.
     OsRng.try_fill_bytes(&mut bytes).expect("the system gives random bytes");
     URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -1,4 +1,4 @@
-//! The tools: one per act, with the verbs everything else here has.
+//! The tools: one per act, with the same verbs as the rest of the project.
 
 pub mod arguments;
 
@@ -8,7 +8,7 @@ use rmcp::model::{Tool, ToolAnnotations};
 use self::arguments::{Cancel, Claim, Complete, Explain, Fail, Held, LinkContact, List, Progress, ScheduleFollowup, Snooze};
 use super::grant::{Grant, Grants};
 
-/// What an assistant can do.
+/// The acts of an assistant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     List,
@@ -59,7 +59,7 @@ impl Act {
         }
     }
 
-    /// What must have been granted; none for what concerns only items the assistant holds, and for looking.
+    /// The grant that this act needs. None for acts on items the assistant holds, and for reading.
     pub fn grant(self) -> Option<Grant> {
         match self {
             Self::Cancel => Some(Grant::Cancel),
@@ -69,7 +69,7 @@ impl Act {
         }
     }
 
-    /// Those that are there with these grants.
+    /// The acts that are available with these grants.
     pub fn allowed(grants: &Grants) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|act| act.grant().is_none_or(|grant| grants.has(grant)))
     }
@@ -132,7 +132,7 @@ impl Act {
             Self::LinkContact => schema_for_input::<LinkContact>(),
             Self::ScheduleFollowup => schema_for_input::<ScheduleFollowup>(),
         };
-        // Each is a struct with named fields, and a test looks at all of them.
+        // Each is a struct with named fields. A test checks all of them.
         Tool::new(self.name(), self.description(), schema.unwrap_or_default()).with_title(self.title()).with_annotations(self.annotations())
     }
 
@@ -141,9 +141,9 @@ impl Act {
         match self {
             Self::List | Self::Explain => hints.read_only(true),
             Self::Cancel => hints.read_only(false).destructive(true).idempotent(true),
-            // It may overwrite what a person said before.
+            // It may overwrite an earlier decision by a person.
             Self::LinkContact => hints.read_only(false).destructive(true).idempotent(true),
-            // A lease makes repeating safe: the second time is answered with `already`.
+            // The lease makes a repeat safe: the second call is answered with `already`.
             Self::Progress | Self::Complete | Self::Fail | Self::Snooze | Self::Release => {
                 hints.read_only(false).destructive(false).idempotent(true)
             }

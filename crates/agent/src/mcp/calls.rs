@@ -1,10 +1,10 @@
-//! What each act does: arguments in, the queue's answer out, in words and in fields.
+//! What each act does: it takes the arguments and returns the queue's answer as text and as fields.
 
 use std::time::Duration;
 
 use chrono::DateTime;
 use gleaner::queue::{Answer, Item};
-use gleaner::{Failure, Outcome};
+use gleaner::{Completion, Failure, Held, Outcome, Progress};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -14,9 +14,9 @@ use super::quote::{Quotes, sentence, word};
 use super::refusal::Refusal;
 use super::session::{Session, Told};
 
-/// Bytes of an item's content in a list: enough to see what it is.
+/// Bytes of an item's content in a list: enough to recognize it.
 const EXCERPT: usize = 300;
-/// Rows looked at for each one that is listed: some may be others' for now.
+/// Rows read for each row that is listed, because other agents may hold some of them.
 const LOOKS: i64 = 4;
 
 type Reply = Result<Told, Refusal>;
@@ -59,7 +59,7 @@ async fn list(session: &Session, asked: act::List) -> Reply {
     let mut queues = Vec::new();
     let mut says = Vec::new();
     for name in names {
-        // A queue this login may not see into is no reason to hide the others.
+        // A queue that this login may not read is no reason to hide the others.
         let rows = match service.desk().due(&name, asked.kind.as_deref(), limit * LOOKS).await {
             Ok(rows) => rows,
             Err(error) => {
@@ -164,8 +164,8 @@ async fn progress(session: &Session, asked: act::Progress) -> Reply {
     if asked.percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
         return Err(Refusal::invalid("percent is from 0 to 100."));
     }
-    let (stage, partial) = (asked.stage.as_deref(), asked.partial.as_ref());
-    let (answer, left) = transport.progress(&asked.key, asked.lease, stage, asked.percent, partial).await?;
+    let progress = Progress { stage: asked.stage, percent: asked.percent, partial: asked.partial, hold: None };
+    let (answer, left) = transport.progress(&Held::new(&asked.key, asked.lease), &progress).await?;
     let mut told = settle(session, &asked.queue, &asked.key, asked.lease, &answer, false)?;
     told.value["lease_seconds"] = json!(left.as_secs());
     told.says = format!("Noted. Item {} is still yours.", asked.key);
@@ -174,7 +174,7 @@ async fn progress(session: &Session, asked: act::Progress) -> Reply {
 
 async fn complete(session: &Session, asked: act::Complete) -> Reply {
     let transport = session.service().transport(&asked.queue).await?;
-    let answers = transport.complete(&[(&asked.key, asked.lease, asked.result)]).await?;
+    let answers = transport.complete(&[Completion::new(Held::new(&asked.key, asked.lease), asked.result)]).await?;
     settle(session, &asked.queue, &asked.key, asked.lease, only(&answers)?, true)
 }
 
@@ -186,7 +186,7 @@ async fn fail(session: &Session, asked: act::Fail) -> Reply {
     }
     failure.retryable = asked.retryable.unwrap_or(true);
     failure.retry_in = asked.retry_in_seconds.map(seconds).transpose()?;
-    let answer = transport.fail(&asked.key, asked.lease, &failure).await?;
+    let answer = transport.fail(&Held::new(&asked.key, asked.lease), &failure).await?;
     settle(session, &asked.queue, &asked.key, asked.lease, &answer, true)
 }
 
@@ -195,13 +195,13 @@ async fn snooze(session: &Session, asked: act::Snooze) -> Reply {
     if !(1.0..=2_592_000.0).contains(&asked.seconds) {
         return Err(Refusal::invalid("seconds is from 1 to 2592000 (30 days)."));
     }
-    let answer = transport.snooze(&asked.key, asked.lease, seconds(asked.seconds)?).await?;
+    let answer = transport.snooze(&Held::new(&asked.key, asked.lease), seconds(asked.seconds)?).await?;
     settle(session, &asked.queue, &asked.key, asked.lease, &answer, true)
 }
 
 async fn release(session: &Session, asked: act::Held) -> Reply {
     let transport = session.service().transport(&asked.queue).await?;
-    let answers = transport.release(&[(&asked.key, asked.lease)]).await?;
+    let answers = transport.release(&[Held::new(&asked.key, asked.lease)]).await?;
     settle(session, &asked.queue, &asked.key, asked.lease, only(&answers)?, true)
 }
 
@@ -262,7 +262,7 @@ async fn schedule_followup(session: &Session, asked: act::ScheduleFollowup) -> R
     Ok(Told { says: format!("Scheduled as {} for {}.", row["id"].as_str().unwrap_or_default(), asked.at), value })
 }
 
-/// What an act on a held item did; what was not done is a refusal, and ends the hold.
+/// The result of an act on a held item. If the act was not done, that is a refusal and the hold ends.
 fn settle(session: &Session, queue: &str, key: &str, lease: i64, answer: &Answer, ends: bool) -> Reply {
     let refusal = Refusal::of(answer.outcome, queue, key);
     if ends || refusal.is_some() {

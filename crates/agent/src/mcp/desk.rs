@@ -1,14 +1,14 @@
-//! What an assistant needs of a place besides the acts of a queue.
+//! What an assistant needs from a place besides the acts of a queue.
 
 use std::fmt::Debug;
 
 use async_trait::async_trait;
 use gleaner::Result;
-use gleaner::transport::Place;
+use gleaner::transport::Endpoint;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A row as people see it, with the same words for every queue.
+/// A row as shown to people, with the same state names for every queue.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Row {
     #[serde(rename = "id")]
@@ -18,7 +18,7 @@ pub struct Row {
     pub kind: Option<String>,
     #[serde(default)]
     pub attempts: i64,
-    /// Seconds until it is due; negative since then.
+    /// Seconds until the row is due. Negative once it is overdue.
     pub due_in: Option<f64>,
     #[serde(default)]
     pub payload: Value,
@@ -30,7 +30,7 @@ pub struct Row {
     pub error: Value,
 }
 
-/// A person's decision about whom an activity came from.
+/// A person's decision about which contact an activity came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link<'a> {
     pub activity: &'a str,
@@ -39,7 +39,7 @@ pub struct Link<'a> {
     pub remember: bool,
 }
 
-/// A follow-up to be.
+/// A follow-up to schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Followup<'a> {
     pub prospect: &'a str,
@@ -49,22 +49,22 @@ pub struct Followup<'a> {
     pub payload: &'a Value,
 }
 
-/// A place, and what one can do there that is no act of a queue. Everything happens with the authority of the place's own
-/// login: nothing here adds any.
+/// A place, and the operations there that are not acts of a queue. Every operation runs with the rights of the place's own
+/// login; nothing here adds rights.
 #[async_trait]
 pub trait Desk: Debug + Send + Sync {
-    fn place(&self) -> &dyn Place;
+    fn place(&self) -> &dyn Endpoint;
 
-    /// Up to `limit` rows whose time has come, the longest due first. Whether this agent may have them is asked of `explain`.
+    /// Up to `limit` rows that are due, the longest due first. `explain` says whether this agent may claim them.
     async fn due(&self, queue: &str, kind: Option<&str>, limit: i64) -> Result<Vec<Row>>;
 
-    /// One row; none when it is not there, or not for us to see.
+    /// One row. None if it does not exist or we may not see it.
     async fn show(&self, queue: &str, key: &str) -> Result<Option<Row>>;
 
-    /// Puts work in and returns its key. Kind and payload go where the queue's declaration says.
+    /// Enqueues an item and returns its key. Kind and payload go into the columns that the queue's declaration names.
     async fn enqueue(&self, queue: &str, kind: Option<&str>, payload: &Value) -> Result<String>;
 
-    /// Each activity with what became of it: `done`, `already` or `gone`.
+    /// Each activity with its outcome: `done`, `already` or `gone`.
     async fn link_contact(&self, link: &Link<'_>) -> Result<Vec<(String, String)>>;
 
     /// The row of the follow-up.

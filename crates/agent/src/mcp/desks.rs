@@ -1,4 +1,4 @@
-//! Where assistants can work: a database, or a server in front of one.
+//! The places where assistants can work: a database, or a server in front of one.
 
 mod direct;
 mod wire;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub use self::direct::DirectDesk;
 pub use self::wire::WireDesk;
 
-/// A task from outside as an item: kind and payload, and no other column of the table.
+/// A task from outside as an item: only kind and payload, and no other column of the table.
 fn item(queue: &str, declared: &Declaration, kind: Option<&str>, payload: &Value) -> Result<Value> {
     let unsupported = |what: &str| Err(Error::Unsupported { queue: queue.to_owned(), what: what.to_owned() });
     let mut item = Map::new();

@@ -1,17 +1,17 @@
-//! What an assistant may do beyond its own items, and only because somebody said so.
+//! What an assistant may do beyond its own items. Every such right must be granted explicitly.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Power over what is not the assistant's own. A sentence in a stranger's mail can ask for each of these.
+/// A right over items that the assistant does not hold. Text in a stranger's mail could ask the assistant for each of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grant {
-    /// End anybody's items.
+    /// Cancel any item, whichever agent holds it.
     Cancel,
-    /// Say whom an activity came from.
+    /// Decide which contact an activity came from.
     Link,
-    /// Schedule follow-ups, which somebody else will send.
+    /// Schedule follow-ups, which another worker will send.
     Schedule,
 }
 
@@ -42,7 +42,7 @@ impl FromStr for Grant {
     }
 }
 
-/// What was granted; nothing by default.
+/// The granted rights. None by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants(BTreeSet<Grant>);
 

@@ -1,8 +1,8 @@
-//! Who may knock, and from where.
+//! Which callers may send requests, and from where.
 //!
-//! A page in the person's own browser can reach a port on loopback. Three things keep it out: the token, which it does not
-//! have; the `Origin` header, which it cannot leave out; and the `Host` header, which gives away a name that was rebound
-//! to this address.
+//! A page in the user's own browser can reach a port on loopback. Three checks keep it out: the token, which the page does not
+//! have; the `Origin` header, which it cannot omit; and the `Host` header, which reveals a name that was rebound to this
+//! address.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
-/// Names by which loopback is called.
+/// Host names of loopback.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The token, and the names this server goes by.
+/// The token, and the host names this server accepts.
 #[derive(Clone)]
 pub struct Guard {
     token: Arc<str>,
@@ -30,19 +30,19 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// Loopback names only, and no browser.
+    /// Accepts loopback names only, and no browser.
     pub fn new(token: impl Into<Arc<str>>) -> Self {
         Self { token: token.into(), hosts: LOOPBACK.map(str::to_owned).to_vec(), origins: Vec::new() }
     }
 
-    /// Also under these names, where it listens beyond loopback.
+    /// Also accepts these names, for a server that listens beyond loopback.
     #[must_use]
     pub fn hosts(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
         self.hosts.extend(hosts);
         self
     }
 
-    /// Also from pages of these origins, such as `http://localhost:6274`.
+    /// Also accepts pages of these origins, such as `http://localhost:6274`.
     #[must_use]
     pub fn origins(mut self, origins: impl IntoIterator<Item = String>) -> Self {
         self.origins.extend(origins);
@@ -77,12 +77,12 @@ impl Guard {
     }
 }
 
-/// With the token.
+/// Checks the host, the origin and the token.
 pub async fn with_token(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     admit(&guard, request, next, true).await
 }
 
-/// For what everybody may read who is here at all.
+/// For what any caller that passes the host and origin checks may read without a token.
 pub async fn without_token(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     admit(&guard, request, next, false).await
 }
@@ -113,7 +113,7 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// In a time that does not tell how much of it was right.
+/// Compares in constant time, so that the timing does not reveal how much of the token was right.
 fn same(given: &str, token: &str) -> bool {
     let (given, token) = (given.as_bytes(), token.as_bytes());
     let differs = given.iter().zip(token).fold(u8::from(given.len() != token.len()), |differs, (a, b)| differs | (a ^ b));

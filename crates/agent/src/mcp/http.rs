@@ -11,15 +11,16 @@ use super::guard::{self, Guard};
 use super::service::Service;
 use super::tools::Tools;
 
-/// Results may be long, but they are somebody's work and no upload.
+/// Results may be long, but they are the output of work and not file uploads.
 const LARGEST_REQUEST: usize = 4 * 1024 * 1024;
-/// A session nobody uses is forgotten. Longer than any patience: what it held is anybody's before.
+/// A session that is idle for this long is dropped. This is longer than any `patience`, so the leases of its items have expired
+/// before.
 const LONGEST_SILENCE: Duration = Duration::from_secs(3600);
 
 /// The route `/mcp`, to be merged into a listener on loopback.
 ///
-/// Assistants that shake hands (every version before 2026-07-28) have a session, which is one agent. From that version on there
-/// are none: each claim is then made by an agent of its own, and the lease is all there is to know it by.
+/// Assistants that do the initialize handshake (every protocol version before 2026-07-28) have a session, which is one agent.
+/// From that version on there are no sessions: each claim is then made by an agent of its own, and only the lease identifies it.
 pub fn router(service: &Service, guard: Guard) -> Router {
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(guard.known_hosts().iter().map(|host| host.trim_matches(['[', ']']).to_owned()))

@@ -1,9 +1,9 @@
-//! Shows life for assistants that think.
+//! Renews leases for assistants that are thinking.
 //!
-//! A model may be silent for minutes between two calls, longer than a hold lasts. While its session is there, and for
-//! [`Settings::patience`](super::Settings::patience) after its last word, the keeper shows life for what it holds. Then it
-//! stops: nothing is released, because the assistant may yet hand in its result, but the hold runs out and others may take
-//! the item, after which the old lease is refused. A session that ends gives everything back at once.
+//! A model may be silent for minutes between two calls, longer than a lease lasts. While its session exists, and for
+//! [`Settings::patience`](super::Settings::patience) after its last call, the keeper sends heartbeats for the items it holds.
+//! Then it stops. It releases nothing, because the assistant may still send its result, but the lease expires and other agents
+//! may claim the item; after that the old lease is refused. A session that ends releases everything at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,32 +11,32 @@ use std::time::Duration;
 
 use gleaner::queue::{Claimed, Item};
 use gleaner::transport::Transport;
-use gleaner::{Claim, Error, Outcome, Result};
+use gleaner::{Claim, Error, Held, Outcome, Progress, Result};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// After a failed sign of life; a hold lasts minutes.
+/// The delay after a failed heartbeat. A lease lasts minutes.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
-/// However short a hold, the database is not asked more often.
+/// However short a lease is, heartbeats are not sent more often than this.
 const LEAST_PAUSE: Duration = Duration::from_millis(250);
 
-/// What is held, by queue, key and lease.
+/// A held item: queue, key and lease.
 type Key = (String, String, i64);
-/// What is given back of one queue.
-type Returned = (Arc<dyn Transport>, Vec<(String, i64)>);
+/// The items to release in one queue.
+type Returned = (Arc<dyn Transport>, Vec<Held>);
 
 #[derive(Debug)]
 struct Hold {
     agent: String,
     transport: Arc<dyn Transport>,
-    /// When its assistant was last heard of.
+    /// When its assistant last made a call.
     heard: Instant,
-    /// When to show life next.
+    /// When to send the next heartbeat.
     next: Instant,
     pause: Duration,
 }
 
-/// Everything that assistants of this process hold. Cheap to clone.
+/// Everything that the assistants of this process hold. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Keeper {
     shared: Arc<Shared>,
@@ -50,15 +50,15 @@ struct Shared {
 }
 
 impl Keeper {
-    /// Begins to keep. The task ends with the last clone.
+    /// Starts the heartbeat task. The task ends with the last clone.
     pub fn start(patience: Duration) -> Self {
         let shared = Arc::new(Shared { patience, holds: Mutex::default(), changed: Notify::new() });
         tokio::spawn(keep(Arc::downgrade(&shared)));
         Self { shared }
     }
 
-    /// Claims for an assistant, and begins to keep. Whoever hung up before the answer came does not know what it holds, so it
-    /// holds nothing: it is given back.
+    /// Claims for an assistant and starts to renew the leases. A client that disconnected before the answer arrived does not
+    /// know what it holds, so the items are released.
     pub async fn claim(&self, transport: &Arc<dyn Transport>, claim: Claim) -> Result<Claimed> {
         let (keeper, transport) = (self.clone(), transport.clone());
         let (answer, answered) = oneshot::channel();
@@ -68,8 +68,8 @@ impl Keeper {
                 keeper.hold(&claim.agent, &transport, item);
             }
             if let Err(Ok(claimed)) = answer.send(claimed) {
-                let held: Vec<(&str, i64)> = claimed.items.iter().map(|item| (item.key.as_str(), item.lease)).collect();
-                held.iter().for_each(|(key, lease)| keeper.let_go(transport.queue(), key, *lease));
+                let held: Vec<Held> = claimed.items.iter().map(|item| item.held()).collect();
+                held.iter().for_each(|held| keeper.let_go(transport.queue(), &held.key, held.lease));
                 if let Err(error) = transport.release(&held).await {
                     tracing::warn!(%error, queue = transport.queue(), "what nobody waited for was not given back; its hold will run out");
                 }
@@ -86,17 +86,17 @@ impl Keeper {
         self.shared.changed.notify_one();
     }
 
-    /// It is not held any more, by its holder's own act or by somebody else's.
+    /// Removes an item that is no longer held, whether its holder or another caller ended the hold.
     pub fn let_go(&self, queue: &str, key: &str, lease: i64) {
         self.holds().remove(&(queue.to_owned(), key.to_owned(), lease));
     }
 
-    /// The assistant spoke: all it holds is kept for another while.
+    /// The assistant made a call: everything it holds is renewed for another `patience`.
     pub fn heard_agent(&self, agent: &str) {
         self.heard(|_, hold| hold.agent == agent);
     }
 
-    /// Somebody spoke of this lease. Without sessions that is all there is to know an assistant by.
+    /// A caller used this lease. Without sessions the lease is all that identifies an assistant.
     pub fn heard_lease(&self, queue: &str, key: &str, lease: i64) {
         self.heard(|held, _| held.0 == queue && held.1 == key && held.2 == lease);
     }
@@ -104,7 +104,7 @@ impl Keeper {
     fn heard(&self, which: impl Fn(&Key, &Hold) -> bool) {
         let now = Instant::now();
         for (_, hold) in self.holds().iter_mut().filter(|(key, hold)| which(key, hold)) {
-            // Back from a silence that was too long: whether it is still ours the next sign of life will tell.
+            // The assistant returned after its `patience` ran out. The next heartbeat shows whether the lease is still ours.
             if now.duration_since(hold.heard) > self.shared.patience {
                 hold.next = now;
                 self.shared.changed.notify_one();
@@ -113,27 +113,26 @@ impl Keeper {
         }
     }
 
-    /// What the agent holds.
+    /// The items that the agent holds.
     pub fn held(&self, agent: &str) -> Vec<Key> {
         let mut held: Vec<Key> = self.holds().iter().filter(|(_, hold)| hold.agent == agent).map(|(key, _)| key.clone()).collect();
         held.sort();
         held
     }
 
-    /// Gives back what these agents hold, without burning an attempt. What cannot be given back is left to its hold.
+    /// Releases what these agents hold without using up an attempt. If a release fails, the lease expires instead.
     pub async fn release(&self, agent: Option<&str>) -> usize {
         let mut by_queue: HashMap<String, Returned> = HashMap::new();
         self.holds().retain(|(queue, key, lease), hold| {
             let theirs = agent.is_none_or(|agent| hold.agent == agent);
             if theirs {
                 let entry = by_queue.entry(queue.clone()).or_insert_with(|| (hold.transport.clone(), Vec::new()));
-                entry.1.push((key.clone(), *lease));
+                entry.1.push(Held::new(key, *lease));
             }
             !theirs
         });
         let mut released = 0;
         for (queue, (transport, held)) in by_queue {
-            let held: Vec<(&str, i64)> = held.iter().map(|(key, lease)| (key.as_str(), *lease)).collect();
             match transport.release(&held).await {
                 Ok(answers) => released += answers.iter().filter(|answer| answer.outcome == Outcome::Done).count(),
                 Err(error) => tracing::warn!(%error, queue, "what an assistant held was not given back; its hold will run out"),
@@ -147,7 +146,7 @@ impl Keeper {
     }
 }
 
-/// A third of the hold: two signs may be lost before it matters.
+/// A third of the lease: two heartbeats may be lost before it expires.
 fn pause(lease_for: Duration) -> Duration {
     (lease_for / 3).max(LEAST_PAUSE)
 }
@@ -170,7 +169,7 @@ async fn keep(shared: std::sync::Weak<Shared>) {
         let next = keeper.holds().values().filter(|hold| lives(hold)).map(|hold| hold.next).min();
         let shared = keeper.shared.clone();
         drop(keeper);
-        // Wakes now and then all the same, to find out that nobody is left.
+        // Also wakes from time to time to notice that no clone is left.
         let next = next.unwrap_or(now + TRY_AGAIN).min(now + TRY_AGAIN);
         tokio::select! {
             () = tokio::time::sleep_until(next) => {}
@@ -181,7 +180,7 @@ async fn keep(shared: std::sync::Weak<Shared>) {
 
 impl Keeper {
     async fn show_life(&self, held: &Key, transport: &dyn Transport) {
-        let answered = transport.progress(&held.1, held.2, None, None, None).await;
+        let answered = transport.progress(&Held::new(&held.1, held.2), &Progress::default()).await;
         let mut holds = self.holds();
         let Some(hold) = holds.get_mut(held) else { return };
         match answered {

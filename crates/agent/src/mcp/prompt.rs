@@ -1,10 +1,10 @@
-//! What a model is told about working here.
+//! The instructions that a model gets about working here.
 
 use std::time::Duration;
 
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 
-/// Given to every assistant that connects.
+/// Sent to every assistant that connects.
 pub fn instructions(patience: Duration) -> String {
     INSTRUCTIONS.replace("PATIENCE", &patience.as_secs().to_string())
 }

@@ -1,16 +1,16 @@
-//! What came from outside, between marks it cannot forge.
+//! Marks content that came from outside, with marks that the content cannot forge.
 //!
-//! A model sees one stream of text. What a stranger wrote is told apart from what we say only by marks, so the marks carry a
-//! number drawn after the content is known: no content can contain it. Characters that hide text from the people who look on
-//! (tags, direction overrides, control codes) are replaced, and the length is bounded.
+//! A model sees one stream of text. Only marks separate what a stranger wrote from what we wrote, so the marks carry a number
+//! that is drawn after the content is known: no content can contain it. Characters that hide text from a human reader (tags,
+//! direction overrides, control codes) are replaced, and the length is bounded.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Stands for a character that would only hide something.
+/// Replaces a character that would only hide something.
 const HIDDEN: char = '\u{FFFD}';
 
-/// Quotes for one answer, all with the same number.
+/// The quotes of one answer, all with the same number.
 #[derive(Debug)]
 pub struct Quotes {
     number: String,
@@ -19,7 +19,7 @@ pub struct Quotes {
 }
 
 impl Quotes {
-    /// Each quote has at most `most` bytes of content.
+    /// Limits each quote to `most` bytes of content.
     pub fn new(most: usize) -> Self {
         Self { number: Uuid::new_v4().simple().to_string(), most, quoted: Vec::new() }
     }
@@ -29,7 +29,7 @@ impl Quotes {
         self.quote_at_most(what, content, self.most)
     }
 
-    /// The same with a bound of its own.
+    /// Like [`Self::quote`], with a limit of its own.
     pub fn quote_at_most(&mut self, what: &str, content: &Value, most: usize) -> Value {
         let written = match content {
             Value::String(text) => text.clone(),
@@ -44,7 +44,7 @@ impl Quotes {
         json!({"untrusted": true, "text": text, "truncated": truncated})
     }
 
-    /// All quotes with what must be said before them; nothing when there are none.
+    /// All quotes, preceded by the warning about them. Empty when there are no quotes.
     pub fn block(&self) -> Option<String> {
         if self.quoted.is_empty() {
             return None;
@@ -58,12 +58,12 @@ impl Quotes {
     }
 }
 
-/// A name of somebody's choosing (a kind, an agent's id) as a short word without surprises.
+/// A name chosen by a third party (a kind, an agent's id) as a short, harmless string.
 pub fn word(name: &str) -> String {
     line(name, 100)
 }
 
-/// A sentence that repeats such names, or somebody's values.
+/// A sentence that repeats such names or other values from outside.
 pub fn sentence(text: &str) -> String {
     line(text, 500)
 }
@@ -73,7 +73,7 @@ fn line(text: &str, most: usize) -> String {
     cut(&seen, most).to_owned()
 }
 
-/// The text with everything that a person looking on would not see made visible.
+/// The text with every invisible character made visible.
 fn visible(text: &str) -> String {
     text.chars().map(|c| if hides(c) { HIDDEN } else { c }).collect()
 }
@@ -89,7 +89,7 @@ fn hides(c: char) -> bool {
     }
 }
 
-/// At most that many bytes, whole characters only.
+/// At most that many bytes, cut at a character boundary.
 fn cut(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
@@ -111,7 +111,7 @@ mod tests {
         let end = format!("\nuntrusted content {}>>>", quotes.number);
         assert_eq!(text.matches(&end).count(), 1, "{text}");
         assert!(text.ends_with(&end), "{text}");
-        // Two answers never share a number, so what was seen in one cannot be used in the next.
+        // Two answers never share a number, so a number seen in one cannot be reused in the next.
         assert_ne!(quotes.number, Quotes::new(1000).number);
     }
 

@@ -1,4 +1,4 @@
-//! Why an act was not done, in a sentence a model can act on.
+//! Why an act was refused, in a sentence that a model can act on.
 
 use gleaner::{Error, Outcome};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::grant::Grant;
 use super::quote;
 
-/// Said to the assistant, never raised: it is an answer.
+/// Returned to the assistant as an answer, never raised as an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// `lost`, `gone`, `not_granted`, `no_such_queue`, `invalid`, `forbidden`, `unavailable` or `failed`.
@@ -37,7 +37,7 @@ impl Refusal {
         Self::new("no_such_queue", format!("There is no queue {:?} for you here. There is: {known}.", quote::word(queue)))
     }
 
-    /// What a holder hears who is none any more; nothing was changed.
+    /// The answer to a caller that no longer holds the item. Nothing was changed.
     pub fn of(outcome: Outcome, queue: &str, key: &str) -> Option<Self> {
         match outcome {
             Outcome::Done | Outcome::Already => None,

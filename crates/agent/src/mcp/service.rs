@@ -1,4 +1,4 @@
-//! What all assistants of one process share.
+//! State shared by all assistants of one process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,25 +11,26 @@ use super::grant::Grants;
 use super::keeper::Keeper;
 use super::refusal::Refusal;
 
-/// How long what a queue looks like is remembered: `gleaner attach` may have changed it.
+/// How long the shape of a queue is cached: `gleaner attach` may have changed it.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
-/// How assistants are served.
+/// Settings for serving assistants.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What they may do beyond their own items. Nothing by default.
+    /// What assistants may do beyond their own items. Nothing by default.
     pub grants: Grants,
-    /// The queues they see; all of them when none are named.
+    /// The queues that assistants see. All queues when none are named.
     pub queues: Option<Vec<String>>,
     /// The queues into which other agents may put tasks. None by default.
     pub accepts: Vec<String>,
-    /// Whose work comes first.
+    /// The owner whose work comes first.
     pub owner: Option<String>,
-    /// How the agent ids begin; the rest is new for each session.
+    /// The prefix of the agent ids. The rest is new for each session.
     pub agent: String,
-    /// How long after its last word life is shown for an assistant. Longer than it thinks, shorter than people wait.
+    /// How long heartbeats continue after an assistant's last call. Longer than a model thinks, shorter than people are willing
+    /// to wait.
     pub patience: Duration,
-    /// Bytes of an item's content in one answer.
+    /// The limit on the bytes of an item's content in one answer.
     pub most_content: usize,
 }
 
@@ -47,13 +48,13 @@ impl Default for Settings {
     }
 }
 
-/// A desk with its rules, and what is held at it. Cheap to clone.
+/// A [`Desk`] with its rules and the items held there. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Service {
     shared: Arc<Shared>,
 }
 
-/// A queue, and since when it is known.
+/// A queue, and when its description was read.
 type Known = (Instant, Arc<dyn Transport>);
 
 #[derive(Debug)]
@@ -65,7 +66,7 @@ struct Shared {
 }
 
 impl Service {
-    /// Within a runtime: a task shows life for what assistants hold.
+    /// Must be called within a runtime: it spawns a task that renews the leases of assistants.
     pub fn new(desk: Arc<dyn Desk>, settings: Settings) -> Self {
         let keeper = Keeper::start(settings.patience);
         Self { shared: Arc::new(Shared { desk, settings, keeper, open: Mutex::default() }) }
@@ -83,7 +84,7 @@ impl Service {
         &self.shared.keeper
     }
 
-    /// The queues that are here, and that assistants may see.
+    /// The queues that exist here and that assistants may see.
     pub async fn queues(&self) -> Result<Vec<String>, Refusal> {
         let mut queues = self.desk().place().queues().await?;
         if let Some(seen) = &self.settings().queues {
@@ -110,7 +111,7 @@ impl Service {
         Ok(opened)
     }
 
-    /// Gives back everything that assistants hold: before the process ends.
+    /// Releases everything that assistants hold. Call it before the process ends.
     pub async fn close(&self) -> usize {
         self.keeper().release(None).await
     }

@@ -1,4 +1,4 @@
-//! One assistant, as the agent it is.
+//! One assistant and its agent id.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -7,31 +7,31 @@ use super::act::Act;
 use super::refusal::Refusal;
 use super::service::Service;
 
-/// What an act answered: a sentence, the same as fields, and what was quoted.
+/// The answer of an act: a sentence, the same as fields, and the quoted content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
     /// For a model to read.
     pub says: String,
-    /// For a program to read. What came from outside is in marked fields, see [`super::quote`].
+    /// For a program to read. Content from outside is in marked fields, see [`super::quote`].
     pub value: Value,
 }
 
-/// One assistant with an agent id of its own. What it holds is given back when it ends.
+/// One assistant with an agent id of its own. What it holds is released when it ends.
 #[derive(Debug)]
 pub struct Session {
     service: Service,
     agent: String,
-    /// Whether it lasts beyond one call. What a passing one claims is kept by lease alone.
+    /// Whether it lasts beyond one call. For an assistant that does not, claims are tracked by lease alone.
     stands: bool,
 }
 
 impl Session {
-    /// An assistant that stays: a process at the other end of a pipe, or an HTTP session.
+    /// A lasting assistant: a process at the other end of a pipe, or an HTTP session.
     pub fn standing(service: &Service) -> Self {
         Self::new(service, true)
     }
 
-    /// An assistant of which we know one request: the protocol has no sessions since 2026-07-28, and A2A never had any.
+    /// An assistant of which we know one request. MCP has had no sessions since 2026-07-28, and A2A never had any.
     pub fn passing(service: &Service) -> Self {
         Self::new(service, false)
     }
@@ -49,7 +49,7 @@ impl Session {
         &self.service
     }
 
-    /// Does what the assistant asks, if it may.
+    /// Runs the requested act, if the assistant may use it.
     pub async fn call(&self, act: &str, arguments: Value) -> Result<Told, Refusal> {
         self.service.keeper().heard_agent(&self.agent);
         let Some(act) = Act::named(act) else {
@@ -63,7 +63,7 @@ impl Session {
         super::calls::call(self, act, arguments).await
     }
 
-    /// Gives back what it holds; returns how many.
+    /// Releases what it holds. Returns how many items that were.
     pub async fn end(&self) -> usize {
         self.service.keeper().release(Some(&self.agent)).await
     }

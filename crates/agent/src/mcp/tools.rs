@@ -1,4 +1,4 @@
-//! The acts in the protocol's words.
+//! The acts as MCP tools.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use super::prompt;
 use super::service::Service;
 use super::session::Session;
 
-/// One connection. The SDK makes one per session, and one per request where there are no sessions.
+/// One connection. The SDK creates one per session, and one per request where there are no sessions.
 #[derive(Debug)]
 pub struct Tools {
     service: Service,
@@ -24,12 +24,12 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// For a connection of which it will turn out whether it is a session.
+    /// For a connection that may or may not turn out to be a session.
     pub fn new(service: &Service) -> Self {
         Self { service: service.clone(), session: OnceLock::new() }
     }
 
-    /// For a connection that is one, whatever the protocol's version.
+    /// For a connection that is a session, whatever the protocol version.
     pub fn within(session: Session) -> Self {
         Self { service: session.service().clone(), session: OnceLock::from(session) }
     }

@@ -1,4 +1,4 @@
-//! A pipeline file, as it is written.
+//! The format of a pipeline file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use toml::Spanned;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// The language models answer in: a name, or the language of the item.
+    /// The language in which models answer: a name, or the language of the item.
     #[serde(default)]
     pub language: Option<String>,
-    /// Languages people write in here, as codes; a short text is read better for it.
+    /// The languages that people use here, as codes. This improves language detection for short texts.
     #[serde(default)]
     pub languages: Vec<String>,
-    /// The country of telephone numbers written without one.
+    /// The country of telephone numbers without a country code.
     #[serde(default)]
     pub region: Option<Spanned<String>>,
-    /// Where "tomorrow at three" is; the agent's own time otherwise.
+    /// The time zone for phrases such as "tomorrow at three". The agent's own time zone by default.
     #[serde(default)]
     pub utc_offset: Option<Spanned<String>>,
     #[serde(default)]
@@ -37,7 +37,7 @@ pub(super) struct Recordings {
     /// Larger files are not fetched.
     #[serde(default)]
     pub limit_mib: Option<u64>,
-    /// Longer sound is not listened to.
+    /// Longer recordings are not processed.
     #[serde(default)]
     pub longest: Option<Spanned<String>>,
 }
@@ -62,7 +62,7 @@ pub(super) struct Model {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Queue {
-    /// Where the text is in the payload.
+    /// The path of the text in the payload.
     #[serde(default)]
     pub text: Option<String>,
     #[serde(default)]
@@ -79,10 +79,10 @@ pub(super) struct Record {
     pub table: String,
     #[serde(default = "id")]
     pub key: String,
-    /// Where the key's value is in the payload; the item's own key otherwise.
+    /// The path of the key's value in the payload. The item's own key by default.
     #[serde(default)]
     pub value: Option<String>,
-    /// The column that holds the text, where the payload has none.
+    /// The column that holds the text, if the payload has none.
     #[serde(default)]
     pub text: Option<String>,
     #[serde(default = "created_at")]
@@ -131,7 +131,7 @@ impl Kind {
     }
 }
 
-/// One stage; exactly one of the first six says what it is.
+/// One stage. Exactly one of the first six fields is set and says what it is.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Stage {
@@ -142,10 +142,10 @@ pub(super) struct Stage {
     pub command: Option<Command>,
     pub http: Option<Http>,
 
-    /// The key of the result it writes; the stage's name otherwise.
+    /// The key of the result it writes. The stage's name by default.
     #[serde(rename = "as")]
     pub key: Option<String>,
-    /// Whether the result is for people; false keeps it among the bookkeeping.
+    /// Whether the result is for people. False keeps it in the bookkeeping.
     pub keep: Option<bool>,
     pub timeout: Option<String>,
     pub category: Option<String>,
@@ -188,13 +188,13 @@ pub(super) struct Http {
     pub headers: BTreeMap<String, String>,
     #[serde(default)]
     pub body: Option<String>,
-    /// Statuses that are a success; any 2xx otherwise.
+    /// Statuses that count as success. Any 2xx by default.
     #[serde(default)]
     pub expect: Vec<u16>,
-    /// Statuses to try again besides the usual.
+    /// Statuses to retry besides the usual ones.
     #[serde(default)]
     pub retry: Vec<u16>,
-    /// Statuses that are final, though they usually are not.
+    /// Statuses that are final, although they are usually retried.
     #[serde(default)]
     pub give_up: Vec<u16>,
 }

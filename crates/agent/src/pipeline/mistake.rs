@@ -1,4 +1,4 @@
-//! What is wrong with a pipeline file, all of it at once, with the line and what to write instead.
+//! The mistakes in a pipeline file, reported all at once, each with its line and what to write instead.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum Error {
     #[error("read {}: {source}", file.display())]
     Read { file: PathBuf, source: std::io::Error },
-    /// The file is not TOML, or has a key that nobody knows.
+    /// The file is not TOML, or has an unknown key.
     #[error("{file}: {source}")]
     Syntax { file: String, source: Box<toml::de::Error> },
     #[error("{} in {file}:\n{}", count(mistakes.len()), bullets(mistakes))]
@@ -32,7 +32,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Gathers mistakes of one text.
+/// Collects the mistakes of one text.
 #[derive(Debug)]
 pub(super) struct Mistakes<'a> {
     text: &'a str,

@@ -1,4 +1,4 @@
-//! A pipeline file made ready: prompts and schemas read, models found, mistakes gathered.
+//! A pipeline file made ready to run: prompts and schemas read, models resolved, mistakes collected.
 
 mod stage;
 
@@ -7,13 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::FixedOffset;
+use gleaner_stages::Stage;
+use gleaner_stages::models::Models;
+use gleaner_stages::recording::Limits;
 use toml::Spanned;
 
-use super::file;
 use super::mistake::Mistakes;
-use super::models::Models;
-use crate::stages::Stage;
-use crate::stages::recording::Limits;
+use super::{file, models};
 
 /// Everything a file says.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(super) struct Plan {
 
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
-    /// Where the text is in the payload: names with dots between.
+    /// The path of the text in the payload: names separated by dots.
     pub text: String,
     pub record: Option<file::Record>,
     pub kinds: BTreeMap<String, Kind>,
@@ -49,7 +49,7 @@ pub(super) struct Common<'a> {
 
 impl Plan {
     pub fn of(file: &file::File, folder: &Path, mistakes: &mut Mistakes<'_>) -> Self {
-        let models = Models::read(file, folder, mistakes);
+        let models = models::read(file, folder, mistakes);
         let common = Common { file, folder, models: &models };
         let mut stages: BTreeMap<&str, Stage> = BTreeMap::new();
         for (name, given) in &file.stages {
@@ -112,7 +112,7 @@ fn read_queue(
                     mistakes.at(&place, format!("{queue}/{kind} has the stage {name} twice"));
                 }
                 Some(stage) => stages.push(stage),
-                // It is defined, and wrong: that was told where it is defined.
+                // The stage is defined, but invalid. That was reported at its definition.
                 None if common.file.stages.contains_key(name) => {}
                 None => mistakes.at(
                     &place,

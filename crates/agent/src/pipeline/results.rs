@@ -1,4 +1,4 @@
-//! What a pipeline makes of an item, as it is stored with it: results by key, and the bookkeeping under `gleaner`.
+//! The results of a pipeline as they are stored with the item: results by key, and the bookkeeping under `gleaner`.
 //!
 //! ```json
 //! {
@@ -15,12 +15,11 @@
 
 use std::collections::BTreeMap;
 
+use gleaner_stages::{Output, Stage, Tokens, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::stages::{Output, Stage, Tokens, Work};
-
-/// Changes when older agents could misread it.
+/// Increased when older agents could misread the format.
 const VERSION: u64 = 1;
 const BOOKS: &str = "gleaner";
 
@@ -31,13 +30,13 @@ struct Done {
     by: String,
     at: String,
     seconds: f64,
-    /// The results it wrote.
+    /// The keys of the results it wrote.
     keys: Vec<String>,
-    /// Of its configuration and its input. Whoever finds another one runs the stage again.
+    /// The hash of its configuration and its input. If it differs, the stage runs again.
     fingerprint: String,
     #[serde(skip_serializing_if = "Tokens::is_none")]
     tokens: Tokens,
-    /// What it made, where that is not for people.
+    /// Its output, if that is not for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Value>,
     /// Why it did not run.
@@ -48,10 +47,10 @@ struct Done {
 
 #[derive(Debug)]
 pub(super) struct Results {
-    /// What earlier holders left.
+    /// Results of earlier holders.
     before: Map<String, Value>,
     left: BTreeMap<String, Done>,
-    /// What this run has, found now or before.
+    /// Results of this run, computed now or taken over.
     found: Map<String, Value>,
     hidden: Map<String, Value>,
     stages: BTreeMap<String, Done>,
@@ -62,12 +61,12 @@ impl Results {
     pub fn behind(partial: Option<&Value>) -> Self {
         let before = partial.and_then(Value::as_object).cloned().unwrap_or_default();
         let books = before.get(BOOKS).filter(|books| books["version"] == VERSION);
-        // Whatever people or other programs have written there is no checkpoint.
+        // Anything that people or other programs have written there is not a checkpoint.
         let left = books.and_then(|books| serde_json::from_value(books["stages"].clone()).ok()).unwrap_or_default();
         Self { before, left, found: Map::new(), hidden: Map::new(), stages: BTreeMap::new(), builtin: Vec::new() }
     }
 
-    /// What later stages see.
+    /// The results that later stages see.
     pub fn seen(&self) -> Map<String, Value> {
         self.found.iter().chain(&self.hidden).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
@@ -76,7 +75,7 @@ impl Results {
         self.found.get("transcript").or_else(|| self.hidden.get("transcript")).and_then(Value::as_str)
     }
 
-    /// Takes over what an earlier holder finished, if it is what this run would make.
+    /// Takes over a stage that an earlier holder finished, if its fingerprint is the same.
     pub fn resume(&mut self, stage: &Stage, fingerprint: &str) -> bool {
         let same = |done: &&Done| done.fingerprint == fingerprint && done.skipped.is_none();
         let Some(done) = self.left.get(&stage.name).filter(same).cloned() else { return false };
@@ -94,7 +93,7 @@ impl Results {
         true
     }
 
-    /// Adds what a stage made; returns what is to be stored now.
+    /// Adds the output of a stage. Returns what is to be stored now.
     pub fn add(&mut self, stage: &Stage, fingerprint: String, output: Output, seconds: f64) -> Value {
         let mut done = Done {
             by: stage.by(&output),
@@ -112,7 +111,7 @@ impl Results {
             done.output = Some(value);
         } else if stage.key == "*" {
             if let Value::Object(mut all) = value {
-                // The bookkeeping is ours.
+                // Only we write the bookkeeping.
                 all.remove(BOOKS);
                 news = all;
             }
@@ -137,7 +136,7 @@ impl Results {
         }
     }
 
-    /// Everything, for the end.
+    /// All results, for the completion.
     pub fn finish(mut self) -> Value {
         let books = self.books();
         self.found.insert(BOOKS.into(), books);
@@ -159,7 +158,7 @@ impl Results {
     }
 }
 
-/// `{"summary": "…"}` for the key `summary`, and `{"text": "…"}`, are what is in them.
+/// Unwraps `{"summary": "…"}` for the key `summary`, and `{"text": "…"}`.
 fn unwrapped(value: Value, key: &str) -> Value {
     match value {
         Value::Object(mut object) if object.len() == 1 && key != "*" => {
@@ -170,7 +169,7 @@ fn unwrapped(value: Value, key: &str) -> Value {
     }
 }
 
-/// PostgreSQL's jsonb has no place for the null character.
+/// PostgreSQL's jsonb cannot store the null character.
 fn storable(value: Value) -> Value {
     match value {
         Value::String(text) if text.contains('\0') => text.replace('\0', "\u{fffd}").into(),

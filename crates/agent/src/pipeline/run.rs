@@ -1,10 +1,15 @@
-//! One item through its stages: what is finished is stored at once, and what was finished before is not done again.
+//! Runs one item through its stages. Each finished stage is stored at once, and stages that were finished before are not
+//! repeated.
 
 use std::path::Path;
 use std::time::Instant;
 
 use chrono::{DateTime, FixedOffset, Local, Offset as _, Utc};
 use gleaner::{Failure, Item};
+use gleaner_stages::builtin::What;
+use gleaner_stages::failure::{cancelled, invalid};
+use gleaner_stages::recording::Recording;
+use gleaner_stages::{Report, Seen, Share, Stage, Work};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -12,10 +17,6 @@ use super::Services;
 use super::file::Record;
 use super::plan::{Kind, Plan, Queue};
 use super::results::Results;
-use crate::stages::builtin::What;
-use crate::stages::failure::{cancelled, invalid};
-use crate::stages::recording::Recording;
-use crate::stages::{Report, Seen, Share, Stage, Work};
 
 /// One run.
 pub(super) struct Run<'a> {
@@ -69,7 +70,7 @@ impl Run<'_> {
             seen.fingerprint = &fingerprint;
             let share =
                 Share { report: self.report, stage: &stage.name, from: n as f64 / count * 100.0, to: (n + 1) as f64 / count * 100.0 };
-            // What takes a moment is told when it is done; what takes longer, before.
+            // A built-in stage takes a moment and is reported when it is done. Slower stages are also reported when they start.
             if !matches!(stage.work, Work::Builtin(_)) && !share.progress(None, Some(0.0), None).await {
                 return Err(cancelled());
             }
@@ -77,7 +78,7 @@ impl Run<'_> {
             let output = stage.run(&seen, &share).await?;
             let news = results.add(stage, fingerprint, output, began.elapsed().as_secs_f64());
             let last = n + 1 == self.kind.stages.len();
-            // The end of the last stage is the completion, which stores everything.
+            // The last stage is stored by the completion, together with everything else.
             if !last && !share.progress(None, Some(100.0), Some(&news)).await {
                 return Err(cancelled());
             }
@@ -93,7 +94,7 @@ impl Run<'_> {
         self.services.fetch.row(&record.table, &record.key, &value).await
     }
 
-    /// What was written; none when the item has no place for it.
+    /// The text of the item. None if the item has none.
     fn text(&self, record: Option<&Value>) -> Option<String> {
         let payload = &self.item.payload;
         if payload["source_type"] == "url" {
@@ -104,7 +105,7 @@ impl Run<'_> {
     }
 }
 
-/// Why a stage has nothing to do with this item.
+/// Why a stage does not apply to this item.
 fn unfit(stage: &Stage, text: &str, recording: &Recording<'_>, read: bool) -> Option<&'static str> {
     if stage.needs_audio() {
         return (!recording.exists()).then_some("the item has no recording");
@@ -116,12 +117,12 @@ fn unfit(stage: &Stage, text: &str, recording: &Recording<'_>, read: bool) -> Op
     }
 }
 
-/// A message that is a file: a picture, say. Nothing is wrong with it, and nothing of it can be read.
+/// A message that is a file, such as a picture. It is valid, but it contains no text to read.
 fn is_file(payload: &Value) -> bool {
     payload["source_type"] == "url" && payload["content"].as_str().is_some_and(|content| !content.is_empty())
 }
 
-/// `a.b` in `{"a": {"b": "text"}}`.
+/// Looks up a path: `a.b` in `{"a": {"b": "text"}}`.
 fn text_at(value: &Value, path: &str) -> Option<String> {
     let found = path.split('.').try_fold(value, |value, name| value.get(name))?;
     match found {
@@ -131,7 +132,7 @@ fn text_at(value: &Value, path: &str) -> Option<String> {
     }
 }
 
-/// When it was written, in the time of those who read it.
+/// When the item was written, in the time zone of its readers.
 fn written(record: Option<&Record>, row: Option<&Value>, offset: Option<FixedOffset>) -> DateTime<FixedOffset> {
     let told = record.and_then(|record| row?[&record.created].as_str()).and_then(|text| DateTime::parse_from_rfc3339(text).ok());
     let at = told.map_or_else(Utc::now, |told| told.to_utc());
@@ -144,7 +145,7 @@ fn written(record: Option<&Record>, row: Option<&Value>, offset: Option<FixedOff
     }
 }
 
-/// Of all that decides what a stage makes.
+/// The hash of everything that decides the output of a stage.
 fn fingerprint(stage: &Stage, seen: &Seen<'_>) -> Result<String, Failure> {
     let decides = serde_json::json!([stage.configuration(seen.models), stage.input(seen)?]).to_string();
     Ok(hex::encode(&Sha256::digest(decides)[..12]))

@@ -206,7 +206,7 @@ async fn a_finished_stage_is_not_repeated_unless_its_settings_or_its_input_chang
     let _ = std::fs::remove_dir_all(folder);
 }
 
-/// Every pipeline file of the manual, and the ready ones, can be loaded as it is printed.
+/// Every pipeline file in the manual, and every ready-made one, can be loaded as printed.
 #[test]
 fn the_examples_of_the_manual_have_no_mistakes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -214,7 +214,7 @@ fn the_examples_of_the_manual_have_no_mistakes() {
     for page in ["docs/how-to/pipelines.md", "docs/reference/pipelines.md"] {
         let text = std::fs::read_to_string(root.join(page)).expect(page);
         for example in text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-            // A part of a file is shown without its queues.
+            // The excerpt of a file is shown without its queues.
             let whole = if example.contains("[queues.") {
                 example.to_owned()
             } else {
@@ -232,7 +232,7 @@ fn the_examples_of_the_manual_have_no_mistakes() {
     }
 }
 
-/// Knows when the item was written, and nothing else.
+/// Returns when the item was written, and nothing else.
 #[derive(Debug)]
 struct Written(&'static str);
 

@@ -1,4 +1,4 @@
-//! Asks an agent of this machine, and gives it orders.
+//! Queries an agent on this machine, and sends it commands.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,12 +22,12 @@ pub enum Error {
     #[error("several agents run here: {}; name one of them", there.join(", "))]
     Several { there: Vec<String> },
 
-    /// It listens no more, or somebody else does.
+    /// It no longer listens, or another program does.
     #[error("the agent {name} does not answer at {url}: {why}")]
     Away { name: String, url: String, why: String },
 }
 
-/// An agent by its note.
+/// An agent found by its note.
 #[derive(Debug, Clone)]
 pub struct Remote {
     note: Note,
@@ -36,12 +36,12 @@ pub struct Remote {
 
 impl Remote {
     pub(super) fn new(note: Note) -> Self {
-        // The library asks for one even where nothing is encrypted.
+        // The library requires one even if nothing is encrypted.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { note, client: Client::builder().no_proxy().timeout(PATIENCE).build().ok() }
     }
 
-    /// Every agent of this home that answers, with what it says.
+    /// Every agent of this home that answers, with its status.
     pub async fn all(home: &Path) -> Vec<(Self, Value)> {
         let remotes = Note::all(home).into_iter().map(Self::new);
         let asked = remotes.map(async |remote| remote.status().await.ok().map(|status| (remote, status)));
@@ -71,7 +71,7 @@ impl Remote {
         &self.note.url
     }
 
-    /// What it tells of itself, as on `/status.json`.
+    /// Its status, as on `/status.json`.
     pub async fn status(&self) -> Result<Value, Error> {
         self.ask(Method::GET, "status.json", None).await
     }
@@ -101,7 +101,7 @@ impl Remote {
             return Err(away(format!("it answered {}", answer.status())));
         }
         let answer: Value = answer.json().await.map_err(plain)?;
-        // The port may have passed to another since the note was written.
+        // Another program may have taken the port since the note was written.
         if answer["pid"] != self.note.pid || answer["name"] != self.note.name.as_str() {
             return Err(away("another one listens there now".into()));
         }

@@ -1,7 +1,7 @@
-//! Who may look, and who may give orders.
+//! Which callers may read, and which may send commands.
 //!
-//! A page from elsewhere can make a browser send requests to loopback. It cannot choose the name it addresses (so a name that is
-//! not this machine's own is refused: that is DNS rebinding), nor hide where it comes from, nor read our answers.
+//! A page from another site can make a browser send requests to loopback. It cannot choose the `Host` it addresses (so a name
+//! that is not this machine's own is refused: that is DNS rebinding), nor hide its origin, nor read our responses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq as _;
 
-/// Answers only those who address this machine as itself.
+/// Answers only requests addressed to this machine.
 pub async fn host(request: Request, next: Next) -> Response {
     match authority(&request) {
         Some(authority) if is_this_machine(&authority) => next.run(request).await,
@@ -23,7 +23,7 @@ pub async fn host(request: Request, next: Next) -> Response {
     }
 }
 
-/// Lets orders through from a program that knows the token, and from our own page.
+/// Lets commands through from a program that knows the token, and from our own page.
 pub async fn orders(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     if has_token(request.headers(), &token) || is_our_page(&request) {
         return next.run(request).await;
@@ -48,7 +48,8 @@ fn has_token(headers: &HeaderMap, token: &str) -> bool {
     given.is_some_and(|given| given.as_bytes().ct_eq(token.as_bytes()).into())
 }
 
-/// Browsers say where a request that changes something comes from. Ports count: another program on this machine is elsewhere.
+/// Browsers send the origin of a request that changes something. The port counts: another program on this machine is another
+/// origin.
 fn is_our_page(request: &Request) -> bool {
     let text = |name| request.headers().get(name).and_then(|value: &header::HeaderValue| value.to_str().ok());
     let Some(authority) = authority(request) else { return false };

@@ -1,4 +1,4 @@
-//! Whether an agent does what it should: it reaches its queues, and looks often enough.
+//! Whether an agent is healthy: it reaches its queues, and polls often enough.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use crate::agent::meter::Seen;
 use crate::agent::shared::Shared;
 use crate::config::Config;
 
-/// Errors in a row that are more than bad luck.
+/// This many errors in a row are no longer a coincidence.
 pub const TOO_MANY: u32 = 5;
-/// A look itself takes time, and so does a machine under load.
+/// A poll itself takes time, and a machine under load is slow.
 const SLACK: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Health {
     pub healthy: bool,
-    /// What is wrong, for people; empty when nothing is.
+    /// What is wrong, for people. Empty when nothing is.
     pub reasons: Vec<String>,
 }
 
 pub fn judge(shared: &Shared, queues: &[(String, Seen)], stats: &Stats) -> Health {
     let now = shared.now();
-    // One that is paused, full, on its way out, or waits for push alone does not poll, by design.
+    // An agent that is paused, full, stopping, or waiting for push alone does not poll, by design.
     let full = stats.running.len() >= stats.concurrency;
     let polls = !stats.paused && !full && !shared.is_stopping() && shared.config.wake != Wake::PushOnly;
     let mut reasons = Vec::new();
@@ -35,7 +35,7 @@ pub fn judge(shared: &Shared, queues: &[(String, Seen)], stats: &Stats) -> Healt
     }
     for (queue, seen) in queues {
         match &seen.trouble {
-            // No use in counting: it stays so until somebody changes something.
+            // No need to count errors: it lasts until a person changes something.
             Some(trouble) if trouble.lasting => reasons.push(format!("{queue}: {}", trouble.message)),
             trouble if seen.errors_in_a_row >= TOO_MANY => {
                 let trouble = trouble.as_ref().map_or("unknown", |trouble| &trouble.message);
@@ -54,7 +54,7 @@ pub fn judge(shared: &Shared, queues: &[(String, Seen)], stats: &Stats) -> Healt
     Health { healthy: reasons.is_empty(), reasons }
 }
 
-/// By then the next look is overdue, whether push works or not: twice the longest interval there can be.
+/// After this long the next poll is overdue, whether push works or not: twice the longest possible interval.
 fn longest_wait(config: &Config) -> Duration {
     let poll = &config.poll;
     let longest = if config.wake == Wake::PollOnly { poll.max } else { poll.max.max(poll.pushed_max) };

@@ -1,4 +1,4 @@
-//! The figures as Prometheus reads them, in its text format.
+//! The figures in Prometheus' text format.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use super::view::View;
 use crate::agent::meter::{BOUNDS, Seen};
 use crate::agent::shared::Shared;
 
-/// A name, what it counts, and where the count is.
+/// The name of a metric, its help text, and how to read it.
 type Counter = (&'static str, &'static str, fn(&Seen) -> u64);
 
-/// The queue whose figures also go by the names of the follow-up daemon.
+/// The queue whose figures are also exported under the names of the follow-up daemon.
 const FOLLOWUPS: &str = "followups";
 
 pub fn text(shared: &Shared) -> String {
@@ -58,7 +58,7 @@ pub fn text(shared: &Shared) -> String {
     out.head("gleaner_agent_poll_duration_seconds", "Length of a look for work.", "histogram");
     queues.iter().for_each(|(queue, seen)| out.histogram("gleaner_agent_poll_duration_seconds", &[("queue", queue)], seen));
 
-    // The names of the follow-up daemon. An agent that does not work follow-ups executes none; how many wait it does not know.
+    // The names of the follow-up daemon. An agent that does not work follow-ups executes none, and does not know how many wait.
     let followups = queues.iter().find(|(queue, _)| queue == FOLLOWUPS).map(|(_, seen)| seen.clone());
     let pending = followups.as_ref().and_then(Seen::waiting);
     let followups = followups.unwrap_or_default();

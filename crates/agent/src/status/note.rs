@@ -1,4 +1,5 @@
-//! Where an agent of a home listens: a note for other processes, only for its owner to read, since the token in it gives orders.
+//! Where an agent of a home listens: a note for other processes. Only its owner can read it, because the token in it allows
+//! commands.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::Write as _;
@@ -13,7 +14,7 @@ use super::client::Remote;
 use crate::agent::Error;
 use crate::config::Config;
 
-/// Names tried when nobody chose one: agent, agent-2, …
+/// How many names to try if the user chose none: agent, agent-2, …
 const MOST: usize = 100;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,13 +28,13 @@ pub struct Note {
     path: PathBuf,
 }
 
-/// The folder of the notes of a home.
+/// The directory of the notes of a home.
 fn folder(home: &Path) -> PathBuf {
     home.join("agents")
 }
 
 impl Note {
-    /// Notes that this process listens there, by the configured name, or the next free one if nobody chose it.
+    /// Writes that this process listens there, under the configured name, or under the next free one if the user chose none.
     pub(crate) async fn write(config: &Config, address: Option<SocketAddr>) -> Result<Self, Error> {
         let address = address.ok_or_else(|| Error::Other("the status page has no address".into()))?;
         let folder = folder(&config.home);
@@ -49,14 +50,14 @@ impl Note {
         let note = Self { name, pid: std::process::id(), url: format!("http://{address}/"), token, path };
         let text = serde_json::to_vec_pretty(&note).map_err(|error| Error::Other(error.to_string()))?;
         let new = folder.join(format!(".{}.new", note.pid));
-        // In one step, so that a reader never sees half of it.
+        // Written in one step, so that a reader never sees half of it.
         let written =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).and_then(|mut file| file.write_all(&text));
         written.and_then(|()| std::fs::rename(&new, &note.path)).map_err(failed(&note.path))?;
         Ok(note)
     }
 
-    /// All notes of a home, by name. One alone is no proof that somebody runs: see [`Remote::all`].
+    /// All notes of a home, by name. A note alone does not prove that its agent runs: see [`Remote::all`].
     pub fn all(home: &Path) -> Vec<Self> {
         let Ok(files) = std::fs::read_dir(folder(home)) else { return Vec::new() };
         let paths = files.filter_map(|file| Some(file.ok()?.path())).filter(|path| path.extension().is_some_and(|ext| ext == "json"));
@@ -70,7 +71,7 @@ impl Note {
         Some(Self { path: path.to_owned(), ..note })
     }
 
-    /// Takes the note away, unless another has written its own meanwhile.
+    /// Removes the note, unless another process has written its own meanwhile.
     pub fn remove(&self) {
         if Self::read(&self.path).is_some_and(|note| note.pid == self.pid) {
             let _ = std::fs::remove_file(&self.path);
@@ -84,7 +85,7 @@ async fn free_name(config: &Config, folder: &Path) -> Result<String, Error> {
         let name = if number == 1 { wanted.clone() } else { format!("{wanted}-{number}") };
         let Some(note) = Note::read(&folder.join(format!("{name}.json"))) else { return Ok(name) };
         if Remote::new(note.clone()).status().await.is_err() {
-            // Whoever wrote it is gone.
+            // The process that wrote it is gone.
             return Ok(name);
         }
         if config.name.chosen {

@@ -1,4 +1,4 @@
-//! The page. It is one file without anything from elsewhere, and asks for the view every second.
+//! The page. It is one file without external resources, and requests the view every second.
 
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 const PAGE: &str = include_str!("page.html");
 
 pub async fn page() -> Response {
-    // Nothing runs on this page but what it was sent with, and nobody may put it in a frame to steal a click.
+    // Only the page's own scripts run, and no other site may put it in a frame for clickjacking.
     let nonce = Uuid::new_v4().simple().to_string();
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; \

@@ -1,4 +1,4 @@
-//! Everything there is to tell of an agent, as one value.
+//! The whole state of an agent, as one value.
 
 use gleaner::worker::{Mishap, Stats};
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use crate::agent::shared::Shared;
 use crate::config::PlaceAt;
 use crate::host::Host;
 
-/// One error may be bad luck; the second in a row says that nobody answers.
+/// One error may be a coincidence. The second in a row means that the place does not answer.
 const OFFLINE: u32 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Has not reached its place yet, and no try has failed.
+    /// Has not reached its place yet, and no attempt has failed.
     Starting,
     Idle,
     Processing,
@@ -55,7 +55,7 @@ pub struct View {
     /// The newest first.
     pub errors: Vec<Mishap>,
     pub capabilities: Vec<String>,
-    /// The apps it hosts: name and state, what is wrong with one and since when, its last error.
+    /// The hosted apps: name and state, what is wrong with one and since when, its last error.
     pub apps: Vec<Value>,
     pub polling: Polling,
 }
@@ -63,9 +63,9 @@ pub struct View {
 #[derive(Debug, Clone, Serialize)]
 pub struct Queue {
     pub queue: String,
-    /// What it could claim now; none where nobody can say.
+    /// What it could claim now. None if that is unknown.
     pub pending: Option<u64>,
-    /// Not all was counted: there may be more.
+    /// Not everything was counted: there may be more.
     pub pending_capped: bool,
     pub claimed: u64,
     pub completed: u64,
@@ -86,7 +86,7 @@ pub struct Running {
     pub seconds: f64,
 }
 
-/// The metrics of the polling strategy.
+/// The metrics of the poll loop.
 #[derive(Debug, Clone, Serialize)]
 pub struct Polling {
     pub polls_per_minute: f64,

@@ -1,14 +1,14 @@
-//! What an answer means for whoever asked: try again, or change something.
+//! What a response means for the caller: retry, or change something.
 
 use gleaner::Error;
 use serde_json::Value;
 
-/// How one should take a failed call.
+/// How to handle a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     /// The same call may succeed a moment later.
     pub transient: bool,
-    /// What a person can do about it, where it is not.
+    /// What a person can do about it, if a retry does not help.
     pub advice: Option<&'static str>,
 }
 
@@ -18,13 +18,13 @@ const fn never(advice: &'static str) -> Verdict {
     Verdict { transient: false, advice: Some(advice) }
 }
 
-/// Sorts a failure by its HTTP status (none: there was no answer), the code in its body (PostgREST's, GoTrue's, or an SQLSTATE) and
-/// whether the token that was sent can be renewed.
+/// Classifies a failure by its HTTP status (none: there was no response), the code in its body (PostgREST's, GoTrue's, or an
+/// SQLSTATE) and whether the token that was sent can be renewed.
 pub fn classify(status: Option<u16>, code: Option<&str>, renewable: bool) -> Verdict {
-    // Refused, reset, timed out, not found by name, cut off: the network comes back.
+    // Refused, reset, timed out, name not resolved, cut off: the network comes back.
     let Some(status) = status else { return LATER };
     match code.unwrap_or_default() {
-        // Lost serialization races and deadlocks, locks not had in time, a database that is away or shutting down.
+        // Serialization failures and deadlocks, lock timeouts, a database that is unreachable or shutting down.
         "40001" | "40P01" | "55P03" | "55006" | "PGRST000" | "PGRST001" | "PGRST002" | "PGRST003" => return LATER,
         code if ["08", "53", "57"].iter().any(|class| code.len() == 5 && code.starts_with(class)) => return LATER,
         "PGRST301" | "PGRST303" | "bad_jwt" if renewable => return LATER,
@@ -58,10 +58,10 @@ pub fn classify(status: Option<u16>, code: Option<&str>, renewable: bool) -> Ver
     }
 }
 
-/// The error of an answer that is no success: its own words, and what to do.
+/// The error for an unsuccessful response: its message, and what to do.
 pub(super) fn refused(act: &str, status: u16, body: &Value, renewable: bool) -> Error {
     let text = |name: &str| body.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    // GoTrue has three ways to say it.
+    // GoTrue uses three different fields for the message.
     let code = text("code").or_else(|| text("error_code"));
     let message = text("message").or_else(|| text("msg")).or_else(|| text("error_description")).or_else(|| text("error"));
     let verdict = classify(Some(status), code, renewable);
@@ -73,9 +73,9 @@ pub(super) fn refused(act: &str, status: u16, body: &Value, renewable: bool) -> 
     Error::Remote { act: act.into(), message: told, status: Some(status), code: code.map(str::to_owned), transient: verdict.transient }
 }
 
-/// The error of a call that got no (whole) answer.
+/// The error of a call that got no response, or only part of one.
 pub(super) fn unanswered(act: &str, error: &reqwest::Error) -> Error {
-    // The cause is at the end of the chain; the address may hold a key and stays out.
+    // The cause is at the end of the chain. The URL may contain a key, so it is left out.
     let mut message = if error.is_timeout() { "timed out".to_owned() } else { "no answer".to_owned() };
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {

@@ -1,7 +1,7 @@
-//! What time it is in the database, for servers that answer with times where our own answers with durations.
+//! The current time in the database, for servers that answer with timestamps where our own answers with durations.
 //!
-//! A lease is the time of its claim, by the database's clock, so every claim tells the time. From there on our own monotonic clock
-//! counts. It may stand still while a laptop sleeps; the date of the next answer shows that.
+//! A lease is the time of its claim by the database's clock, so every claim also gives the time. From there on our own monotonic
+//! clock counts. It may stop while a laptop sleeps; the `Date` of the next response reveals that.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,26 +15,26 @@ pub(super) struct Clock {
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    /// In the database, when the call was sent at the earliest.
+    /// The database's time when the call was sent, at the earliest.
     micros: i64,
     at: Instant,
-    /// What the server in front of it said then, in seconds.
+    /// The `Date` of the server in front of it at that moment, in seconds.
     date: Option<i64>,
 }
 
 impl Clock {
-    /// A fresh lease, of a call that was sent then.
+    /// Records a fresh lease from a call that was sent at that moment.
     pub fn saw_lease(&self, lease: i64, sent: Instant, date: Option<i64>) {
         *self.known.lock().expect("no panic holds it") = Some(Known { micros: lease, at: sent, date });
     }
 
-    /// An answer with this date.
+    /// Records a response with this date.
     pub fn saw_date(&self, date: Option<i64>) {
         let (Some(date), Ok(mut known)) = (date, self.known.lock()) else { return };
         match &mut *known {
             None => *known = Some(Known { micros: date * 1_000_000 + 500_000, at: Instant::now(), date: Some(date) }),
             Some(known) => {
-                // Dates are whole seconds: one of difference may be nothing.
+                // Dates are whole seconds, so a difference of one second may mean nothing.
                 let passed = known.date.map_or(0, |before| date - before - 1).max(0) * 1_000_000;
                 if passed > micros(known.at.elapsed()) {
                     *known = Known { micros: known.micros + passed, at: Instant::now(), date: Some(date) };
@@ -43,7 +43,7 @@ impl Clock {
         }
     }
 
-    /// Now, in microseconds, rather too late than too early: a lease must not be thought longer than it is.
+    /// The current time in microseconds. It errs on the late side: a lease must not be taken to last longer than it does.
     pub fn now(&self) -> i64 {
         let known = *self.known.lock().expect("no panic holds it");
         known.map_or_else(
@@ -52,13 +52,14 @@ impl Clock {
         )
     }
 
-    /// From now until a time as PostgREST writes it; zero for what is over or is no time.
+    /// The time from now until a timestamp in PostgREST's format. Zero for a time in the past and for text that is not a
+    /// timestamp.
     pub fn until(&self, time: Option<&str>) -> Duration {
         let at = time.and_then(|time| DateTime::parse_from_rfc3339(time).ok()).map_or(0, |time| time.timestamp_micros());
         Duration::from_micros(u64::try_from(at - self.now()).unwrap_or(0))
     }
 
-    /// The time that is so long from now.
+    /// The timestamp that is this far from now.
     pub fn after(&self, wait: Duration) -> String {
         let at = self.now().saturating_add(micros(wait));
         DateTime::from_timestamp_micros(at).map_or_else(|| "infinity".to_owned(), |at| at.to_rfc3339())

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use super::session::{self, Session};
 use super::settings::Settings;
 
-/// Renewed that long before it ends: a call may be under way for a while. Clients of Supabase do the same.
+/// The token is renewed this long before it expires, because a call may take a while. Supabase's own clients do the same.
 const BEFORE_THE_END: i64 = 90;
 
 pub(super) struct Credentials {
@@ -19,7 +19,7 @@ pub(super) struct Credentials {
 }
 
 enum Holder {
-    /// The key itself says who we are.
+    /// The key alone authenticates us.
     Key,
     Person(Box<Person>),
 }
@@ -29,18 +29,18 @@ struct Person {
     path: PathBuf,
     url: String,
     held: Mutex<Option<Held>>,
-    /// A refresh token that was refused for good: asking again would only be noise.
+    /// A refresh token that was permanently refused. Trying it again would only produce noise.
     refused: std::sync::Mutex<Option<String>>,
 }
 
 #[derive(Clone)]
 struct Held {
     session: Session,
-    /// When it is to be renewed, by our own clock alone where we renewed it ourselves.
+    /// When to renew it. If we renewed it ourselves, only our own clock counts.
     until: Instant,
 }
 
-/// Keys and tokens are not for logs.
+/// Keys and tokens must not appear in logs.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_renewable() { "Credentials(session)" } else { "Credentials(key)" })
@@ -71,17 +71,17 @@ impl Credentials {
         Ok(Self { key, holder })
     }
 
-    /// The project key, for `apikey`.
+    /// The project key, for the `apikey` header.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Whether a token that was refused may be followed by a better one.
+    /// Whether a refused token can be replaced by a new one.
     pub fn is_renewable(&self) -> bool {
         matches!(self.holder, Holder::Person(_))
     }
 
-    /// The token of the next call.
+    /// The token for the next call.
     pub async fn token(&self) -> Result<String> {
         match &self.holder {
             Holder::Key => Ok(self.key.clone()),
@@ -89,7 +89,7 @@ impl Credentials {
         }
     }
 
-    /// Another token than this one, which was refused.
+    /// Replaces this token, which was refused.
     pub async fn renew(&self, refused: &str) -> Result<()> {
         match &self.holder {
             Holder::Key => Ok(()),
@@ -97,7 +97,7 @@ impl Credentials {
         }
     }
 
-    /// When the token will be another one; none when that never is.
+    /// When the token will change. None if it never does.
     pub async fn renew_at(&self) -> Option<Instant> {
         match &self.holder {
             Holder::Key => None,
@@ -105,7 +105,7 @@ impl Credentials {
         }
     }
 
-    /// Who is signed in.
+    /// The session of the signed-in user.
     pub async fn session(&self) -> Result<Option<Session>> {
         match &self.holder {
             Holder::Key => Ok(None),
@@ -115,15 +115,15 @@ impl Credentials {
 }
 
 impl Person {
-    /// A session whose token is good for a while, and is not the refused one.
+    /// A session whose token is valid for a while and is not the refused one.
     async fn session(&self, refused: Option<&str>) -> Result<Session> {
-        // One of us renews; the others wait here and find it done.
+        // One task renews. The others wait here and find the token renewed.
         let mut held = self.held.lock().await;
         let is_good = |held: &Held| held.until > Instant::now() && refused != Some(held.session.access_token.as_str());
         if let Some(held) = held.as_ref().filter(|held| is_good(held)) {
             return Ok(held.session.clone());
         }
-        // Somebody else who shares the file may have been faster.
+        // Another process that shares the file may have renewed it already.
         let kept = Held::of(self.load()?);
         if is_good(&kept) {
             return Ok(held.insert(kept).session.clone());
@@ -142,7 +142,7 @@ impl Person {
                 tracing::debug!("the session was renewed");
                 Ok(held.insert(Held::of(renewed)).session.clone())
             }
-            // It is early: the token still holds for a moment, and the next call tries again.
+            // The renewal is early: the current token is still valid for a moment, and the next call tries again.
             Err(error) if error.is_transient() && refused.is_none() && kept.session.expires_at > session::now() => {
                 tracing::debug!(%error, "the session could not be renewed yet");
                 Ok(kept.session)
@@ -176,7 +176,7 @@ impl Person {
 impl Held {
     fn of(session: Session) -> Self {
         let lasts = session.expires_at - session::now();
-        // Of a short life only the last part is given up, and always some: whole seconds are all we know.
+        // Of a short lifetime only the last part is given up, and always some: expiry is known in whole seconds only.
         let early = BEFORE_THE_END.min((lasts + 3) / 4);
         let until = Instant::now() + Duration::from_secs(u64::try_from(lasts - early).unwrap_or(0));
         Self { session, until }

@@ -1,4 +1,4 @@
-//! Files by way of the server: recordings and attachments.
+//! Files fetched through the server: recordings and attachments.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use gleaner::{Error, Result};
 use super::classify::{refused, unanswered};
 use super::http::Http;
 
-/// A file on its way.
+/// A file that is being downloaded.
 pub struct Fetched {
     pub content_type: Option<String>,
     pub length: Option<u64>,
@@ -26,7 +26,7 @@ impl fmt::Debug for Fetched {
 }
 
 impl Fetched {
-    /// All of it, if it is not more than that.
+    /// Reads the whole file, if it has at most `most` bytes.
     pub async fn bytes(mut self, most: usize) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         while let Some(piece) = self.stream.try_next().await? {
@@ -41,7 +41,7 @@ impl Fetched {
 
 pub(super) async fn fetch(http: &Http, path_or_url: &str) -> Result<Fetched> {
     let path = path_or_url.strip_prefix(&http.base).unwrap_or(path_or_url);
-    // Our key is for our server: neither `https://elsewhere` nor `//elsewhere` nor `https://server.evil` gets it.
+    // Our key is for our server only: neither `https://elsewhere` nor `//elsewhere` nor `https://server.evil` gets it.
     if !path.starts_with('/') || path.starts_with("//") {
         return Err(Error::Other(format!("{path_or_url} is not at {}; only files of the server are fetched with our rights", http.base)));
     }

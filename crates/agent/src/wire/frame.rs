@@ -1,4 +1,4 @@
-//! What is said on the socket: Phoenix channels, version 2.0.0, `[join_ref, ref, topic, event, payload]`.
+//! The messages on the WebSocket: Phoenix channels, version 2.0.0, `[join_ref, ref, topic, event, payload]`.
 
 use serde_json::{Value, json};
 
@@ -16,14 +16,14 @@ impl Frame {
         json!([self.join_ref, self.reference, self.topic, self.event, self.payload]).to_string()
     }
 
-    /// None for what is no frame: one odd message is no reason to lose all channels.
+    /// None for a message that is not a frame: one malformed message is no reason to lose all channels.
     pub fn decode(text: &str) -> Option<Self> {
         let (join_ref, reference, topic, event, payload): (Option<String>, Option<String>, String, String, Value) =
             serde_json::from_str(text).ok()?;
         Some(Self { join_ref, reference, topic, event, payload })
     }
 
-    /// Whether this says that all is well; else what it says instead.
+    /// Whether this reply reports success. If not, the message it contains.
     pub fn verdict(&self) -> Result<(), String> {
         if self.payload["status"] == "ok" {
             return Ok(());

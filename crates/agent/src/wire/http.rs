@@ -1,4 +1,4 @@
-//! One call: who makes it, how long it may take, and what is tried again at once.
+//! One call: its credentials, its timeouts, and which failures are retried at once.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -16,15 +16,15 @@ use super::clock::Clock;
 use super::credentials::Credentials;
 use super::settings::Settings;
 
-/// To be let in at all.
+/// The timeout for opening a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// For the whole answer of an act.
+/// The timeout for the whole response of an act.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Between two pieces of a long answer.
+/// The timeout between two chunks of a long response.
 const SILENT_FOR: Duration = Duration::from_secs(60);
-/// A server that wants us to wait longer is asked again after that, politely.
+/// The longest `Retry-After` that is honoured. A server that asks for more is called again after this long.
 const LONGEST_QUIET: Duration = Duration::from_secs(120);
-/// Lost races are run again at once, so often.
+/// How often a serialization failure is retried at once.
 const RACES: u32 = 5;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Http {
     pub base: String,
     pub credentials: Credentials,
     pub clock: Clock,
-    /// Until then the server wants to hear nothing of us.
+    /// The server asked us to send no request before this time.
     quiet_until: Mutex<Option<Instant>>,
 }
 
@@ -43,14 +43,14 @@ pub(super) struct Call<'a> {
     pub method: Method,
     /// With its query string.
     pub path: &'a str,
-    /// The schema meant, where it is not the first.
+    /// The schema, if it is not the default one.
     pub profile: Option<&'a str>,
     pub body: Option<&'a Value>,
-    /// A write is to show what it wrote.
+    /// The response to a write must contain the written rows.
     pub representation: bool,
-    /// Statuses that are answers and no errors.
+    /// Statuses that count as an answer and not as an error.
     pub also: &'a [u16],
-    /// A lost answer is asked for again at once. The lease makes that safe for every act but a claim.
+    /// Repeats the call at once if the response was lost. The lease makes that safe for every act but a claim.
     pub repeat: bool,
 }
 
@@ -79,14 +79,14 @@ impl Http {
         Ok(Self { client, base, credentials, clock: Clock::default(), quiet_until: Mutex::default() })
     }
 
-    /// Makes the call. A token that is not good any more is renewed, lost races are run again.
+    /// Makes the call. An expired token is renewed, and serialization failures are retried.
     pub async fn call(&self, call: &Call<'_>) -> Result<Reply> {
         let (mut renewed, mut races, mut lost) = (false, 0, false);
         loop {
             let token = self.credentials.token().await?;
             let answer = match self.send(call, &token).await {
                 Ok(answer) => answer,
-                // A connection kept open for long may turn out to be dead only when it is used.
+                // A connection that was kept open for long may turn out to be dead only when it is used.
                 Err(error) if call.repeat && !lost && !error.is_timeout() && !error.is_connect() => {
                     lost = true;
                     continue;
@@ -107,7 +107,7 @@ impl Http {
                 }
                 "PGRST301" | "PGRST303" if status == 401 && self.credentials.is_renewable() => {
                     if renewed {
-                        // Fresh and still refused: signing in again may help, waiting will not.
+                        // The token is fresh and still refused: signing in again may help, waiting will not.
                         return Err(refused(&call.act, status, &body, false));
                     }
                     self.credentials.renew(&token).await?;
@@ -136,7 +136,7 @@ impl Http {
         let (status, date) = (response.status().as_u16(), date(response.headers()));
         let bytes = response.bytes().await?;
         self.clock.saw_date(date);
-        // What is no JSON comes from something in between; its words help nobody.
+        // A body that is not JSON comes from a proxy in between, and its text is of no use to the reader.
         Ok((status, serde_json::from_slice(&bytes).unwrap_or_default(), date))
     }
 
@@ -156,7 +156,7 @@ impl Http {
         }
     }
 
-    /// Notes how long the server wants to be left alone.
+    /// Records how long the server asked us to wait.
     pub fn heed(&self, response: &Response) {
         if !matches!(response.status().as_u16(), 429 | 503) {
             return;
@@ -169,9 +169,9 @@ impl Http {
     }
 }
 
-/// The HTTP client of everything here. It never follows a redirect: our key is for the server we were told.
+/// The HTTP client for everything here. It never follows a redirect: our key is only for the configured server.
 pub(super) fn client() -> Result<reqwest::Client> {
-    // Whoever was first has installed it.
+    // An error means that another caller has already installed one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .default_headers(device())
@@ -186,7 +186,7 @@ pub(super) fn client() -> Result<reqwest::Client> {
         .map_err(|error| Error::Other(format!("the HTTP client: {error}")))
 }
 
-/// How people know this machine: the server shows them which devices work.
+/// The name of this machine, as people know it. The server shows them which devices work.
 fn device() -> HeaderMap {
     let name = nix::unistd::gethostname().ok().and_then(|name| HeaderValue::from_str(name.to_str()?).ok());
     name.map(|name| HeaderMap::from_iter([(HeaderName::from_static("x-client-info"), name)])).unwrap_or_default()
@@ -200,7 +200,7 @@ fn date(headers: &HeaderMap) -> Option<i64> {
     Some(DateTime::parse_from_rfc2822(headers.get(DATE)?.to_str().ok()?).ok()?.timestamp())
 }
 
-/// Seconds, or a time: then as far from the answer's own date, for our clock may be wrong.
+/// Seconds, or a date. A date is taken relative to the response's own `Date`, because our clock may be wrong.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

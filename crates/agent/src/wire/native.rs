@@ -1,9 +1,9 @@
-//! The acts by the routes of our own server.
+//! The acts over the routes of our own server.
 
 use std::time::Duration;
 
 use ::http::Method;
-use gleaner::queue::{Answer, Claim, Claimed, Failure, Item, Waiting};
+use gleaner::queue::{Answer, Claim, Claimed, Completion, Failure, Held, Item, Progress, Waiting};
 use gleaner::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,18 +13,18 @@ use super::Way;
 use super::http::{Call, Http};
 use super::shape::outcome;
 
-/// Asks the server whether it is ours.
+/// Checks whether the server is ours.
 pub(super) async fn probe(http: &Http) -> Result<Way> {
     match http.call(&Call::new(Method::GET, "/v1/queues", "find the queues")).await {
         Ok(reply) if reply.body.is_array() => Ok(Way::Native),
-        // Something answers everything, but not with queues.
+        // This server answers every path, but not with a list of queues.
         Ok(_) => Ok(Way::Rpc),
         Err(Error::Remote { status: Some(404 | 405 | 300..=399), .. }) => Ok(Way::Rpc),
         Err(error) => Err(error),
     }
 }
 
-/// A queue as the server lists it.
+/// A queue in the server's list.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub name: String,
@@ -36,7 +36,7 @@ pub(super) struct Known {
 pub(super) async fn list(http: &Http) -> Result<Vec<Known>> {
     let reply = http.call(&Call::new(Method::GET, "/v1/queues", "list the queues")).await?;
     let queues = reply.body.as_array().into_iter().flatten().filter_map(|queue| {
-        // An older server does not say.
+        // An older server does not send this field.
         let is = |name: &str| queue[name].as_bool().unwrap_or(true);
         Some(Known { name: queue["name"].as_str()?.to_owned(), owners: is("owners"), kinds: is("kinds") })
     });
@@ -127,7 +127,7 @@ impl Routes<'_> {
         Ok(Claimed { items: items.collect(), next_due_in: given.next_due_seconds.map(seconds) })
     }
 
-    /// None where the server has not counted lately, or is too old to be asked.
+    /// None if the server has not counted lately, or is too old to have this route.
     pub async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
         #[derive(Deserialize)]
         struct Counted {
@@ -143,12 +143,13 @@ impl Routes<'_> {
     }
 
     /// `start` and `release`.
-    pub async fn held(&self, act: &str, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    pub async fn held(&self, act: &str, held: &[Held]) -> Result<Vec<Answer>> {
         self.many(act, &json!({"items": rows(held)})).await
     }
 
-    pub async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
-        let items: Vec<_> = done.iter().map(|(key, lease, result)| json!({"key": key, "lease": lease, "result": result})).collect();
+    pub async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
+        let items: Vec<_> =
+            done.iter().map(|done| json!({"key": done.held.key, "lease": done.held.lease, "result": done.result})).collect();
         self.many("complete", &json!({"items": items})).await
     }
 
@@ -161,30 +162,28 @@ impl Routes<'_> {
         Ok(told.items.into_iter().map(Told::answer).collect())
     }
 
-    pub async fn progress(
-        &self,
-        key: &str,
-        lease: i64,
-        stage: Option<&str>,
-        percent: Option<f64>,
-        partial: Option<&Value>,
-    ) -> Result<(Answer, Duration)> {
-        let body = json!({"key": key, "lease": lease, "stage": stage, "percent": percent, "partial": partial});
+    pub async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+        let Progress { stage, percent, partial, hold } = progress;
+        let mut body = json!({"key": held.key, "lease": held.lease, "stage": stage, "percent": percent, "partial": partial});
+        // Sent only when the caller sets it: an older server does not know the field.
+        if let Some(hold) = hold {
+            body["hold_seconds"] = json!(hold.as_secs_f64());
+        }
         let told: Told = self.read("progress", self.post("progress", &body, true).await?)?;
         let left = seconds(told.lease_seconds);
         Ok((told.answer(), left))
     }
 
-    pub async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+    pub async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
         let body = json!({
-            "key": key, "lease": lease, "message": failure.message, "category": failure.category, "retryable": failure.retryable,
+            "key": held.key, "lease": held.lease, "message": failure.message, "category": failure.category, "retryable": failure.retryable,
             "retry_in_seconds": failure.retry_in.map(|wait| wait.as_secs_f64()),
         });
         Ok(self.read::<Told>("fail", self.post("fail", &body, true).await?)?.answer())
     }
 
-    pub async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
-        let body = json!({"key": key, "lease": lease, "seconds": by.as_secs_f64()});
+    pub async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
+        let body = json!({"key": held.key, "lease": held.lease, "seconds": by.as_secs_f64()});
         Ok(self.read::<Told>("snooze", self.post("snooze", &body, true).await?)?.answer())
     }
 
@@ -201,19 +200,19 @@ impl Routes<'_> {
         }
     }
 
-    pub async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+    pub async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
         #[derive(Deserialize)]
         struct Over {
             key: String,
             lease: i64,
         }
         let over: Many<Over> = self.read("ended", self.post("ended", &json!({"items": rows(held)}), true).await?)?;
-        Ok(over.items.into_iter().map(|one| (one.key, one.lease)).collect())
+        Ok(over.items.into_iter().map(|one| Held::new(one.key, one.lease)).collect())
     }
 }
 
-fn rows(held: &[(&str, i64)]) -> Vec<Value> {
-    held.iter().map(|(key, lease)| json!({"key": key, "lease": lease})).collect()
+fn rows(held: &[Held]) -> Vec<Value> {
+    held.iter().map(|held| json!({"key": held.key, "lease": held.lease})).collect()
 }
 
 fn seconds(given: f64) -> Duration {

@@ -1,10 +1,10 @@
-//! The acts of one queue over the wire, whichever way they go.
+//! The acts of one queue over the wire, whichever routes they use.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gleaner::queue::{Answer, Claim, Claimed, Failure, Waiting};
+use gleaner::queue::{Answer, Claim, Claimed, Completion, Failure, Held, Progress, Waiting};
 use gleaner::transport::{Push, Transport};
 use gleaner::{Error, Result};
 use serde_json::Value;
@@ -17,10 +17,11 @@ use super::rpc::Functions;
 use super::shape::Shape;
 use super::socket::{Channel, Socket};
 
-/// A lost answer to a claim is asked for again, after so long each.
+/// The delays before a claim without a response is sent again.
 const ASK_AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(700)];
 
-/// Rows in one answer. A server that cuts longer ones off would leave the rest claimed by somebody who does not know.
+/// The limit of rows in one response. If a server truncated a longer response, the remaining rows would be claimed by a client
+/// that does not know about them.
 const MOST_ROWS: i32 = 1000;
 
 #[derive(Debug)]
@@ -29,23 +30,24 @@ pub(super) enum Acts {
     Rpc(Box<Shape>),
 }
 
-/// A queue by way of a server.
+/// A queue accessed through a server.
 #[derive(Debug)]
 pub struct WireQueue {
     http: Arc<Http>,
     socket: Socket,
     name: String,
     acts: Acts,
-    /// A claim whose answer never came. Its rows may be ours: the next claim of the same agent asks for them first.
+    /// A claim that got no response. Its rows may be ours: the next claim of the same agent asks for them first.
     unanswered: Mutex<Option<(Claim, Uuid)>>,
-    /// Until when the last look, which found nothing, says that nothing waits.
+    /// The last claim found nothing. Until this time the queue counts as empty.
     empty_until: Mutex<Option<Instant>>,
 }
 
-/// How long nothing waits after a look that found nothing, unless something was said to fall due earlier: the next look comes sooner.
+/// How long a queue counts as empty after a claim that found nothing, unless an item falls due earlier. The next claim comes
+/// sooner.
 const EMPTY_FOR: Duration = Duration::from_secs(75);
 
-/// Calls an act the way this queue goes.
+/// Calls an act over the routes of this queue.
 macro_rules! act {
     ($self:ident, $act:ident ( $($argument:expr),* )) => {
         match &$self.acts {
@@ -60,7 +62,7 @@ impl WireQueue {
         Self { http, socket, name: name.to_owned(), acts, unanswered: Mutex::default(), empty_until: Mutex::default() }
     }
 
-    /// Asks until there is an answer, or it takes too long; then the request is remembered.
+    /// Sends the claim until there is a response or it takes too long. In that case the request is remembered.
     async fn ask(&self, claim: &Claim, request: Uuid, mut first: bool) -> Result<Claimed> {
         let mut pauses = ASK_AGAIN.into_iter();
         loop {
@@ -80,14 +82,14 @@ impl WireQueue {
         }
     }
 
-    /// A look that found nothing is as good as a count, and costs nobody another.
+    /// A claim that found nothing is as good as a count, and saves a separate request.
     fn note(&self, claimed: Option<&Claimed>) {
         let empty_for = claimed.filter(|claimed| claimed.items.is_empty()).map(|claimed| claimed.next_due_in.unwrap_or(EMPTY_FOR));
         let until = empty_for.filter(|wait| !wait.is_zero()).map(|wait| Instant::now() + wait.min(EMPTY_FOR));
         *self.empty_until.lock().expect("no panic holds it") = until;
     }
 
-    /// What an earlier claim took without our hearing of it. What is more than wanted now goes back.
+    /// Gets the rows that an earlier claim took without our receiving its response. Rows beyond the current limit are released.
     async fn ask_for_unanswered(&self, claim: &Claim) -> Result<Option<Claimed>> {
         let earlier = self.unanswered.lock().expect("no panic holds it").take();
         let Some((earlier, request)) = earlier.filter(|(earlier, _)| is_alike(earlier, claim)) else { return Ok(None) };
@@ -97,19 +99,19 @@ impl WireQueue {
         }
         let surplus = claimed.items.split_off(claimed.items.len().min(usize::try_from(claim.limit).unwrap_or(0)));
         if !surplus.is_empty() {
-            let held: Vec<(&str, i64)> = surplus.iter().map(|item| (item.key.as_str(), item.lease)).collect();
+            let held: Vec<Held> = surplus.iter().map(|item| item.held()).collect();
             self.release(&held).await?;
         }
         Ok(Some(claimed))
     }
 }
 
-/// Whether the server may have acted all the same: no answer at all, or one of something in between.
+/// Whether the server may have acted all the same: there was no response at all, or one from a proxy in between.
 fn is_unanswered(error: &Error) -> bool {
     matches!(error, Error::Remote { status: None | Some(502 | 504 | 520..=530), transient: true, .. })
 }
 
-/// Whether both would be given the same rows.
+/// Whether both claims would get the same rows.
 fn is_alike(one: &Claim, other: &Claim) -> bool {
     one.agent == other.agent
         && one.owner == other.owner
@@ -129,7 +131,7 @@ impl Transport for WireQueue {
             return Ok(Claimed::default());
         }
         let claim = &Claim { limit: claim.limit.min(MOST_ROWS), ..claim.clone() };
-        // A caller who brings a request may be repeating it, unless it says otherwise.
+        // A caller that passes a request id may be repeating the request, unless it says otherwise.
         if let Some(request) = claim.request {
             return self.ask(claim, request, claim.first).await;
         }
@@ -139,35 +141,28 @@ impl Transport for WireQueue {
         self.ask(claim, Uuid::new_v4(), true).await
     }
 
-    async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    async fn start(&self, held: &[Held]) -> Result<Vec<Answer>> {
         act!(self, held("start", held))
     }
 
-    async fn progress(
-        &self,
-        key: &str,
-        lease: i64,
-        stage: Option<&str>,
-        percent: Option<f64>,
-        partial: Option<&Value>,
-    ) -> Result<(Answer, Duration)> {
-        act!(self, progress(key, lease, stage, percent, partial))
+    async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+        act!(self, progress(held, progress))
     }
 
-    async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
+    async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
         act!(self, complete(done))
     }
 
-    async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
-        act!(self, fail(key, lease, failure))
+    async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
+        act!(self, fail(held, failure))
     }
 
-    async fn release(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    async fn release(&self, held: &[Held]) -> Result<Vec<Answer>> {
         act!(self, held("release", held))
     }
 
-    async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
-        act!(self, snooze(key, lease, by))
+    async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
+        act!(self, snooze(held, by))
     }
 
     async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
@@ -178,12 +173,12 @@ impl Transport for WireQueue {
         act!(self, explain(key, owner))
     }
 
-    async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+    async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
         if held.is_empty() {
             return Ok(Vec::new());
         }
         match act!(self, ended(held)) {
-            // Rows that cannot be seen are not judged; their holder hears it at the next act.
+            // Rows that cannot be seen are not judged. Their holder learns of the loss at its next act.
             Err(Error::Remote { status: Some(401 | 403 | 404 | 406), code: Some(code), .. })
                 if matches!(code.as_str(), "42501" | "PGRST205" | "PGRST106") =>
             {

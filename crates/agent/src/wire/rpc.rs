@@ -1,9 +1,9 @@
-//! The acts by the functions of the database, as every Supabase project shows them.
+//! The acts as functions of the database, as every Supabase project exposes them.
 
 use std::time::{Duration, Instant};
 
 use ::http::Method;
-use gleaner::queue::{Answer, Claim, Claimed, Failure};
+use gleaner::queue::{Answer, Claim, Claimed, Completion, Failure, Held, Progress};
 use gleaner::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::http::{Call, Http, Reply};
 use super::shape::{Shape, outcome, text};
 
-/// Rows in one look: their keys are in the address, which has its limits.
+/// The limit of rows in one query: their keys are part of the URL, whose length is limited.
 const MOST_KEYS: usize = 100;
 
 /// The functions of one queue.
@@ -32,7 +32,11 @@ struct Told {
 
 impl Functions<'_> {
     async fn call(&self, act: &str, arguments: &Value, repeat: bool) -> Result<Reply> {
-        let path = format!("/rest/v1/rpc/{act}_{}", self.shape.queue);
+        self.call_function(&format!("{act}_{}", self.shape.queue), act, arguments, repeat).await
+    }
+
+    async fn call_function(&self, name: &str, act: &str, arguments: &Value, repeat: bool) -> Result<Reply> {
+        let path = format!("/rest/v1/rpc/{name}");
         let call = Call {
             profile: Some("gleaner"),
             body: Some(arguments),
@@ -80,7 +84,7 @@ impl Functions<'_> {
         let reply = self.call("claim", &Value::Object(arguments), false).await?;
         let clock = &self.http.clock;
         let rows: Vec<&Map<String, Value>> = reply.body.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
-        // The rows of a repeated claim may have been taken some time ago.
+        // The rows of a repeated claim may have been claimed some time ago.
         let newest = rows.iter().filter_map(|row| row.get(&self.shape.lease)?.as_i64()).max();
         if let Some(lease) = newest.filter(|_| first) {
             clock.saw_lease(lease, sent, reply.date);
@@ -96,47 +100,53 @@ impl Functions<'_> {
     }
 
     /// `start` and `release`.
-    pub async fn held(&self, act: &str, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
-        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
+    pub async fn held(&self, act: &str, held: &[Held]) -> Result<Vec<Answer>> {
+        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().map(|held| (held.key.as_str(), held.lease)).unzip();
         self.many(act, &json!({"p_ids": keys, "p_leases": leases})).await
     }
 
-    pub async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
-        // In an array of results PostgreSQL takes a result that is an array for another dimension.
-        if done.iter().any(|(_, _, result)| result.as_ref().is_some_and(Value::is_array)) {
+    pub async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
+        // In an array of results, PostgreSQL reads a result that is itself an array as another dimension.
+        if done.iter().any(|done| done.result.as_ref().is_some_and(Value::is_array)) {
             let mut answers = Vec::with_capacity(done.len());
-            for (key, lease, result) in done {
-                answers.push(answer(self.one("complete", &json!({"p_id": key, "p_lease": lease, "p_result": result})).await?));
+            for Completion { held, result } in done {
+                let arguments = json!({"p_id": held.key, "p_lease": held.lease, "p_result": result});
+                answers.push(answer(self.one("complete", &arguments).await?));
             }
             return Ok(answers);
         }
-        let keys: Vec<&str> = done.iter().map(|(key, _, _)| *key).collect();
-        let leases: Vec<i64> = done.iter().map(|(_, lease, _)| *lease).collect();
-        let results: Vec<&Option<Value>> = done.iter().map(|(_, _, result)| result).collect();
-        self.many("complete", &json!({"p_ids": keys, "p_leases": leases, "p_results": results})).await
+        let keys: Vec<&str> = done.iter().map(|done| done.held.key.as_str()).collect();
+        let leases: Vec<i64> = done.iter().map(|done| done.held.lease).collect();
+        let results: Vec<&Option<Value>> = done.iter().map(|done| &done.result).collect();
+        // Answered once per outcome: of a thousand items nearly all are done.
+        let arguments = json!({"p_ids": keys, "p_leases": leases, "p_results": results});
+        let groups = self.call_function(&format!("complete_{}_many", self.shape.queue), "complete", &arguments, true).await?.body;
+        let answers = groups.as_array().into_iter().flatten().flat_map(|group| {
+            let (outcome, status) = (outcome(group["outcome"].as_str().unwrap_or_default()), group["status"].as_str().map(str::to_owned));
+            let keys = group["ids"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
+            keys.into_iter().map(move |key| Answer { key, outcome, status: status.clone() })
+        });
+        Ok(answers.collect())
     }
 
     pub async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
         self.many("cancel", &json!({"p_ids": keys, "p_reason": reason})).await
     }
 
-    pub async fn progress(
-        &self,
-        key: &str,
-        lease: i64,
-        stage: Option<&str>,
-        percent: Option<f64>,
-        partial: Option<&Value>,
-    ) -> Result<(Answer, Duration)> {
-        let arguments = json!({"p_id": key, "p_lease": lease, "p_stage": stage, "p_percent": percent, "p_partial": partial});
+    pub async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+        let Progress { stage, percent, partial, hold } = progress;
+        let mut arguments = json!({"p_id": held.key, "p_lease": held.lease, "p_stage": stage, "p_percent": percent, "p_partial": partial});
+        if let Some(hold) = hold {
+            arguments["p_hold"] = json!(interval(*hold));
+        }
         let told = self.one("progress", &arguments).await?;
         let left = self.http.clock.until(told.due_at.as_deref());
         Ok((answer(told), left))
     }
 
-    pub async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+    pub async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
         let mut arguments = json!({
-            "p_id": key, "p_lease": lease, "p_message": failure.message, "p_category": failure.category, "p_retryable": failure.retryable,
+            "p_id": held.key, "p_lease": held.lease, "p_message": failure.message, "p_category": failure.category, "p_retryable": failure.retryable,
         });
         if let Some(wait) = failure.retry_in {
             arguments["p_retry_in"] = json!(interval(wait));
@@ -144,8 +154,8 @@ impl Functions<'_> {
         self.one("fail", &arguments).await.map(answer)
     }
 
-    pub async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
-        let arguments = json!({"p_id": key, "p_lease": lease, "p_until": self.http.clock.after(by)});
+    pub async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
+        let arguments = json!({"p_id": held.key, "p_lease": held.lease, "p_until": self.http.clock.after(by)});
         self.one("snooze", &arguments).await.map(answer)
     }
 
@@ -157,10 +167,10 @@ impl Functions<'_> {
         Ok(Some(self.call("explain", &arguments, true).await?.body).filter(|told| !told.is_null()))
     }
 
-    pub async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
+    pub async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
         let (shape, mut over) = (self.shape, Vec::new());
         for some in held.chunks(MOST_KEYS) {
-            let keys: Vec<String> = some.iter().map(|(key, _)| quoted(key)).collect();
+            let keys: Vec<String> = some.iter().map(|held| quoted(&held.key)).collect();
             let list: String = form_urlencoded::byte_serialize(format!("in.({})", keys.join(",")).as_bytes()).collect();
             let (key, lease, status) = (&shape.key, &shape.lease, &shape.status);
             let path = format!("/rest/v1/{}?select={key},{lease},{status}&{key}={list}", shape.table);
@@ -172,8 +182,8 @@ impl Functions<'_> {
             for row in rows.as_array().into_iter().flatten() {
                 let (id, now) = (row.get(key).map(text).unwrap_or_default(), row.get(lease).and_then(Value::as_i64));
                 let is_held = row.get(status).is_some_and(|word| shape.held.contains(&text(word)));
-                let gone = some.iter().filter(|(key, lease)| *key == id && !(is_held && now == Some(*lease)));
-                over.extend(gone.map(|(key, lease)| ((*key).to_owned(), *lease)));
+                let gone = some.iter().filter(|held| held.key == id && !(is_held && now == Some(held.lease)));
+                over.extend(gone.cloned());
             }
         }
         Ok(over)
@@ -188,7 +198,7 @@ fn answer(told: Told) -> Answer {
     Answer { key: text(&told.id), outcome: outcome(&told.outcome), status: told.status }
 }
 
-/// A value in a list of PostgREST's.
+/// A value in a PostgREST list.
 fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -197,13 +207,13 @@ fn interval(duration: Duration) -> String {
     format!("{} seconds", duration.as_secs_f64())
 }
 
-/// `1 day 02:03:04.5`, as PostgreSQL writes a length of time. Months and years have none, and are no wait of a worker's.
+/// `1 day 02:03:04.5`, as PostgreSQL writes an interval. Months and years have no fixed length, and no worker waits that long.
 fn read_interval(text: &str) -> Option<Duration> {
     let mut seconds = 0.0;
     let mut words = text.split_whitespace();
     while let Some(word) = words.next() {
         if word.contains(':') {
-            // The sign is that of the whole, also before a zero.
+            // The sign applies to the whole value, also before a zero.
             let (mut place, word) = word.strip_prefix('-').map_or((3600.0, word), |rest| (-3600.0, rest));
             for part in word.split(':') {
                 seconds += part.parse::<f64>().ok()? * place;

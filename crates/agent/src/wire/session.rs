@@ -1,7 +1,7 @@
-//! Who signed in, kept in a file that only its owner can read.
+//! The signed-in user's session, kept in a file that only its owner can read.
 //!
-//! The file is replaced as a whole and never written in place. Who renews the session holds the lock beside it and reads the file
-//! again first: a refresh token works once, and another process may just have used it.
+//! The file is replaced as a whole and never written in place. A process that renews the session holds the lock beside it and
+//! reads the file again first: a refresh token works once, and another process may just have used it.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use super::classify::{refused, unanswered};
 use super::http::client;
 
-/// For signing in, renewing and signing out.
+/// The timeout for signing in, renewing and signing out.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// A sign-in, and what renews it.
+/// A sign-in, and the token that renews it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// The server it is for.
+    /// The server that the session is for.
     pub url: String,
     pub anon_key: String,
     pub access_token: String,
@@ -38,7 +38,7 @@ pub struct Session {
     pub signed_in_at: i64,
 }
 
-/// Tokens are not for logs.
+/// Tokens must not appear in logs.
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("url", &self.url).field("email", &self.email).finish_non_exhaustive()
@@ -50,18 +50,18 @@ pub(super) fn former_path(home: &Path) -> PathBuf {
     home.join("agent").join("session.json")
 }
 
-/// Signs in. Keep the session with [`save`].
+/// Signs in. Store the session with [`save`].
 pub async fn login(url: &str, anon_key: &str, email: &str, password: &str) -> Result<Session> {
     let url = url.trim().trim_end_matches('/');
     let body = json!({"email": email.trim(), "password": password});
     token(&client()?, url, anon_key, "password", &body, "sign in").await
 }
 
-/// Ends the session, there and here. What the server does not hear ends by itself: the file is gone in any case. False when nobody
-/// was signed in.
+/// Ends the session, on the server and here. If the request does not reach the server, the session expires there by itself; the
+/// file is deleted in any case. False when there was no session.
 pub async fn logout(path: &Path) -> Result<bool> {
     let Some(session) = load(path)? else { return Ok(false) };
-    // Whoever renews it right now would put it back.
+    // A process that is renewing the session right now would write the file again.
     let _lock = lock(path).await?;
     let session = load(path)?.unwrap_or(session);
     let told = client()?
@@ -78,7 +78,7 @@ pub async fn logout(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Another pair of tokens for the same sign-in.
+/// Gets a new pair of tokens for the same sign-in.
 pub(super) async fn refresh(client: &reqwest::Client, session: &Session) -> Result<Session> {
     let body = json!({"refresh_token": session.refresh_token});
     let renewed = token(client, &session.url, &session.anon_key, "refresh_token", &body, "renew the session").await?;
@@ -123,7 +123,7 @@ pub(super) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// The session kept there; none when nobody is signed in.
+/// Reads the session from the file. None when there is no session.
 pub fn load(path: &Path) -> Result<Option<Session>> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -140,7 +140,8 @@ pub fn load(path: &Path) -> Result<Option<Session>> {
         .map_err(|error| Error::Other(format!("{} is no session ({error}); run `gleaner agent login`", path.display())))
 }
 
-/// Keeps the session there: all of it or the one before, and for its owner alone from the first byte.
+/// Writes the session to the file. The file has either the new content or the old one, and only its owner can read it from the
+/// first byte.
 pub fn save(path: &Path, session: &Session) -> Result<()> {
     let folder = make_folder(path)?;
     let new = folder.join(format!(".session.{}", uuid::Uuid::new_v4().simple()));
@@ -164,14 +165,14 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// The folder of the session, made for its owner alone.
+/// The directory of the session, created so that only its owner can read it.
 pub(super) fn make_folder(path: &Path) -> Result<&Path> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| failed("make", folder, &error))?;
     Ok(folder)
 }
 
-/// Held while the session is changed; the kernel lets go of it when the process dies.
+/// Held while the session is changed. The kernel releases it when the process dies.
 #[derive(Debug)]
 pub(super) struct Lock {
     _held: Flock<File>,
@@ -187,7 +188,7 @@ pub(super) async fn lock(path: &Path) -> Result<Lock> {
         .mode(0o600)
         .open(&file)
         .map_err(|error| failed("open", &file, &error))?;
-    // Whoever has it asks the server one question, which ends in time.
+    // The process that holds it makes one request to the server, which has a timeout.
     let patience = tokio::time::Instant::now() + 2 * ANSWER_WITHIN;
     loop {
         match Flock::lock(opened, FlockArg::LockExclusiveNonblock) {

@@ -1,4 +1,4 @@
-//! The sessions of a home: a file for each project somebody signed in to.
+//! The sessions of a home: one file for each project that a user signed in to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,21 +19,21 @@ fn folder(home: &Path) -> PathBuf {
     home.join("agent").join("sessions")
 }
 
-/// Where the session for the project at `url` is kept.
+/// The file for the session of the project at `url`.
 pub fn path(home: &Path, url: &str) -> PathBuf {
     let url = plain(url);
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // For people who look; the hash tells those apart that look alike.
+    // The readable part is for people. The hash distinguishes URLs that look alike.
     let name: String = host.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '-' }).take(60).collect();
     folder(home).join(format!("{name}-{}.json", &hex::encode(Sha256::digest(url))[..8]))
 }
 
-/// As it is kept and compared: a slash at the end is no other project.
+/// The URL as it is stored and compared: a trailing slash does not make it another project.
 pub fn plain(url: &str) -> &str {
     url.trim().trim_end_matches('/')
 }
 
-/// The session for `url`; where no project is named, the one signed in to last. None when nobody is signed in there.
+/// The session for `url`. If no project is named, the one of the latest sign-in. None when there is no session there.
 pub fn find(home: &Path, url: Option<&str>) -> Result<Option<Kept>> {
     adopt(home)?;
     let Some(url) = url else { return Ok(all(home)?.into_iter().next()) };
@@ -41,7 +41,7 @@ pub fn find(home: &Path, url: Option<&str>) -> Result<Option<Kept>> {
     Ok(session::load(&path)?.filter(|session| session.url == plain(url)).map(|session| Kept { path, session }))
 }
 
-/// All of them, the newest sign-in first. A file that cannot be read is told in the log and left out.
+/// All sessions, the newest sign-in first. A file that cannot be read is logged and skipped.
 pub fn all(home: &Path) -> Result<Vec<Kept>> {
     adopt(home)?;
     let Ok(files) = fs::read_dir(folder(home)) else { return Ok(Vec::new()) };
@@ -58,7 +58,7 @@ pub fn all(home: &Path) -> Result<Vec<Kept>> {
     Ok(all)
 }
 
-/// Gives the only session that earlier versions kept a file of its project. A later sign-in there stands.
+/// Moves the only session that earlier versions kept into the file of its project. A later sign-in there is kept.
 fn adopt(home: &Path) -> Result<()> {
     let former = session::former_path(home);
     if !former.exists() {
@@ -71,7 +71,7 @@ fn adopt(home: &Path) -> Result<()> {
         return fs::remove_file(&former).or_else(gone).map_err(failed);
     }
     session::make_folder(&path)?;
-    // Two who do so at once: for the second it is done.
+    // If two processes do this at once, the second finds it done.
     fs::rename(&former, &path).or_else(gone).map_err(failed)
 }
 
@@ -120,7 +120,7 @@ mod tests {
         fs::remove_dir_all(home).expect("removed");
     }
 
-    /// Whoever signed in with an earlier version stays signed in.
+    /// A user who signed in with an earlier version stays signed in.
     #[test]
     fn the_only_session_of_earlier_versions_becomes_that_of_its_project() {
         let home = home();
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((found.path, found.session.email.as_str()), (path(&home, "https://a.supabase.co"), "ada@example.com"));
         assert!(!former.exists());
 
-        // One that was signed in to again since then is the newer.
+        // A project that was signed in to again since then has the newer session.
         session::save(&path(&home, "https://a.supabase.co"), &session("https://a.supabase.co", 7)).expect("saved");
         session::save(&former, &session("https://a.supabase.co", 0)).expect("saved");
         assert_eq!(find(&home, None).expect("readable").map(|kept| kept.session.signed_in_at), Some(7));

@@ -1,4 +1,4 @@
-//! What one has to know to get there.
+//! What is needed to connect to a server.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,20 +7,20 @@ use gleaner::{Error, Result};
 
 use super::sessions;
 
-/// Where the server is, and by what right we come: a key of our own, else the session of whoever signed in.
+/// The server's URL and our credentials: a key of our own, otherwise the session of the signed-in user.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `https://project.supabase.co`, `http://127.0.0.1:54321`.
     pub url: String,
-    /// The project's public key. Not needed beside a key of our own.
+    /// The project's public key. Not needed together with a key of our own.
     pub anon_key: String,
-    /// The service key, or a worker's (`gleaner keys add`). Goes before a session.
+    /// The service key, or a worker's key (`gleaner keys add`). Takes precedence over a session.
     pub service_key: Option<String>,
-    /// The file `gleaner agent login` wrote.
+    /// The file that `gleaner agent login` wrote.
     pub session: Option<PathBuf>,
 }
 
-/// Keys are not for logs.
+/// Keys must not appear in logs.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.service_key.as_ref().map(|_| "…");
@@ -29,16 +29,16 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// As the specifications' programs read them: `SUPABASE_URL`, `SUPABASE_ANON_KEY`, `SUPABASE_SERVICE_ROLE_KEY` or
-    /// `SUPABASE_SERVICE_KEY`; and `GLEANER_KEY`, a worker's key, before those. What is missing is taken from the session in
-    /// `home`, if somebody signed in there. None when nothing says where the server is.
+    /// Reads the variables that Supabase programs use: `SUPABASE_URL`, `SUPABASE_ANON_KEY`, `SUPABASE_SERVICE_ROLE_KEY` or
+    /// `SUPABASE_SERVICE_KEY`. `GLEANER_KEY`, a worker's key, takes precedence over those. Missing values are taken from the
+    /// session in `home`, if there is one. None when nothing names the server.
     pub fn from_env(home: &std::path::Path) -> Result<Option<Self>> {
         Self::from_variables(home, |name| std::env::var(name).ok())
     }
 
-    /// The same, from variables of the caller's.
+    /// Like [`Self::from_env`], with variables that the caller passes.
     pub fn from_variables(home: &std::path::Path, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>> {
-        // A variable set to nothing is how shells unset one.
+        // Shells often unset a variable by setting it to the empty string.
         let first = |names: &[&str]| names.iter().find_map(|name| variable(name).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty()));
         let named = first(&["SUPABASE_URL"]);
         let kept = sessions::find(home, named.as_deref())?;
@@ -55,7 +55,7 @@ impl Settings {
     }
 }
 
-/// `WORKER_ID`: what the worker calls itself, if it was told.
+/// `WORKER_ID`: the worker's name for itself, if it is set.
 pub fn worker_id() -> Option<String> {
     std::env::var("WORKER_ID").ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What a queue's table looks like, from its declaration: for servers that give out rows and not items.
+//! The columns of a queue's table, from its declaration. For servers that return rows and not items.
 
 use ::http::Method;
 use gleaner::declaration::Declaration;
@@ -17,9 +17,9 @@ pub(super) struct Shape {
     pub table: String,
     pub key: String,
     pub status: String,
-    /// The word of rows that wait.
+    /// The status of rows that wait.
     pub ready: String,
-    /// The words a held row may have.
+    /// The statuses that a held row may have.
     pub held: Vec<String>,
     pub lease: String,
     due: String,
@@ -32,7 +32,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// As the registry of that database declares it.
+    /// Reads the declaration from the registry of that database.
     pub async fn of(http: &Http, queue: &str) -> Result<Self> {
         let known = list(http).await?;
         if !known.iter().any(|name| name == queue) {
@@ -55,7 +55,7 @@ impl Shape {
             queue: queue.to_owned(),
             schema: schema.trim_matches('"').to_owned(),
             table: table.trim_matches('"').to_owned(),
-            // Attached by an older version, which left it to the table.
+            // Attached by an older version, which left this to the table.
             key: declared.key.clone().unwrap_or_else(|| "id".to_owned()),
             status: status.column.clone(),
             ready: status.ready.clone(),
@@ -71,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// A claimed row as an item; none for what has no key or lease.
+    /// A claimed row as an item. None for a row without a key or lease.
     pub fn item(&self, row: &Map<String, Value>, clock: &Clock) -> Option<Item> {
         let value = |column: &Option<String>| column.as_ref().and_then(|column| row.get(column)).filter(|value| !value.is_null());
         let time = |column: &str| clock.until(row.get(column).and_then(Value::as_str));
@@ -92,7 +92,7 @@ impl Shape {
     }
 }
 
-/// The names of the queues, as far as one may know.
+/// The names of the queues that we may see.
 pub(super) async fn list(http: &Http) -> Result<Vec<String>> {
     let rows = registry(http, "/rest/v1/queue?select=name&order=name").await?;
     Ok(rows.as_array().into_iter().flatten().filter_map(|row| row["name"].as_str().map(str::to_owned)).collect())
@@ -103,12 +103,12 @@ async fn registry(http: &Http, path: &str) -> Result<Value> {
     Ok(http.call(&call).await?.body)
 }
 
-/// A key or a word as text, whatever its type in the table.
+/// A key or a status as text, whatever its type in the table.
 pub(super) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What an act did, by its word.
+/// The outcome of an act, by its name in the response.
 pub(super) fn outcome(word: &str) -> Outcome {
     [Outcome::Done, Outcome::Already, Outcome::Lost].into_iter().find(|outcome| outcome.as_str() == word).unwrap_or(Outcome::Gone)
 }

@@ -1,9 +1,10 @@
-//! Hears of new work: one WebSocket for all queues of a place, in the protocol of Supabase Realtime.
+//! Receives notifications of new work: one WebSocket for all queues of a place, in the protocol of Supabase Realtime.
 //!
-//! Nothing heard here is certain and nothing unheard is lost: whoever hears looks, and whoever does not polls. So every change of
-//! the connection or of a channel counts as something heard.
+//! A notification is only a hint, and a lost one loses no work: a worker that gets one claims, and a worker that does not polls.
+//! So every change of the connection or of a channel counts as a notification.
 //!
-//! - [`Socket`]: what the queues hold on to; [`Channel`]: what is followed for one of them; [`Hearing`]: one that waits.
+//! - [`Socket`]: the handle that the queues share; [`Channel`]: the subscription of one queue; [`Hearing`]: a subscriber that
+//!   waits.
 //! - `talk`: the connection itself.
 
 mod talk;
@@ -19,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use super::http::Http;
 use super::shape::Shape;
 
-/// The ears of one place. Connects when the first queue listens, and ends with the last copy.
+/// The notification socket of one place. Connects when the first queue subscribes, and ends with the last clone.
 #[derive(Debug, Clone)]
 pub(super) struct Socket {
     shared: Arc<Shared>,
@@ -40,35 +41,35 @@ impl Drop for Shared {
     }
 }
 
-/// What is followed for one queue.
+/// The subscription of one queue.
 #[derive(Debug, Clone)]
 pub(super) struct Channel {
     pub queue: String,
     pub topic: String,
-    /// The `config` of its join.
+    /// The `config` of its join message.
     pub config: Value,
-    /// Whether the server says separately that it watches the table.
+    /// Whether the server confirms separately that it watches the table.
     pub watches: bool,
 }
 
 impl Channel {
-    /// The bell of a queue, on our own server: needs no right to any row, and no published table.
+    /// The notifications of a queue on our own server. Needs no right to any row, and no published table.
     pub fn bell(queue: &str) -> Self {
         let config = json!({"postgres_changes": [], "gleaner": {"queue": queue}});
         Self { queue: queue.to_owned(), topic: format!("realtime:gleaner-{queue}"), config, watches: false }
     }
 
-    /// Rows that come to wait, in the table itself.
+    /// Rows that become ready, watched in the table itself.
     pub fn table(shape: &Shape) -> Self {
         let filter = format!("{}=eq.{}", shape.status, shape.ready);
-        // Every claim and completion is an update too, which the filter keeps away.
+        // Every claim and completion is an update too. The filter keeps those out.
         let binding = |event: &str| json!({"event": event, "schema": shape.schema, "table": shape.table, "filter": filter});
         let config = json!({"postgres_changes": [binding("INSERT"), binding("UPDATE")]});
         Self { queue: shape.queue.clone(), topic: format!("realtime:gleaner-{}", shape.queue), config, watches: true }
     }
 }
 
-/// Per queue: how often there was something, and whether it would be heard now.
+/// Per queue: how many notifications there were, and whether one would be received now.
 #[derive(Debug, Default)]
 struct Heard {
     queues: HashMap<String, (u64, bool)>,
@@ -85,7 +86,7 @@ impl Socket {
         Self { shared: Arc::new(Shared { http, heard: watch::Sender::new(Heard::default()), task: OnceLock::new() }) }
     }
 
-    /// Follows the queue from now on.
+    /// Subscribes to the queue from now on.
     pub fn follow(&self, channel: Channel) -> Hearing {
         let (asks, _) = self.shared.task.get_or_init(|| {
             let (asks, asked) = mpsc::unbounded_channel();
@@ -93,13 +94,13 @@ impl Socket {
             (asks, task.abort_handle())
         });
         let queue = channel.queue.clone();
-        // The task ends only with us.
+        // The task ends only with this socket.
         let _ = asks.send(channel);
         Hearing { heard: self.shared.heard.subscribe(), marked: self.shared.heard.borrow().of(&queue).0, queue, _socket: self.clone() }
     }
 }
 
-/// Tells those who wait.
+/// Notifies the subscribers that wait.
 #[derive(Debug)]
 struct Ringer(watch::Sender<Heard>);
 
@@ -108,7 +109,7 @@ impl Ringer {
         self.0.send_modify(|heard| heard.queues.entry(queue.to_owned()).or_default().0 += 1);
     }
 
-    /// A change of the channel is a reason to look as well.
+    /// A change of the channel also counts as a notification, so that the worker looks for work.
     fn is_live(&self, queue: &str, live: bool) {
         self.0.send_modify(|heard| {
             let (rings, was) = heard.queues.entry(queue.to_owned()).or_default();
@@ -120,7 +121,7 @@ impl Ringer {
     }
 }
 
-/// Waits for one queue.
+/// Waits for notifications of one queue.
 #[derive(Debug)]
 pub(super) struct Hearing {
     heard: watch::Receiver<Heard>,
@@ -139,11 +140,11 @@ impl Push for Hearing {
         self.marked = self.heard.borrow().of(&self.queue).0;
     }
 
-    async fn rung(&mut self) {
+    async fn notified(&mut self) {
         let (queue, marked) = (self.queue.clone(), self.marked);
         match self.heard.wait_for(|heard| heard.of(&queue).0 > marked).await.map(|heard| heard.of(&queue).0) {
             Ok(rings) => self.marked = rings,
-            // We hold the sender ourselves; should it go all the same, the poll does the work.
+            // We hold the sender ourselves. If it were dropped all the same, polling would do the work.
             Err(_) => std::future::pending().await,
         }
     }

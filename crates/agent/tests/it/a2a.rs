@@ -1,5 +1,6 @@
-//! Other agents, with the client of the official SDK, on a real PostgreSQL.
+//! Tests with the A2A client of the official SDK, on a real PostgreSQL.
 
+use gleaner::{Completion, Progress};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ fn accepting() -> Settings {
     Settings { accepts: vec!["jobs".into()], ..Settings::default() }
 }
 
-/// As another agent would: finds the card, and takes the way it shows.
+/// Connects as another agent would: resolves the card, and uses the transport that it names.
 async fn meet(stage: &Stage) -> Result<(AgentCard, Peer)> {
     let card = AgentCardResolver::new(None).resolve(&stage.base).await?;
     let factory = A2AClientFactory::builder().with_interceptor(Arc::new(AuthInterceptor::bearer(TOKEN))).build();
@@ -38,7 +39,7 @@ fn message(parts: Vec<Part>, metadata: Value) -> SendMessageRequest {
     SendMessageRequest { message, configuration: None, metadata: None, tenant: None }
 }
 
-/// Does an act by a data part, and gives the data of the answer.
+/// Sends an act as a data part, and returns the data of the answer.
 async fn act(peer: &Peer, arguments: Value) -> Result<Value> {
     match peer.send_message(&message(vec![Part::data(arguments)], json!({}))).await? {
         SendMessageResponse::Message(answer) => match answer.parts.into_iter().next().map(|part| part.content) {
@@ -130,12 +131,12 @@ async fn a_task_follows_its_item_to_the_result() -> Result<()> {
     assert_eq!(stage.text("select kind || payload::text from gleaner.jobs").await?, r#"mail{"to": "ada", "text": "say hello"}"#);
 
     let item = stage.other_agent().await?.remove(0);
-    stage.jobs().progress(&item.key, item.lease, Some("writing"), Some(50.0), None).await?;
+    stage.jobs().progress(&item.held(), &Progress::stage("writing").percent(50.0)).await?;
     let working = get(&peer, &task.id).await?;
     assert_eq!(working.status.state, TaskState::Working);
     assert_eq!(working.status.message.as_ref().and_then(Message::text), Some("writing, 50 %"));
 
-    stage.jobs().complete(&[(&item.key, item.lease, Some(json!({"sent": true})))]).await?;
+    stage.jobs().complete(&[Completion::new(item.held(), Some(json!({"sent": true})))]).await?;
     let completed = get(&peer, &task.id).await?;
     assert_eq!(completed.status.state, TaskState::Completed);
     let artifact = &completed.artifacts.context("artifacts")?[0];
@@ -151,7 +152,7 @@ async fn whoever_waits_for_a_task_gets_it_when_it_has_ended() -> Result<()> {
     let worker = tokio::spawn(async move {
         loop {
             if let Some(item) = jobs.claim(&gleaner::Claim::by("worker").limit(1)).await?.items.pop() {
-                return jobs.complete(&[(&item.key, item.lease, Some(json!({"n": 1})))]).await;
+                return jobs.complete(&[Completion::new(item.held(), Some(json!({"n": 1})))]).await;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -177,9 +178,9 @@ async fn a_stream_tells_each_change_and_ends_with_the_result() -> Result<()> {
     let item = stage.other_agent().await?.remove(0);
     let StreamResponse::StatusUpdate(update) = next(&mut life).await? else { anyhow::bail!("then that it is worked on") };
     assert_eq!(update.status.state, TaskState::Working);
-    stage.jobs().complete(&[(&item.key, item.lease, Some(json!({"n": 1})))]).await?;
+    stage.jobs().complete(&[Completion::new(item.held(), Some(json!({"n": 1})))]).await?;
     let StreamResponse::ArtifactUpdate(update) = next(&mut life).await? else { anyhow::bail!("then the result") };
-    // Numbers of this protocol are doubles.
+    // Numbers in this protocol are doubles.
     assert_eq!(update.artifact.parts[0].content, PartContent::Data(json!({"n": 1.0})));
     let StreamResponse::StatusUpdate(update) = next(&mut life).await? else { anyhow::bail!("then the end") };
     assert_eq!(update.status.state, TaskState::Completed);
@@ -197,7 +198,7 @@ async fn tasks_are_cancelled_by_grant_only_and_failures_are_told() -> Result<()>
     assert!(refused.code == error_code::UNSUPPORTED_OPERATION && refused.message.contains("--grant cancel"), "{refused:?}");
     assert_eq!(get(&peer, &task.id).await?.status.state, TaskState::Submitted);
     let item = stage.other_agent().await?.remove(0);
-    stage.jobs().fail(&item.key, item.lease, &gleaner::Failure::new("no such address").for_good()).await?;
+    stage.jobs().fail(&item.held(), &gleaner::Failure::new("no such address").for_good()).await?;
     let failed = get(&peer, &task.id).await?;
     assert_eq!((failed.status.state, failed.status.message.as_ref().and_then(Message::text)), (TaskState::Failed, Some("no such address")));
 
@@ -207,7 +208,7 @@ async fn tasks_are_cancelled_by_grant_only_and_failures_are_told() -> Result<()>
     assert_eq!(peer.cancel_task(&cancel(&task.id)).await?.status.state, TaskState::Canceled);
     let done = send(&peer, "mail").await?;
     let item = stage.other_agent().await?.remove(0);
-    stage.jobs().complete(&[(&item.key, item.lease, None)]).await?;
+    stage.jobs().complete(&[Completion::new(item.held(), None)]).await?;
     assert_eq!(peer.cancel_task(&cancel(&done.id)).await.expect_err("ended").code, error_code::TASK_NOT_CANCELABLE);
     Ok(())
 }
@@ -220,7 +221,7 @@ async fn what_is_not_accepted_or_not_granted_is_refused() -> Result<()> {
     let refused = peer.send_message(&elsewhere).await.expect_err("not accepted");
     assert!(refused.code == error_code::INVALID_PARAMS && refused.message.contains("jobs"), "{refused:?}");
     assert_eq!(stage.text("select count(*) from activities").await?, "0");
-    // Rows of queues that accept no tasks are no tasks.
+    // Rows of queues that accept no tasks cannot be read as tasks.
     stage.run("insert into activities (type, raw_data) values ('note', '{}')").await?;
     let activity = stage.text("select id from activities").await?;
     for id in [format!("activities:{activity}"), "jobs:999".to_owned(), "jobs:nonsense".to_owned(), "nonsense".to_owned()] {

@@ -1,4 +1,4 @@
-//! One agent: its start, its queues and its end.
+//! One agent: how it starts, works its queues and ends.
 
 pub mod world;
 
@@ -151,13 +151,13 @@ async fn agents_of_one_home_have_names_of_their_own() -> Result<()> {
     let taken = world.agent(&[("name", "agent")]).await.map(drop).expect_err("the name is taken").to_string();
     assert!(taken.contains("runs already") && taken.contains("--name"), "{taken}");
     first.stop().await?;
-    // A note somebody left behind does not keep its name for ever.
+    // A stale note does not reserve its name for ever.
     let (third, _c) = world.agent(&[("name", "agent")]).await?;
     assert_eq!(third.name(), "agent");
     Ok(())
 }
 
-/// What only a person can mend ends an agent that begins, and is told at once by one that runs.
+/// An error that only a person can fix ends an agent that is starting. A running agent reports it at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_is_not_let_in_says_so_and_does_not_only_wait() -> Result<()> {
     let world = World::new().await?;
@@ -166,7 +166,8 @@ async fn an_agent_that_is_not_let_in_says_so_and_does_not_only_wait() -> Result<
     let (agent, mut arrivals) = world.agent_at(&url, &[("poll.max", "2s")]).await?;
     world.job("greet").await?;
     arrivals.next().await?.finish(json!({}));
-    // One after the other: statements sent together are one transaction, and who is thrown out could be back before it ends.
+    // Two separate statements: sent together they are one transaction, and a terminated client could reconnect before it
+    // commits.
     world.client.batch_execute("alter role turned_away nologin").await?;
     world.client.batch_execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turned_away'").await?;
     let seen = std::sync::Mutex::new(serde_json::Value::Null);
@@ -187,7 +188,7 @@ async fn an_agent_that_is_not_let_in_says_so_and_does_not_only_wait() -> Result<
     world.client.batch_execute("alter role turned_away login").await?;
     world.job("greet").await?;
     arrivals.next().await?.finish(json!({}));
-    // Each queue has a worker of its own, and each finds the door open at its next look.
+    // Each queue has a worker of its own, and each logs in again at its next poll.
     eventually("all to be well", async || Ok(world::get(&agent, "health").await?.0 == 200)).await?;
     agent.stop().await?;
     Ok(())

@@ -1,4 +1,5 @@
-//! What every transport promises, in one suite: direct PostgreSQL, our server's own routes, and the functions a Supabase project shows.
+//! The guarantees of every transport, in one suite: direct PostgreSQL, our server's own routes, and the functions of a Supabase
+//! project.
 
 pub mod relay;
 pub mod stage;
@@ -7,7 +8,7 @@ mod acts;
 mod claims;
 mod hearing;
 
-/// Runs each promise once per transport.
+/// Runs each test once per transport.
 macro_rules! promises {
     ($($promise:ident),* $(,)?) => {
         promises!(@over direct, Direct, $($promise),*);

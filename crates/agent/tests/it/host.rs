@@ -1,4 +1,4 @@
-//! The host page's side of the agent, over real sockets. What it does in a browser is tested in tests/host.
+//! The agent's side of the host page, over real sockets. Its behaviour in a browser is tested in tests/host.
 
 mod consenting;
 mod guarding;
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-/// Notes what it is told; starting an app takes a permit, so that a test can make it wait.
+/// Records its calls. Starting an app takes a permit, so that a test can make it wait.
 #[derive(Debug)]
 struct Noted {
     said: Mutex<Vec<String>>,
@@ -90,7 +90,7 @@ async fn listen(router: Router) -> Result<String> {
 }
 
 impl Stage {
-    /// As the page asks.
+    /// A request as the page sends it.
     fn asks(&self, act: &str, body: &Value) -> RequestBuilder {
         let request = self.http.post(format!("{}/host/api/{act}", self.base)).json(body);
         request.header("origin", &self.base).header("sec-fetch-site", "same-origin").header("x-gleaner-token", &self.token)
@@ -100,7 +100,7 @@ impl Stage {
         answered(self.asks(act, &body)).await
     }
 
-    /// An app on the page that a person agreed to; its token.
+    /// Adds an app that the user consented to. Returns its token.
     async fn agreed(&self, name: &str, url: &str) -> Result<String> {
         self.host.add(name, url, None)?;
         let (_, asked) = self.page("ask", json!({"name": name, "message": message("https://project.supabase.co")})).await?;

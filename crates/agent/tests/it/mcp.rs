@@ -1,4 +1,4 @@
-//! Assistants, with the client of the official SDK, on a real PostgreSQL.
+//! Tests with the MCP client of the official SDK, on a real PostgreSQL.
 
 mod guarding;
 mod places;

@@ -1,4 +1,4 @@
-//! Pipelines on rows that were really claimed: what is stored, when, and what a second agent makes of it.
+//! Pipelines on claimed rows: what is stored and when, and how a second agent resumes.
 
 pub mod world;
 
@@ -59,7 +59,7 @@ async fn dumps_are_read_where_they_lie() -> Result<()> {
     Ok(())
 }
 
-/// The first stage is done, the second waits: people see the first already, and the row says how far it is.
+/// The first stage is done and the second one waits: the result of the first is already visible, and the row shows the progress.
 #[tokio::test]
 async fn partial_results_reach_the_row_before_the_next_stage_ends() -> Result<()> {
     let world = world().await?;
@@ -107,7 +107,7 @@ async fn a_second_agent_resumes_behind_finished_stages_and_repeats_those_whose_p
 }
 
 #[tokio::test]
-async fn failures_are_stored_with_the_categories_of_the_specification() -> Result<()> {
+async fn failures_are_stored_with_the_documented_categories() -> Result<()> {
     let world = world().await?;
     let pipelines = world.pipelines(
         "[stages.transcript]\ncommand = \"cat > /dev/null\"\naudio = true\n[stages.bad]\ncommand = \"echo 'it is broken' >&2; exit 65\"\n\
@@ -128,7 +128,7 @@ async fn failures_are_stored_with_the_categories_of_the_specification() -> Resul
         (noise, "TranscriptionError", true, "the recording is of no format we know"),
         (bad, "StageError", true, "stage bad: it is broken (the command ended with exit status 65)"),
         (empty, "ValidationError", true, "neither text (in content) nor a recording"),
-        // This one is tried again.
+        // This one is retried.
         (worse, "LLMError", false, "stage worse: not now"),
     ] {
         let row = world.row(id).await?;

@@ -1,4 +1,5 @@
-//! A real recording, spoken by a synthesiser: webhook, recording fetched through the server, transcript, summary, facts. Offline.
+//! A real recording, spoken by a synthesizer: webhook, recording fetched through the server, transcript, summary, facts.
+//! Offline.
 
 mod speech;
 mod telephone;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use gleaner_agent::pipeline::{Fetch, Pipelines, fetch};
-use gleaner_server::access::Role;
+use gleaner_http::Role;
 use gleaner_server::{Config, Server};
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use crate::pipelines::world::{World, world};
 
 const SENTENCE: &str = "please send the contract to the office on friday. we need the money for the new house.";
 
-/// Gleaner as it runs, Twilio in front of it, and the way of an agent to its recordings.
+/// A running Gleaner server, a fake Twilio, and an agent's access to the recordings.
 struct Stage {
     world: World,
     server: Server,
@@ -37,12 +38,12 @@ impl Stage {
         Ok(Self { world, server, telephone })
     }
 
-    /// A call is recorded: Twilio tells us, signed, and the server writes the row.
+    /// A call is recorded: Twilio sends a signed webhook, and the server writes the row.
     async fn call(&self) -> Result<uuid::Uuid> {
         self.telephone.tell(&self.world.client, &format!("http://{}", self.server.local_addr())).await
     }
 
-    /// Through the server, which has the provider's credentials and lets the agent have none.
+    /// Through the server, which has the provider's credentials and does not pass them to the agent.
     fn fetch(&self) -> Result<Arc<dyn Fetch>> {
         let access = &self.server.state().access;
         let (key, token) = (access.project_key(Role::Anon), access.project_key(Role::Service));
@@ -61,7 +62,7 @@ async fn a_spoken_call_becomes_transcript_summary_and_facts_without_a_network() 
     let row = stage.world.row(id).await?;
     assert_eq!((tally.completed, row.status.as_str()), (1, "completed"), "{row:?}");
     let transcript = row.result["transcript"].as_str().context("a transcript")?;
-    // A recogniser mishears; these words it does not.
+    // The recognizer makes mistakes, but not with these words.
     for word in ["contract", "office", "friday", "money", "house"] {
         assert!(transcript.contains(word), "{word} is not in {transcript:?}");
     }
@@ -72,7 +73,7 @@ async fn a_spoken_call_becomes_transcript_summary_and_facts_without_a_network() 
     assert!(has("Date: ") && has("Next step: "), "{facts:?}");
     assert!(row.result["gleaner"]["stages"]["transcript"]["by"].as_str().is_some_and(|by| by.contains("transcribe.py")));
     assert_eq!(row.result["gleaner"]["models_used"], false);
-    // The server has asked with the account's credentials; the agent never saw them.
+    // The server sent the account's credentials. The agent never saw them.
     let asked = stage.telephone.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(asked[0].1.as_deref(), Some(telephone::credentials().as_str()));
@@ -81,13 +82,13 @@ async fn a_spoken_call_becomes_transcript_summary_and_facts_without_a_network() 
     Ok(())
 }
 
-/// The first agent dies when the transcript is stored. The second one goes on behind it: it neither fetches nor listens.
+/// The first agent is killed once the transcript is stored. The second one resumes after it: it neither fetches nor transcribes.
 #[tokio::test]
 async fn an_agent_killed_after_the_transcription_does_not_cost_a_second_one() -> Result<()> {
     let example = speech::example()?;
     let stage = Stage::new().await?;
     let id = stage.call().await?;
-    // The example's transcriber, and a line for each time it runs.
+    // The example's transcriber, which writes a line each time it runs.
     let file = |after: &str| {
         format!(
             "[stages.transcript]\ncommand = \"echo ran >> ran; exec '{0}/.venv/bin/python' '{0}/transcribe.py'\"\naudio = true\n\
@@ -136,7 +137,7 @@ async fn a_recording_that_is_gone_or_too_large_is_a_download_error() -> Result<(
     Ok(())
 }
 
-/// The example's folder, from here.
+/// The path of the example's directory.
 fn example_folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agent")
 }

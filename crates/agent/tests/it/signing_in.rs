@@ -1,4 +1,4 @@
-//! Who signs in, what is kept of it, and how it stays good for as long as the agent works.
+//! Signing in, the stored session, and its renewal for as long as the agent works.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use futures_util::future::try_join_all;
-use gleaner::transport::Place as _;
-use gleaner::{Claim, Error, Outcome};
+use gleaner::transport::Endpoint as _;
+use gleaner::{Claim, Completion, Error, Outcome};
 use gleaner_agent::wire::session::{self, Session};
 use gleaner_agent::wire::sessions;
 use gleaner_agent::wire::{Owner, Settings, Way, Wire};
-use gleaner_server::access::Access;
-use gleaner_server::auth::{Password, people};
+use gleaner_supabase::auth::{Password, people};
 use serde_json::json;
 
 use crate::conformance::stage::{Home, Over, Served, Stage, connected, settled, stage};
@@ -22,7 +21,7 @@ const EMAIL: &str = "ada@example.com";
 const PASSWORD: &str = "correct horse battery";
 const TOKEN: &str = "/auth/v1/token";
 
-/// A person with an account, a laptop, and a line to the server that is watched.
+/// A user with an account, a laptop, and a proxy to the server that counts requests.
 struct Signed {
     stage: Stage,
     front: Front,
@@ -54,7 +53,7 @@ impl Signed {
         session::load(&self.path)?.context("kept")
     }
 
-    /// Changes what is kept.
+    /// Changes the stored session.
     fn keep(&self, change: impl FnOnce(&mut Session)) -> Result<Session> {
         let mut kept = self.kept()?;
         change(&mut kept);
@@ -62,15 +61,15 @@ impl Signed {
         Ok(kept)
     }
 
-    /// The token of the person as it will be, or was, at some time.
+    /// A token of the user that expires at the given time, or has already expired.
     fn token(&self, expires_in: i64) -> Result<String> {
         let session = self.stage.text("select id::text from auth.sessions limit 1").await_now()?;
         let claims = json!({"role": "authenticated", "sub": self.user_id, "session_id": session, "exp": now() + expires_in});
-        Ok(Access::load(&self.served()?.home.0)?.sign(claims.as_object().context("an object")?))
+        Ok(gleaner_server::load_access(&self.served()?.home.0)?.sign(claims.as_object().context("an object")?))
     }
 }
 
-/// Runs a small query where no async is possible.
+/// Runs a small query where async is not possible.
 trait AwaitNow<T> {
     fn await_now(self) -> T;
 }
@@ -113,11 +112,11 @@ async fn only_its_owner_can_read_the_session() -> Result<()> {
     );
     assert!(kept.expires_at > now() + 3000);
     assert!(!format!("{kept:?} {:?}", signed.settings()?).contains(&kept.access_token), "tokens are not for logs");
-    // One that somebody opened to others is closed again.
+    // A file that was made readable for others is made private again.
     std::fs::set_permissions(&signed.path, std::fs::Permissions::from_mode(0o644))?;
     signed.kept()?;
     assert_eq!(mode(&signed.path)?, 0o600);
-    // Nothing half-written stays behind, and the replaced file is as closed as the first.
+    // No temporary file stays behind, and the replaced file is as private as the first.
     signed.keep(|_| {})?;
     let names: Vec<_> =
         std::fs::read_dir(signed.path.parent().context("a folder")?)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
@@ -150,7 +149,7 @@ async fn the_signed_in_person_works_their_own_field_first() -> Result<()> {
         let activities = wire.open("activities").await?;
         let items = activities.claim(&Claim::by("laptop").owner(&owner.sales_id).limit(2)).await?.items;
         assert_eq!(items.iter().map(|item| item.key.clone()).collect::<Vec<_>>(), [own.clone(), global.clone()], "{way:?}");
-        let held: Vec<_> = items.iter().map(|item| (item.key.as_str(), item.lease)).collect();
+        let held: Vec<_> = items.iter().map(|item| item.held()).collect();
         assert_eq!(activities.ended(&held).await?, []);
         assert!(activities.release(&held).await?.iter().all(|answer| answer.outcome == Outcome::Done));
         let other = activities.claim(&Claim::by("laptop").owner(signed.sales_id + 1)).await.unwrap_err();
@@ -165,12 +164,12 @@ async fn a_token_that_ends_in_mid_work_is_renewed_and_the_work_goes_on() -> Resu
         let signed = signed_in().await?;
         signed.stage.world.activity(Some(signed.sales_id), "call", 1.0).await?;
         let before = signed.front.count(TOKEN);
-        // Our clock says that it is good for long; the server knows better.
+        // By our clock the token is valid for long, but the server refuses it.
         let old = signed.keep(|kept| kept.access_token = signed.token(-60).expect("signed"))?;
         let wire = Wire::connect_by(signed.settings()?, way)?;
         let activities = wire.open("activities").await?;
         let item = activities.claim(&Claim::by("laptop")).await?.items.into_iter().next().context("claimed")?;
-        assert_eq!(activities.complete(&[(&item.key, item.lease, Some(json!({})))]).await?[0].outcome, Outcome::Done);
+        assert_eq!(activities.complete(&[Completion::new(item.held(), Some(json!({})))]).await?[0].outcome, Outcome::Done);
         let kept = signed.kept()?;
         assert!(kept.access_token != old.access_token && kept.refresh_token != old.refresh_token, "{way:?}: the file is new");
         assert_eq!((signed.front.count(TOKEN) - before, mode(&signed.path)?), (1, 0o600), "{way:?}");
@@ -203,7 +202,7 @@ async fn agents_that_share_a_session_renew_it_once_for_all() -> Result<()> {
                 kept.expires_at = now() - 1;
             }
         })?;
-        // Every one of them reads the old token, and all meet its end at once.
+        // All of them read the old token, and find it expired at the same time.
         let agents: Vec<Wire> = (0..6).map(|_| signed.wire()).collect::<Result<_>>()?;
         try_join_all(agents.iter().map(|wire| wire.queues())).await?;
         assert_eq!(signed.front.count(TOKEN) - before, 1, "{refused_by_the_server}");
@@ -270,7 +269,7 @@ async fn signing_out_ends_the_session_here_and_there() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_outlives_the_token_it_was_opened_with() -> Result<()> {
     let signed = signed_in().await?;
-    // It is renewed in the last quarter of its life: three seconds, which a busy machine needs.
+    // It is renewed in the last quarter of its lifetime: three seconds, which a busy machine needs.
     signed.keep(|kept| {
         kept.url = signed.served().expect("served").url();
         kept.access_token = signed.token(12).expect("signed");
@@ -286,12 +285,12 @@ async fn a_channel_outlives_the_token_it_was_opened_with() -> Result<()> {
     }
     settled(&mut push).await;
     signed.stage.world.activity(None, "call", 1.0).await?;
-    tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard")?;
+    tokio::time::timeout(Duration::from_secs(1), push.notified()).await.context("not heard")?;
     Ok(())
 }
 
 #[tokio::test]
-async fn settings_come_from_the_variables_of_the_specifications_and_from_the_session() -> Result<()> {
+async fn settings_come_from_the_supabase_variables_and_from_the_session() -> Result<()> {
     let signed = signed_in().await?;
     let home = signed.path.ancestors().nth(3).context("home")?;
     let read = |pairs: &[(&str, &str)]| {

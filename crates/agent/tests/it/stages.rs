@@ -1,4 +1,4 @@
-//! Stages one by one: what they send, how they take an answer, and how they end.
+//! Single stages: what they send, how they handle the response, and how they end.
 
 mod commands;
 mod models;

@@ -1,4 +1,4 @@
-//! The page, the figures, and who may give orders.
+//! The page, the metrics, and which callers may send commands.
 
 mod browser;
 mod orders;
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use anyhow::{Context as _, Result};
 use gleaner::Failure;
-use gleaner::transport::{Direct, Place as _};
+use gleaner::transport::{Direct, Endpoint as _};
 use gleaner_agent::agent::Agent;
 use gleaner_agent::status::client::Remote;
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ async fn the_note_with_the_token_is_only_for_its_owner_and_goes_with_the_agent()
     Ok(())
 }
 
-/// Two done, one failed, one given back, one lost, one in work and two that wait: every figure is another number.
+/// Two done, one failed, one released, one lost, one running and two waiting.
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_well_formed_and_add_up() -> Result<()> {
     let world = World::new().await?;
@@ -171,7 +171,7 @@ async fn metrics_are_well_formed_and_add_up() -> Result<()> {
     assert!(within > 0.0 && within <= polls, "{within} of {polls}");
     let length = value(&jobs("poll_duration_seconds_sum"))?;
     assert!(length > 0.0 && length < 60.0, "{length}");
-    // It works no follow-ups: it executed none, and how many wait it does not know.
+    // It does not work follow-ups: it executed none, and does not know how many wait.
     assert_eq!(value("followup_actions_executed_total")?, 0.0);
     assert!(!now.contains_key("followup_pending_actions_count"), "{now:?}");
 
@@ -184,7 +184,7 @@ async fn metrics_are_well_formed_and_add_up() -> Result<()> {
     Ok(())
 }
 
-/// The follow-up daemon's dashboards read the same page by its own names.
+/// The follow-up daemon's dashboards read the same page under their own metric names.
 #[tokio::test(flavor = "multi_thread")]
 async fn follow_ups_are_counted_by_the_names_of_the_follow_up_daemon() -> Result<()> {
     let world = World::new().await?;
@@ -246,7 +246,7 @@ async fn a_stale_note_is_nobody() -> Result<()> {
     let (agent, _arrivals) = world.agent(&[]).await?;
     let note = world.home.join("agents/agent.json");
     let mut copy: Value = serde_json::from_slice(&std::fs::read(&note)?)?;
-    // Somebody else's port by now: the one who answers is not the one who wrote.
+    // Another process has the port by now: the one that answers is not the one that wrote the note.
     (copy["name"], copy["pid"]) = (json!("ghost"), json!(1));
     std::fs::write(world.home.join("agents/ghost.json"), copy.to_string())?;
     let all = Remote::all(&world.home).await;

@@ -1,4 +1,4 @@
-//! What only a wire can meet: gateways, limits, lost answers, servers that are not ours.
+//! Cases that occur only over a network: gateways, limits, lost responses, servers that are not ours.
 
 pub mod front;
 

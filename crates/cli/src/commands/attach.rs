@@ -41,10 +41,12 @@ pub struct Args {
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let source = std::fs::read_to_string(&args.file).with_context(|| format!("read {}", args.file.display()))?;
     let stem = args.file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("queue");
-    let syntax = |source| Error::Syntax { file: args.file.display().to_string(), source };
-    let declaration = Declaration::parse(&source, stem).map_err(syntax)?;
+    let declaration = Declaration::parse(&source, stem).map_err(|error| match error {
+        Error::Syntax { source, .. } => Error::Syntax { file: args.file.display().to_string(), source },
+        other => other,
+    })?;
     let mut client = desk.place.client().await?;
-    // A bare database lacks the roles and tables a queue stands on; say that, not what follows from it.
+    // A bare database lacks the roles and tables that a queue needs. Report that, and not the errors that follow from it.
     gleaner::registry::list(&client).await?;
     if args.dry_run {
         return rehearse(desk, &client, &declaration).await;

@@ -1,4 +1,4 @@
-//! `gleaner channels …`: the doors through which activities arrive.
+//! `gleaner channels …`: the webhook endpoints and mailboxes through which activities arrive.
 
 mod add;
 mod authorize;

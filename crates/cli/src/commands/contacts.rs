@@ -1,10 +1,10 @@
-//! `gleaner contacts …`: activities nobody was found for, and a person's decision about them.
+//! `gleaner contacts …`: activities without a matching contact, and the user's decision about them.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
-use gleaner_server::contacts::{self, Answer, Cursor, Link, Outcome, Page};
+use gleaner_intake::contacts::{self, Answer, Cursor, Link, Outcome, Page};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -141,7 +141,7 @@ async fn unlink(desk: &Desk, args: Unlink) -> Result<ExitCode> {
     Ok(tell(desk, "unlinked", &answers, ""))
 }
 
-/// One line per activity; the exit code is 1 when one was not there.
+/// One line per activity. The exit code is 1 when one was not found.
 fn tell(desk: &Desk, done: &str, answers: &[Answer], sum: &str) -> ExitCode {
     desk.out.json(&answers);
     let mut table = Table::new(&["ID", "OUTCOME"]);

@@ -114,12 +114,12 @@ fn summary(queue: &str, counts: &BTreeMap<&'static str, u64>) -> String {
     parts.join(", ")
 }
 
-/// The text before and after the first `=`, when what stands before it can be a column.
+/// The text before and after the first `=`, when the text before it can be a column name.
 fn column(text: &str) -> Option<(&str, Value)> {
     let (name, value) = text.split_once('=')?;
     let mut letters = name.chars();
     let plain = letters.next().is_some_and(|c| c.is_alphabetic() || c == '_') && letters.all(|c| c.is_alphanumeric() || c == '_');
-    // Objects and lists are meant as such; anything else is text, which PostgreSQL reads as the column's type.
+    // Objects and lists are parsed as JSON. Anything else is text, which PostgreSQL converts to the column's type.
     let json = || value.starts_with(['{', '[']).then(|| serde_json::from_str(value).ok()).flatten();
     plain.then(|| (name, json().unwrap_or_else(|| value.into())))
 }

@@ -1,4 +1,4 @@
-//! `gleaner items …`: looking at items, and an operator's acts on them.
+//! `gleaner items …`: shows items, and an operator's operations on them.
 
 mod act;
 mod explain;

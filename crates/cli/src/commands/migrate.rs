@@ -16,16 +16,23 @@ use crate::words::count;
 
 /// Bring the database's schema up to date.
 ///
-/// Safe to repeat, and safe when two run at once.
+/// Safe to repeat, and safe when two run at once. The engine and the queue `jobs` are always part of it. The first run on an empty
+/// database brings every system; on one with tables of its own it brings those whose tables are there. Tables that are there get
+/// what they lack, and keep what they have. Which systems a database has is remembered in it, and each run brings them up to date.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gleaner migrate
+  gleaner migrate --systems crm,followups   also bring these systems
+  gleaner migrate --systems jobs            the first time: the engine and its built-in queue alone
   gleaner migrate --status                  what is applied, what is not
   gleaner migrate --dry-run > review.sql    the SQL it would run, nothing is changed
-  gleaner migrate --cron                    register the specs' sweeps with pg_cron
+  gleaner migrate --cron                    register the systems' sweeps with pg_cron
   gleaner migrate --supabase                show schema gleaner to the Supabase API")]
 pub struct Args {
+    /// Bring these systems, beside those the database has: crm, dumps, runs, followups
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    systems: Vec<String>,
     /// List every step and whether it is applied
     #[arg(long, conflicts_with_all = ["dry_run", "cron", "supabase"])]
     status: bool,
@@ -44,13 +51,13 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let url = desk.place.url().await?;
     let mut client = gleaner::connect(&url).await?;
     if args.status {
-        return show(desk, &gleaner::migrate::status(&client).await?);
+        return show(desk, &gleaner::migrate::status_of(&client, &args.systems).await?);
     }
     if args.dry_run {
-        desk.out.data(gleaner::migrate::dry_run(&mut client).await?.trim_end());
+        desk.out.data(gleaner::migrate::dry_run(&mut client, &args.systems).await?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let applied = gleaner::migrate::migrate(&url, &|step| desk.out.note(paint(DIM, step))).await?;
+    let applied = gleaner::migrate::migrate_systems(&url, &args.systems, &|step| desk.out.note(paint(DIM, step))).await?;
     for step in &applied {
         desk.out.line(format!("{}  {step}", paint(GOOD, "applied")));
     }
@@ -59,7 +66,9 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     } else {
         format!("{} applied; the schema is up to date.", count(applied.len() as i64, "step"))
     });
-    let mut answer = json!({"applied": applied});
+    let systems = gleaner::migrate::systems(&client).await?;
+    desk.out.line(format!("Systems here: {}.", systems.join(", ")));
+    let mut answer = json!({"applied": applied, "systems": systems});
     if args.cron {
         answer["cron"] = cron::register(desk, &client).await?;
     }
@@ -70,13 +79,15 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The exit code is 1 when something is left to do, so that a script can ask.
+/// The exit code is 1 when a step is not applied yet, so that a script can check.
 fn show(desk: &Desk, steps: &[Step]) -> Result<ExitCode> {
     let word = |state: State| match state {
         State::Applied => ("applied", GOOD),
         State::Pending => ("pending", WARN),
         State::Changed => ("changed", WARN),
         State::Edited => ("edited", BAD),
+        State::Kept => ("kept", GOOD),
+        State::Drifted => ("drifted", WARN),
     };
     let mut table = Table::new(&["STATE", "KIND", "STEP"]);
     for step in steps {
@@ -84,7 +95,7 @@ fn show(desk: &Desk, steps: &[Step]) -> Result<ExitCode> {
         table.row(vec![Cell::styled(state, style), format!("{:?}", step.kind).to_lowercase().into(), step.name.into()]);
     }
     desk.out.line(table.text());
-    let left = steps.iter().filter(|step| step.state != State::Applied).count();
+    let left = steps.iter().filter(|step| !step.state.is_done()).count();
     desk.out.line(if left == 0 {
         "\nThe schema is up to date.".into()
     } else {

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use gleaner::view::{Stat, View};
 use serde_json::{Value, json};
+use tokio_postgres::Client;
 
 use crate::Desk;
-use crate::output::{DIM, PLAIN, of_state};
+use crate::output::{BAD, DIM, PLAIN, of_state, paint};
 use crate::table::{Cell, Table};
 use crate::words::span;
 
@@ -21,17 +22,33 @@ Examples:
 Counts stop at ten thousand (10000+); finished items of a large table are estimated (~).")]
 pub struct Args {}
 
-/// The states a column is shown for. `waiting` stands for all of them when there are too many to tell apart.
+/// The states that have a column. `waiting` stands for all of them when there are too many items to count each state.
 const STATES: [&str; 7] = ["ready", "scheduled", "running", "expired", "failed", "dead", "finished"];
 
 pub async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
-    let entries = gleaner::registry::list(&client).await?;
+    let entries = gleaner::registry::survey(&client).await?;
+    let mut broken = Vec::new();
     let mut table =
         Table::new(&["QUEUE", "TABLE", ">READY", ">SCHEDULED", ">RUNNING", ">EXPIRED", ">FAILED", ">DEAD", ">FINISHED", "OLDEST DUE"]);
     let mut all = Vec::new();
     for entry in &entries {
-        let stats = View::of(&client, &entry.name).await?.stats(&client).await?;
+        let stats = match &entry.broken {
+            Some(why) => Err(why.clone()),
+            None => stats(&client, &entry.name).await.map_err(|error| error.to_string()),
+        };
+        let stats = match stats {
+            Ok(stats) => stats,
+            // A queue that cannot be counted must not hide the others.
+            Err(why) => {
+                let mut cells = vec![Cell::new(entry.name.clone()), Cell::styled(entry.table.clone(), DIM), Cell::styled("broken", BAD)];
+                cells.extend((1..=STATES.len()).map(|_| Cell::new(String::new())));
+                table.row(cells);
+                all.push(json!({"queue": entry.name, "table": entry.table, "broken": why}));
+                broken.push(format!("{} {}: {why}", paint(BAD, "broken"), entry.name));
+                continue;
+            }
+        };
         let oldest = stats
             .iter()
             .filter(|s| matches!(s.state.as_str(), "ready" | "expired"))
@@ -49,14 +66,19 @@ pub async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
     } else {
         desk.out.listing(table.text());
     }
+    broken.iter().for_each(|line| desk.out.line(line));
     Ok(ExitCode::SUCCESS)
+}
+
+async fn stats(client: &Client, queue: &str) -> gleaner::Result<Vec<Stat>> {
+    View::of(client, queue).await?.stats(client).await
 }
 
 fn cell(stats: &[Stat], state: &str) -> Cell {
     let Some(stat) = stats.iter().find(|s| s.state == state) else {
         return Cell::styled(if state == "expired" { "" } else { "0" }, DIM);
     };
-    // Counting stopped somewhere in the middle: what was seen of each state is only a part of it.
+    // Counting stopped part-way, so the number of each state is incomplete.
     let partial = stats.iter().any(|s| s.state == "waiting") && !matches!(state, "dead" | "finished");
     let text = match (state, stat.capped || partial) {
         ("finished", true) => format!("~{}", stat.count),
@@ -76,8 +98,7 @@ fn cell(stats: &[Stat], state: &str) -> Cell {
 }
 
 fn as_json(name: &str, table: &str, stats: &[Stat], oldest: Option<f64>) -> Value {
-    let mut one =
-        json!({"queue": name, "table": table, "oldest_due_seconds": oldest, "capped": stats.iter().any(|s| s.state == "waiting")});
+    let mut one = json!({"queue": name, "table": table, "oldest_due_seconds": oldest, "broken": null, "capped": stats.iter().any(|s| s.state == "waiting")});
     for state in STATES {
         one[state] = json!(stats.iter().find(|s| s.state == state).map_or(0, |s| s.count));
     }

@@ -22,7 +22,7 @@ pub struct Args {
     queue: String,
 }
 
-/// What one call looks at.
+/// The most items that one call checks.
 const STEP: i32 = 1000;
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_server::channels::Channels;
-use gleaner_server::door::replay::{How, Outcome, Replayed, Replayer, Which};
-use gleaner_server::files::Files;
+use gleaner_intake::channels::Channels;
+use gleaner_intake::files::Files;
+use gleaner_intake::webhooks::replay::{How, Outcome, Replayed, Replayer, Which};
 use uuid::Uuid;
 
 use crate::Desk;
@@ -49,7 +49,7 @@ pub struct Args {
     update: bool,
 }
 
-/// Requests looked for at a time.
+/// Requests that are fetched at a time.
 const SLICE: i64 = 500;
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
@@ -77,7 +77,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         loop {
             let found = replayer.find(&which, after, SLICE).await.map_err(readable)?;
             for id in &found {
-                // None: pruned while we were at it.
+                // `None`: pruned in the meantime.
                 all.extend(replayer.replay(*id, how).await?);
                 tell(desk, all.last());
             }
@@ -92,7 +92,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     Ok(if all.iter().any(|one| one.failed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn readable(error: gleaner::Error) -> anyhow::Error {
+fn readable(error: gleaner_http::database::Error) -> anyhow::Error {
     if error.code().is_some_and(|code| code.code().starts_with("22")) {
         anyhow::anyhow!("--since or --until is not a time; write it like 'yesterday' or '2026-11-16 09:00'")
     } else {

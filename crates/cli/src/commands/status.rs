@@ -1,11 +1,14 @@
 //! `gleaner status`.
 
 pub mod keys;
+mod wait;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use gleaner::registry::Surveyed;
 use gleaner_postgres::Status;
 use serde_json::{Value, json};
 
@@ -27,7 +30,7 @@ enum Format {
 
 /// Tell whether it runs, and where.
 ///
-/// The exit code is 1 when it does not.
+/// The exit code is 1 when it does not run. --wait also wants the schema and a server that answers /ready.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,11 +38,18 @@ Examples:
   psql \"$(gleaner status -o url)\"           a prompt on the database
   eval \"$(gleaner status -o env)\"           sets DB_URL, API_URL, ANON_KEY, SERVICE_ROLE_KEY
   gleaner status -o json | jq -r .DB_URL
-  gleaner status -q || gleaner up --detach  only when it does not run yet")]
+  gleaner status -q || gleaner up --detach  only when it does not run yet
+  gleaner status --wait --timeout 120 -q    for scripts: go on when all of it answers")]
 pub struct Args {
     /// In which form
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
+    /// Wait until the schema is there and the server answers /ready
+    #[arg(long)]
+    wait: bool,
+    /// How many seconds to wait
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", requires = "wait")]
+    timeout: u64,
 }
 
 /// Where it runs, whichever kind it is.
@@ -54,6 +64,9 @@ struct Found {
 }
 
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+    if args.wait {
+        wait::until_ready(desk, Duration::from_secs(args.timeout)).await?;
+    }
     let mut found = match desk.place.given() {
         Some(url) => given(url).await?,
         None => private(gleaner_postgres::status(&desk.place.home()?).await?),
@@ -62,6 +75,15 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         found.lines.insert(1.min(found.lines.len()), format!("  api   {}", serving.url()));
         found.whole["API_URL"] = json!(serving.url());
         found.api_url = Some(serving.url());
+    }
+    if let Some(url) = &found.url {
+        let broken = broken_queues(url).await;
+        found.lines.extend(
+            broken
+                .iter()
+                .map(|queue| format!("  {} queue {}: {}", paint(BAD, "broken"), queue.name, queue.broken.as_deref().unwrap_or_default())),
+        );
+        found.whole["broken_queues"] = broken.iter().map(|queue| json!({"queue": queue.name, "broken": queue.broken})).collect();
     }
     let format = if desk.out.json { Format::Json } else { args.output };
     // Keys are for those who ask in a form for programs; people do not need them on their screen.
@@ -89,6 +111,13 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         }
     }
     Ok(if found.url.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Queues that cannot be used; none where nothing can be asked, which is told elsewhere.
+async fn broken_queues(url: &str) -> Vec<Surveyed> {
+    let Ok(client) = gleaner::connect(url).await else { return Vec::new() };
+    let queues = gleaner::registry::survey(&client).await.unwrap_or_default();
+    queues.into_iter().filter(|queue| queue.broken.is_some()).collect()
 }
 
 fn private(now: Status) -> Found {

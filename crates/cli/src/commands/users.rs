@@ -10,8 +10,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
-use gleaner_server::auth::Password;
-use gleaner_server::auth::people::Trouble;
+use gleaner_supabase::auth::Password;
+use gleaner_supabase::auth::people::Trouble;
 
 use crate::Desk;
 
@@ -46,7 +46,7 @@ pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
     }
 }
 
-/// The database's own errors know how to tell themselves.
+/// Errors of the database are passed on unwrapped, because they have their own messages.
 fn told(trouble: Trouble) -> anyhow::Error {
     match trouble {
         Trouble::Database(error) => error.into(),
@@ -63,7 +63,7 @@ struct Source {
 }
 
 impl Source {
-    /// The password, and whether it was made here and has to be told.
+    /// The password, and whether it was generated here and has to be shown.
     fn password(&self) -> Result<(Password, bool)> {
         if !self.password_stdin {
             return Ok((Password::random(), true));

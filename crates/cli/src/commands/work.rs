@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use gleaner::worker::{Options, Worker};
-use gleaner::{Item, Queue};
+use gleaner::Queue;
+use gleaner::transport::DirectQueue;
+use gleaner::worker::{Builder, Job, Wake, Worker};
+use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -71,31 +73,39 @@ pub struct Args {
     grace: u64,
 }
 
+impl Args {
+    fn worker(&self, queue: &Queue, url: &str) -> Builder {
+        let mut worker = Worker::builder(Arc::new(DirectQueue::new(queue.clone(), Some(url))))
+            .concurrency(self.concurrency.into())
+            .owner(self.owner.clone())
+            .grace(Duration::from_secs(self.grace))
+            .wake(if self.poll_only { Wake::PollOnly } else { Wake::Hybrid })
+            .watch(Duration::from_secs(1));
+        if let Some(kinds) = &self.kinds {
+            worker = worker.kinds(kinds);
+        }
+        if self.until_empty || self.once {
+            worker = worker.until_empty();
+        }
+        if self.once { worker.take(1) } else { worker }
+    }
+}
+
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     check(&args.exec).await?;
     let signals = Signals::listen()?;
     output::end_orderly();
     let url = desk.place.url().await?;
     let pool = gleaner::pool(&url, usize::from(args.concurrency).min(20) + 2)?;
-    // Whoever is not let in is told so here.
+    // A refused connection is reported here.
     drop(gleaner::connect::checkout(&pool).await?);
     let mut queue = Queue::open(&pool, &args.named.queue).await?;
     args.named.check_tenant(queue.acts().declaration().tenant.is_some())?;
     if let Some(tenant) = &args.named.tenant {
         queue = queue.within(tenant).await?;
     }
-    let options = Options {
-        concurrency: args.concurrency.into(),
-        owner: args.owner,
-        kinds: args.kinds,
-        grace: Duration::from_secs(args.grace),
-        listen: !args.poll_only,
-        until_empty: args.until_empty || args.once,
-        take: args.once.then_some(1),
-        watch: Duration::from_secs(1),
-        ..Options::default()
-    };
-    let ends = options.until_empty;
+    let ends = args.until_empty || args.once;
+    let worker = args.worker(&queue, &url);
     let report = Report::new(desk.out, queue.name());
     if !ends {
         report.begin(&args.exec, args.concurrency);
@@ -105,19 +115,19 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let (stop, stopping) = watch::channel(false);
     let farewell = report::Stopping { out: desk.out, grace: args.grace };
     let listening = tokio::spawn(signals.obey(stop, queue.clone(), groups.clone(), farewell));
-    let handler = move |item: Item, context| {
+    let handler = move |job: Job<Value>| {
         let runner = Arc::clone(&runner);
-        async move { runner.run(item, context).await }
+        async move { runner.run(job.item, job.context).await }
     };
-    let tally = Worker::new(queue.clone(), Some(&url), options).run(handler, stopping).await;
+    let tally = worker.otherwise(handler).build().run_until(stopping).await;
     listening.abort();
-    // What outlived the grace was told to end when its item was given back.
+    // Commands that outlived the grace period were signalled to end when their item was given back.
     groups.end_all().await;
     Report::new(desk.out, queue.name()).end(&tally?, ends);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ctrl-C and a polite kill, heard from the moment this exists.
+/// SIGINT (Ctrl-C) and SIGTERM, received from the moment this exists.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -129,7 +139,7 @@ impl Signals {
         Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
     }
 
-    /// The first lets running commands finish; the second gives their items back at once.
+    /// The first signal lets running commands finish; the second gives their items back at once.
     async fn obey(mut self, stop: watch::Sender<bool>, queue: Queue, groups: Groups, stopping: report::Stopping) {
         let mut asked = false;
         loop {
@@ -137,7 +147,6 @@ impl Signals {
             let held = groups.held();
             if asked {
                 groups.abandon();
-                let held: Vec<(&str, i64)> = held.iter().map(|(key, lease)| (key.as_str(), *lease)).collect();
                 let released = queue.release(&held).await;
                 groups.end_all().await;
                 stopping.released(released.as_deref().map_or(0, <[_]>::len));

@@ -100,6 +100,23 @@ impl Database {
         Ok(client.batch_execute(&without).await?)
     }
 
+    /// Claims an item for a millisecond: its key and its lease.
+    pub async fn claim_briefly(&self) -> Result<(i64, i64)> {
+        let claim = "select id, lease from gleaner.claim_harvest('late', 1, p_hold => '1 millisecond')";
+        let row = gleaner::connect(&self.url).await?.query_one(claim, &[]).await?;
+        Ok((row.get(0), row.get(1)))
+    }
+
+    /// Waits until another agent has taken the item over, and completes it with the first lease.
+    pub async fn complete_late(&self, (id, lease): (i64, i64)) -> Result<()> {
+        let client = gleaner::connect(&self.url).await?;
+        while client.query_one("select lease from public.harvest where id = $1", &[&id]).await?.get::<_, i64>(0) == lease {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        client.query("select from gleaner.complete_harvest_many(array[$1::bigint], array[$2::bigint])", &[&id, &lease]).await?;
+        Ok(())
+    }
+
     /// Everything that happened. `agents`: whose work each does first; they are known by their name and a number for each start.
     pub async fn history(&self, items: i64, agents: &[(String, Option<i64>)]) -> Result<History> {
         let client = gleaner::connect(&self.url).await?;

@@ -38,8 +38,8 @@ create trigger zz_gleaner_history_update after update on public.harvest for each
     when (old.status is distinct from new.status or old.lease is distinct from new.lease) execute function chaos.note();
 
 -- Who brought a result under which lease is nowhere in the row. So the act is listened to.
-alter function gleaner.complete_harvest_grouped(bigint[], bigint[], jsonb[]) rename to complete_harvest_unwatched;
-create function gleaner.complete_harvest_grouped(p_ids bigint[], p_leases bigint[], p_results jsonb[] default null)
+alter function gleaner.complete_harvest_many(bigint[], bigint[], jsonb[]) rename to complete_harvest_unwatched;
+create function gleaner.complete_harvest_many(p_ids bigint[], p_leases bigint[], p_results jsonb[] default null)
 returns table (ids bigint[], outcome text, status text) language plpgsql as $$
 declare
     v_ids      bigint[];

@@ -31,8 +31,10 @@ fn attach_reports_every_mistake_at_once() {
     }
     assert_eq!(gleaner.sql("select count(*) from pg_attribute where attrelid = 'orders'::regclass and attname = 'lease'"), "0");
 
-    let unreadable = gleaner.file("odd.toml", "table = \"public.orders\"\nstatus = 5\n");
+    let unreadable = gleaner.file("odd.toml", "table = \"public.orders\"\nstatus = \n");
     assert!(gleaner.run(&["attach", &unreadable]).err.contains("odd.toml"));
+    let odd = gleaner.run(&["attach", &gleaner.file("odd.toml", "table = \"public.orders\"\nstatus = 5\n")]).err;
+    assert!(odd.contains("declaration of odd") && odd.contains("line 2: status is no table of keys"), "{odd}");
     assert!(gleaner.run(&["attach", "nowhere.toml"]).err.contains("nowhere.toml"));
 }
 
@@ -67,4 +69,19 @@ fn a_table_of_ones_own_is_attached_worked_and_detached() {
     assert!(gleaner.ok(&["detach", "orders"]).contains("as it was"));
     assert_eq!(gleaner.sql(columns), before);
     assert!(gleaner.run(&["sql", "orders"]).err.contains("attached are: activities, dumps"));
+}
+
+#[test]
+fn every_mistake_in_the_keys_of_a_declaration_is_told_with_its_line() {
+    let gleaner = Gleaner::migrated();
+    let file = gleaner.file("orders.toml", "table = 'public.orders'\nstatus = 'state'\nknd = 'kind'\n");
+    let ran = gleaner.run(&["attach", &file]);
+    assert_eq!(ran.code, 1);
+    for part in [
+        "2 mistakes in the declaration of orders",
+        "line 2: status = \"state\" is a text: write status = { column = \"state\", ready = ",
+        "line 3: knd: there is no such key: did you mean \"kind\"?",
+    ] {
+        assert!(ran.err.contains(part), "{part:?} is not in: {}", ran.err);
+    }
 }

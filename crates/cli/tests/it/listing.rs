@@ -61,7 +61,7 @@ fn every_listing_and_act_answers_scripts_in_json() {
         assert_eq!(gleaner.json(&["items", "list", queue]), serde_json::json!([]));
     }
     let queues = gleaner.json(&["queues"]);
-    let queue = "capped dead expired failed finished finished_estimated oldest_due_seconds queue ready running scheduled table";
+    let queue = "broken capped dead expired failed finished finished_estimated oldest_due_seconds queue ready running scheduled table";
     assert_eq!(keys(&queues[0]), queue);
     let shown = gleaner.json(&["items", "show", "jobs", "1"]);
     assert_eq!((&shown["row"]["kind"], &shown["audit"][0]["act"]), (&"cancelled".into(), &"cancel".into()));
@@ -138,4 +138,28 @@ fn explain_tells_why_nobody_takes_an_item() {
     assert!(gleaner.ok(&["items", "explain", "activities", &id, "--owner", "7"]).contains("claimable now by owner 7"));
     assert_eq!(gleaner.json(&["items", "assign", "activities", &id, "--nobody"])[0]["outcome"], "done");
     assert_eq!(gleaner.json(&["items", "explain", "activities", &id])["class"], "global");
+}
+
+#[test]
+fn a_queue_that_cannot_be_used_is_shown_as_broken_and_hides_no_other() {
+    let gleaner = Gleaner::migrated();
+    gleaner.sql(
+        "drop table public.execution_jobs cascade; alter table public.scheduled_actions drop column status cascade;
+         update gleaner.queue set declaration = '{\"table\": 5}' where name = 'dumps'",
+    );
+    let listed = gleaner.run(&["queues"]);
+    assert_eq!(listed.code, 0, "{listed:?}");
+    for part in [
+        "broken runs: its table public.execution_jobs is gone; put it back, or run `gleaner detach runs`",
+        "broken followups: its table public.scheduled_actions has no column status any more",
+        "broken dumps: its stored declaration cannot be read",
+    ] {
+        assert!(listed.out.contains(part), "{part:?} is not in: {}", listed.out);
+    }
+    assert!(listed.out.lines().any(|line| line.starts_with("jobs")), "{}", listed.out);
+    let broken: Vec<_> = gleaner.json(&["queues"]).as_array().into_iter().flatten().map(|q| q["broken"].is_string()).collect();
+    assert_eq!(broken, [false, true, true, false, false, true], "activities, dumps, followups, jobs, polls, runs");
+    let status = gleaner.run(&["status"]);
+    assert!(status.code == 0 && status.out.contains("broken queue runs: its table"), "{status:?}");
+    assert_eq!(gleaner.json(&["status"])["broken_queues"].as_array().map(Vec::len), Some(3));
 }

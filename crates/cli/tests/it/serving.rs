@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::support::{Gleaner, Started, shell};
 
 /// Status and body of an answer.
-fn ask(api: &str, request: &str, body: &str) -> (u16, String) {
+pub fn ask(api: &str, request: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(api.strip_prefix("http://").expect("an address")).expect("somebody listens");
     let length = body.len();
     write!(
@@ -23,7 +23,7 @@ fn ask(api: &str, request: &str, body: &str) -> (u16, String) {
 }
 
 /// A server on any port; gives its address.
-fn serve(gleaner: &Gleaner) -> (Started, String) {
+pub fn serve(gleaner: &Gleaner) -> (Started, String) {
     let mut served = gleaner.start(&["serve", "--listen", "127.0.0.1:0"]);
     let said = served.out_until("health");
     let at = said.lines().find_map(|line| line.split_once("Listening on ")).expect("an address").1;
@@ -61,7 +61,7 @@ fn serve_says_what_is_missing() {
 
 #[test]
 fn up_serves_each_home_on_a_port_of_its_own() {
-    let (one, other) = (Gleaner::at_home(), Gleaner::at_home());
+    let (one, other) = (Gleaner::at_home_that_chooses_its_port(), Gleaner::at_home_that_chooses_its_port());
     let (first, second) = (one.json(&["up", "--detach"]), other.json(&["up", "--detach"]));
     let api = |up: &serde_json::Value| up["API_URL"].as_str().expect("an address").to_owned();
     assert_ne!(api(&first), api(&second));

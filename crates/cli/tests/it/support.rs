@@ -19,6 +19,8 @@ pub const GLEANER: &str = env!("CARGO_BIN_EXE_gleaner");
 pub struct Gleaner {
     pub folder: PathBuf,
     url: Option<String>,
+    /// Where its server listens; none leaves the choice to it.
+    listen: Option<String>,
 }
 
 /// What a command said.
@@ -34,17 +36,22 @@ impl Gleaner {
     pub fn migrated() -> Self {
         let prepare = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
         let database = block_on(testing::server().database_from("migrated", prepare)).expect("a database");
-        Self { folder: folder(), url: Some(database.url) }
+        Self { folder: folder(), url: Some(database.url), listen: None }
     }
 
     /// On a database with nothing in it.
     pub fn empty() -> Self {
-        Self { folder: folder(), url: Some(block_on(testing::server().empty_database()).expect("a database").url) }
+        Self { folder: folder(), url: Some(block_on(testing::server().empty_database()).expect("a database").url), listen: None }
     }
 
-    /// With a home and no database but the private one.
+    /// With a home and no database but the private one. Its port is asked for: one that it chose and left for a moment could be taken
+    /// by another home that chooses.
     pub fn at_home() -> Self {
-        Self { folder: folder(), url: None }
+        Self { folder: folder(), url: None, listen: Some(free_address()) }
+    }
+
+    pub fn at_home_that_chooses_its_port() -> Self {
+        Self { folder: folder(), url: None, listen: None }
     }
 
     pub fn home(&self) -> PathBuf {
@@ -58,6 +65,7 @@ impl Gleaner {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(GLEANER);
         command.args(args).env("GLEANER_HOME", self.home()).env_remove("RUST_LOG").stdin(Stdio::null());
+        command.env("GLEANER_LISTEN", self.listen.as_deref().unwrap_or_default());
         match &self.url {
             Some(url) => command.env("DATABASE_URL", url),
             None => command.env_remove("DATABASE_URL"),
@@ -197,6 +205,12 @@ pub fn shell(line: &str, home: &Path) -> Ran {
     Ran::from(command.args(["-c", line]).env("GLEANER_HOME", home).env_remove("DATABASE_URL").stdin(Stdio::null()).output().expect("sh"))
 }
 
+/// An address of this machine with a port that nothing uses.
+pub fn free_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}
+
 fn folder() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     // The server of a home may run as an account that cannot enter a private TMPDIR.
@@ -205,6 +219,6 @@ fn folder() -> PathBuf {
     folder
 }
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime").block_on(work)
 }

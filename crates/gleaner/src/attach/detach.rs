@@ -1,24 +1,24 @@
-//! Takes a queue off its table and leaves the table as it was.
+//! Detaches a queue from its table and restores the table to what it was.
 
 use serde_json::Value;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, GenericClient};
 
 use super::indexes::drop_index;
-use super::{Known, drop_functions, registered, spread_all, strings, with_lock_timeout};
+use super::{Known, SEQUENTIAL, drop_functions, in_parts, registered, strings, unpack_ranges};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::introspect::{Table, literal, quote};
 
-/// Takes the queue off its table. Goes by what the registry recorded, not by the declaration: the table may have changed
-/// since, or be gone. Running rows stand in the way unless `force`d; so does whatever came to use the engine's columns.
+/// Detaches the queue from its table. Uses what the registry recorded, not the declaration: the table may have changed since, or
+/// have been dropped. Refuses while rows are running unless `force`d, and while any object uses the engine's columns.
 pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<String>> {
     let Some(known) = registered(client, name).await? else {
         return Err(crate::registry::unknown(client, name).await?);
     };
     let table = Table::find(client, &known.table).await?;
     let mut done = Vec::new();
-    let mut script = String::new();
+    let (mut script, mut alter) = (String::new(), String::new());
     let functions = drop_functions(&strings(&known.added["functions"]));
     if let Some(table) = &table {
         if !force {
@@ -34,34 +34,37 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
         for trigger in triggers(client, table).await? {
             script += &format!("drop trigger {trigger} on {};\n", table.sql());
         }
-        // Where the lease stays, so would its mark on rows that lie in swaths, and whoever attaches the table again would not see them.
+        // If the lease column stays, so does its mark on rows in bulk ranges, and after another attach those rows could not be claimed.
         let lease = known.declaration["rename"]["lease"].as_str().unwrap_or("lease");
         if !columns.iter().any(|c| c == lease) {
-            script += &spread_all(name, &strings(&known.added["functions"]));
+            script += &unpack_ranges(name, &strings(&known.added["functions"]));
         }
         script += &functions;
         if !columns.is_empty() {
             let drops: Vec<String> = columns.iter().map(|c| format!("drop column if exists {}", quote(c))).collect();
-            script += &format!("alter table {} {};\n", table.sql(), drops.join(", "));
+            alter = format!("alter table {} {};\n", table.sql(), drops.join(", "));
         }
         done.push(format!("dropped {} columns, the functions and the triggers of {name}", columns.len()));
     } else {
         script += &functions;
         done.push(format!("{} is gone; dropped the functions of {name}", known.table));
     }
-    script += &revocations(client, name, &strings(&known.added["grants"])).await?;
+    let mut records = revocations(client, name, &strings(&known.added["grants"])).await?;
     let queue = literal(name);
-    script += &format!("delete from gleaner.queue where name = {queue};\n");
-    // Notes about rows of this table; the audit stays, as audits do.
-    for notes in ["request", "offender", "sheaf", "swath", "stretch"] {
-        script += &format!("delete from gleaner.{notes} where queue = {queue};\n");
+    records += &format!("delete from gleaner.queue where name = {queue};\n");
+    // Records about rows of this table. The audit is kept.
+    for notes in ["request", "rejected_row", "batch_lease", "bulk_range", "prune_mark"] {
+        records += &format!("delete from gleaner.{notes} where queue = {queue};\n");
     }
-    with_lock_timeout(client, "detach", &script).await?;
+    if table.is_some_and(|t| t.distribution.is_some()) {
+        script.insert_str(0, SEQUENTIAL);
+    }
+    in_parts(client, "detach", &[&script, &alter, &records]).await?;
     Ok(done)
 }
 
-/// Our triggers on the table. A table has one queue, so all of that name are this one's; those that note changes come back within
-/// seconds where the table is published and a server follows it by them.
+/// Our triggers on the table. A table has one queue, so all triggers of that name belong to it. The triggers that record changes
+/// come back within seconds if the table is published and a server uses them to follow it.
 async fn triggers(client: &impl GenericClient, table: &Table) -> Result<Vec<String>> {
     let rows = client
         .query_typed(
@@ -84,7 +87,7 @@ async fn refuse_running(client: &impl GenericClient, name: &str, table: &Table, 
     let held: Vec<String> = status.claimed.iter().chain([&status.running]).map(|word| literal(word)).collect();
     let sql = format!(
         "select (select count(*) from {} where {}::text in ({}))
-              + (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(gleaner.sheaves({})) as r)",
+              + (select coalesce(sum(remaining), 0)::bigint from gleaner.batch_lease where queue = {})",
         table.sql(),
         quote(&status.column),
         held.join(", "),
@@ -102,7 +105,7 @@ async fn refuse_running(client: &impl GenericClient, name: &str, table: &Table, 
     Ok(())
 }
 
-/// Views, policies, indexes and the like that hang on the engine's columns: dropping a column would fail, or take them along.
+/// Views, policies, indexes and other objects that depend on the engine's columns: dropping a column would fail, or drop them too.
 async fn refuse_used(client: &impl GenericClient, name: &str, table: &Table, columns: &[String], ours: &[String]) -> Result<()> {
     let rows = client
         .query_typed(
@@ -135,20 +138,24 @@ async fn refuse_used(client: &impl GenericClient, name: &str, table: &Table, col
     })
 }
 
-/// Takes the recorded rights back, where their object is still there. One that another queue stands on (a schema, an owner
-/// table) passes to that queue's record instead.
+/// Revokes the recorded rights on objects that still exist. A right that another queue needs (on a schema, an owner table) moves
+/// to that queue's record instead.
 async fn revocations(client: &impl GenericClient, name: &str, revokes: &[String]) -> Result<String> {
     let rows = client
-        .query_typed("select name, table_name, declaration from gleaner.queue where name <> $1 order by name", &[(&name, Type::TEXT)])
+        .query_typed(
+            "select q.name, q.table_name, q.declaration, coalesce(quote_ident(pg_get_userbyid(c.relowner)), '')
+             from gleaner.queue as q left join pg_class as c on c.oid = to_regclass(q.table_name) where q.name <> $1 order by q.name",
+            &[(&name, Type::TEXT)],
+        )
         .await
         .map_err(Error::doing("read the registry"))?;
-    let others: Vec<(String, String, Value)> = rows.iter().map(|r| (r.get(0), r.get(1), r.get(2))).collect();
+    let others: Vec<(String, String, Value, String)> = rows.iter().map(|r| (r.get(0), r.get(1), r.get(2), r.get(3))).collect();
     let mut script = String::new();
     for revoke in revokes {
-        let Some((kind, object)) = object_of(revoke) else { continue };
+        let Some((kind, object, role)) = object_of(revoke) else { continue };
         let exists = client
             .query_typed(
-                "select case $1 when 'schema' then to_regnamespace($2)::oid else to_regclass($2)::oid end is not null",
+                "select case $1 when 'schema' then to_regnamespace($2)::oid when 'function' then to_regprocedure($2)::oid else to_regclass($2)::oid end is not null",
                 &[(&kind, Type::TEXT), (&object, Type::TEXT)],
             )
             .await
@@ -157,13 +164,17 @@ async fn revocations(client: &impl GenericClient, name: &str, revokes: &[String]
         if !exists {
             continue;
         }
-        let heir = others.iter().find(|(_, table, declaration)| {
+        let heir = others.iter().find(|(_, table, declaration, owner)| {
+            // The acts of a distributed table run as its owner, and use the engine's objects.
+            if role != "gleaner_engine" {
+                return owner == role;
+            }
             let schema = format!("{object}.");
             let names = [Some(table.as_str()), declaration["owner"]["table"].as_str(), declaration["dead"].as_str()];
             names.into_iter().flatten().any(|n| n == object || kind == "schema" && n.starts_with(&schema))
         });
         script += &match heir {
-            Some((heir, _, _)) => format!(
+            Some((heir, ..)) => format!(
                 "update gleaner.queue set added = jsonb_set(added, '{{grants}}', coalesce(added -> 'grants', '[]') || to_jsonb({}::text)) where name = {};\n",
                 literal(revoke),
                 literal(heir)
@@ -174,8 +185,10 @@ async fn revocations(client: &impl GenericClient, name: &str, revokes: &[String]
     Ok(script)
 }
 
-/// `revoke select on table public.t from gleaner_engine`: table, public.t.
-fn object_of(revoke: &str) -> Option<(&str, &str)> {
+/// Splits `revoke select on table public.t from gleaner_engine` into table, public.t, gleaner_engine.
+fn object_of(revoke: &str) -> Option<(&str, &str, &str)> {
     let (_, rest) = revoke.split_once(" on ")?;
-    rest.strip_suffix(" from gleaner_engine")?.split_once(' ')
+    let (on, role) = rest.rsplit_once(" from ")?;
+    let (kind, object) = on.split_once(' ')?;
+    Some((kind, object, role))
 }

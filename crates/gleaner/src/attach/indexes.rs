@@ -1,4 +1,4 @@
-//! Indexes, built without blocking writers: concurrently, by partition where there are any, and again where a build broke off.
+//! Builds indexes without blocking writers: concurrently, per partition on partitioned tables, and again after an interrupted build.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::introspect::{Table, literal, quote};
 use crate::plan::{Index, Plan};
 
-/// Builds what is missing, and again what an interrupted build left invalid. An index of an older declaration stays for the acts that
-/// look by it: its successor is built beside it, for [`settle_indexes`] to put in its place.
+/// Builds missing indexes, and rebuilds those that an interrupted build left invalid. An index of an older declaration stays for
+/// the acts that use it: its successor is built beside it, and [`settle_indexes`] later puts the successor in its place.
 pub(super) async fn build_indexes(client: &mut Client, plan: &Plan, report: &mut Report, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let known = registered(client, &plan.name).await?;
     for index in &plan.indexes {
@@ -35,7 +35,7 @@ pub(super) async fn build_indexes(client: &mut Client, plan: &Plan, report: &mut
                     drop_index(client, &plan.table, &next).await?;
                 }
                 match standing {
-                    // By partition its parts would keep the successor's names.
+                    // On a partitioned table the indexes of the partitions would keep the successor's name.
                     Some(true) if plan.table.kind != 'p' => next,
                     Some(valid) => {
                         let why = if valid { "outdated index" } else { "invalid index left by an interrupted build:" };
@@ -51,7 +51,8 @@ pub(super) async fn build_indexes(client: &mut Client, plan: &Plan, report: &mut
             say(&format!("building index {} on about {} rows; writers go on", index.name, plan.table.rows as u64));
         }
         tell_whom_we_wait_for(client, say).await;
-        // Detach shall find a build that breaks off, and nobody take it for one of this definition.
+        // Record the index before building it, so that detach finds an interrupted build. The empty definition keeps it from
+        // being taken for a finished one.
         record(client, &plan.name, &name, Some("")).await?;
         if plan.table.kind == 'p' {
             build_partitioned(client, plan, index).await?;
@@ -68,7 +69,7 @@ pub(super) async fn build_indexes(client: &mut Client, plan: &Plan, report: &mut
     Ok(())
 }
 
-/// Once the acts look by the new indexes: each takes the place of the one before it, and what the declaration no longer asks for goes.
+/// Runs once the acts use the new indexes: each replaces the one before it, and indexes that the declaration no longer needs are dropped.
 pub(super) async fn settle_indexes(client: &mut Client, plan: &Plan, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
     let Some(known) = registered(client, &plan.name).await? else { return Ok(()) };
     for index in &plan.indexes {
@@ -92,7 +93,7 @@ pub(super) async fn settle_indexes(client: &mut Client, plan: &Plan, say: &(dyn 
     Ok(())
 }
 
-/// What an index is called until it takes the place of the one before it.
+/// The name of an index until it replaces the one before it.
 fn successor(name: &str) -> String {
     shortened(&format!("{name}_next"))
 }
@@ -101,7 +102,7 @@ fn qualified(table: &Table, index: &str) -> String {
     format!("{}.{}", quote(&table.schema), quote(index))
 }
 
-/// Drops without blocking writers; under a partitioned parent, where that is refused, without waiting long for its lock.
+/// Drops without blocking writers. Under a partitioned parent, where PostgreSQL refuses that, it does not wait long for the lock.
 pub(super) async fn drop_index(client: &mut Client, table: &Table, name: &str) -> Result<()> {
     let qualified = qualified(table, name);
     if table.kind == 'p' {
@@ -113,7 +114,7 @@ pub(super) async fn drop_index(client: &mut Client, table: &Table, name: &str) -
         .map_err(Error::doing(format!("drop index {name}")))
 }
 
-/// The registry learns an index's definition once it stands.
+/// Records an index's definition in the registry once the index is built.
 async fn record(client: &impl GenericClient, queue: &str, index: &str, definition: Option<&str>) -> Result<()> {
     let added = match definition {
         Some(definition) => format!(
@@ -127,7 +128,7 @@ async fn record(client: &impl GenericClient, queue: &str, index: &str, definitio
     client.batch_execute(&sql).await.map_err(Error::doing("record the index"))
 }
 
-/// Whether the index is valid; `None` when there is none.
+/// Whether the index is valid; `None` when it does not exist.
 async fn state(client: &impl GenericClient, index: &str) -> Result<Option<bool>> {
     let rows = client
         .query_typed("select i.indisvalid from pg_index i where i.indexrelid = to_regclass($1)", &[(&index, Type::TEXT)])
@@ -136,7 +137,7 @@ async fn state(client: &impl GenericClient, index: &str) -> Result<Option<bool>>
     Ok(rows.first().map(|r| r.get(0)))
 }
 
-/// An index somebody is building at this moment is invalid too, and theirs to finish.
+/// An index that another session is building at this moment is invalid too. Wait for that session to finish it.
 async fn wait_for_other_build(client: &impl GenericClient, index: &str) -> Result<()> {
     loop {
         let rows = client
@@ -153,8 +154,8 @@ async fn wait_for_other_build(client: &impl GenericClient, index: &str) -> Resul
     }
 }
 
-/// A concurrent build is refused on a partitioned parent: an empty index there, one on each partition, and each joined to its
-/// parent's. The topmost becomes valid with the last.
+/// PostgreSQL refuses a concurrent build on a partitioned parent. So this creates an empty index on the parent and one on each
+/// partition, and attaches each to its parent's. The topmost becomes valid with the last.
 async fn build_partitioned(client: &impl GenericClient, plan: &Plan, index: &Index) -> Result<()> {
     let act = || Error::doing(format!("build index {} by partition", index.name));
     let root = plan.table.sql();
@@ -201,7 +202,7 @@ async fn build_partitioned(client: &impl GenericClient, plan: &Plan, index: &Ind
     Ok(())
 }
 
-/// Names end at 63 bytes; a digest keeps long ones apart.
+/// Identifiers are limited to 63 bytes; a digest keeps long ones distinct.
 fn shortened(name: &str) -> String {
     if name.len() <= 63 {
         return name.to_owned();
@@ -212,7 +213,7 @@ fn shortened(name: &str) -> String {
     format!("{}_{digest}", &name[..end])
 }
 
-/// A concurrent build waits for every older transaction; whoever watches should know for whom.
+/// A concurrent build waits for every older transaction. Report which ones, so that the user knows what it waits for.
 async fn tell_whom_we_wait_for(client: &impl GenericClient, say: &(dyn Fn(&str) + Sync)) {
     let rows = client
         .query_typed(

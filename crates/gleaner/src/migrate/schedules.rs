@@ -1,11 +1,10 @@
-//! Sweeps that a system's specification asks for, kept in `sql/systems/SYSTEM/cron.toml`. For people who look at the table and
-//! for callers of the specs: a row whose holder died becomes due without them.
+//! Sweeps of a system, from its `cron.toml`. They set the status back to ready for people who read the table. A row whose holder
+//! died becomes due without them.
 
 use serde::Deserialize;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
-use super::SYSTEMS;
 use crate::error::{Error, Result};
 use crate::files;
 
@@ -13,9 +12,11 @@ use crate::files;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
+    /// Its name in the scheduler.
     pub name: String,
-    /// As cron writes it.
+    /// In cron syntax.
     pub schedule: String,
+    /// The SQL that is run.
     pub command: String,
 }
 
@@ -25,10 +26,10 @@ struct File {
     schedule: Vec<Schedule>,
 }
 
-/// The sweeps of every system.
-pub fn schedules() -> Result<Vec<Schedule>> {
+/// The sweeps of these systems.
+pub fn schedules(systems: &[&str]) -> Result<Vec<Schedule>> {
     let mut all = Vec::new();
-    for system in SYSTEMS {
+    for system in systems {
         for (name, text) in files::within(&format!("systems/{system}"), "toml").into_iter().filter(|(n, _)| n.ends_with("/cron.toml")) {
             let file: File = toml::from_str(text).map_err(|source| Error::Syntax { file: name.into(), source })?;
             all.extend(file.schedule);
@@ -37,7 +38,7 @@ pub fn schedules() -> Result<Vec<Schedule>> {
     Ok(all)
 }
 
-/// Registers them with pg_cron. False when this database has none; then there is nothing to do.
+/// Registers them with pg_cron. Returns false if this database has no pg_cron; then there is nothing to do.
 pub async fn register(client: &impl GenericClient, schedules: &[Schedule]) -> Result<bool> {
     let rows = client
         .query_typed("select to_regprocedure('cron.schedule(text, text, text)') is not null", &[])
@@ -47,7 +48,7 @@ pub async fn register(client: &impl GenericClient, schedules: &[Schedule]) -> Re
         return Ok(false);
     }
     for one in schedules {
-        // Scheduling a name again replaces it.
+        // Scheduling an existing name replaces it.
         client
             .query_typed(
                 "select cron.schedule($1, $2, $3)",

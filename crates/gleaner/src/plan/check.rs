@@ -1,4 +1,4 @@
-//! Comparing what a declaration says with what is there, and remembering every mistake.
+//! Compares a declaration with the table and collects every mistake.
 
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
@@ -18,7 +18,7 @@ pub(super) fn is_one_of(data_type: &str, types: &[&str]) -> bool {
     types.iter().any(|t| data_type.strip_prefix(t).is_some_and(|rest| rest.is_empty() || rest.starts_with('(') && rest.ends_with(')')))
 }
 
-/// The table a declaration is compared with, and what was found wrong so far.
+/// The table a declaration is compared with, and the mistakes found so far.
 pub(super) struct Check<'a> {
     pub(super) table: &'a Table,
     pub(super) mistakes: Vec<Mistake>,
@@ -70,7 +70,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// A zone PostgreSQL does not know would fail in every act.
+/// A time zone that PostgreSQL does not know would fail in every act.
 pub(super) async fn check_zone(client: &impl GenericClient, d: &Declaration, check: &mut Check<'_>) -> Result<()> {
     let Some(zone) = &d.zone else { return Ok(()) };
     let rows = client
@@ -101,7 +101,7 @@ pub(super) async fn check_roles(client: &impl GenericClient, d: &Declaration, ch
     Ok(())
 }
 
-/// The known name nearest to `name`, if any is near.
+/// The known name most similar to `name`, if any is similar.
 fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known.map(|k| (distance(name, k), k)).min().filter(|(d, k)| *d <= 1 + name.len().max(k.len()) / 4).map(|(_, k)| k)
 }

@@ -1,11 +1,10 @@
-//! The engine's own columns, and the table's that it reads and writes.
-
-use serde_json::{Map, Value, json};
+//! The engine's own columns, and the table's columns that it reads and writes.
 
 use super::EngineColumn;
 use super::check::{Check, INTEGERS, NUMBERS, TIMES, is_one_of};
+use super::shape::{ColumnRef, Content, EngineColumns, Holder, Place};
 use crate::declaration::Declaration;
-use crate::introspect::{literal, quote};
+use crate::introspect::literal;
 
 /// Engine columns: role, type, default. Roles are also the keys of `rename`.
 pub(super) const COLUMNS: &[(&str, &str, &str, &str)] = &[
@@ -21,36 +20,45 @@ pub(super) const COLUMNS: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// The engine's columns on this table.
-pub(super) struct Engine {
-    pub(super) columns: Vec<EngineColumn>,
-    /// Quoted names by role.
-    pub(super) quoted: Map<String, Value>,
+pub(super) struct Columns {
+    /// Columns that belong to the engine and are not declared by the table's author.
+    pub(super) own: Vec<EngineColumn>,
     /// Bare names by role.
-    pub(super) names: Map<String, Value>,
+    pub(super) names: EngineColumns,
 }
 
-impl Engine {
-    pub(super) fn column(&self, role: &str) -> String {
-        self.quoted.get(role).and_then(Value::as_str).unwrap_or_default().to_owned()
+impl Columns {
+    /// Every role and the name of its column.
+    pub(super) fn roles(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let n = &self.names;
+        [
+            ("due", Some(&n.due)),
+            ("open", n.open.as_ref()),
+            ("lease", Some(&n.lease)),
+            ("deadline", Some(&n.deadline)),
+            ("attempts", Some(&n.attempts)),
+            ("lost", Some(&n.lost)),
+            ("started", Some(&n.started)),
+            ("agent", Some(&n.agent)),
+            ("session", Some(&n.session)),
+        ]
+        .into_iter()
+        .filter_map(|(role, name)| Some((role, name?.as_str())))
     }
 }
 
-pub(super) fn engine(check: &mut Check<'_>, d: &Declaration) -> Engine {
+pub(super) fn engine(check: &mut Check<'_>, d: &Declaration) -> Columns {
     let table = check.table;
     let mut columns = Vec::new();
-    let mut quoted = Map::new();
-    let mut names = Map::new();
     for (role, default_name, definition, default) in COLUMNS {
         if *role == "open" && d.owner.is_none() {
             continue;
         }
         if let ("attempts", Some(own)) = (*role, &d.attempts) {
             check.column("attempts", own, INTEGERS);
-            quoted.insert((*role).into(), quote(own).into());
-            names.insert((*role).into(), own.clone().into());
             continue;
         }
-        let column = d.rename.get(*default_name).cloned().unwrap_or_else(|| (*default_name).to_owned());
+        let column = named(d, default_name);
         if let Some(found) = table.columns.get(&column) {
             let wanted = match *definition {
                 "timestamptz" => "timestamp with time zone",
@@ -69,8 +77,6 @@ pub(super) fn engine(check: &mut Check<'_>, d: &Declaration) -> Engine {
                 );
             }
         }
-        quoted.insert((*role).into(), quote(&column).into());
-        names.insert((*role).into(), column.clone().into());
         columns.push(EngineColumn { role, name: column, default_name, definition, default });
     }
     for renamed in d.rename.keys() {
@@ -81,70 +87,91 @@ pub(super) fn engine(check: &mut Check<'_>, d: &Declaration) -> Engine {
             );
         }
     }
-    Engine { columns, quoted, names }
+    let names = EngineColumns {
+        due: named(d, "due_at"),
+        open: d.owner.as_ref().map(|_| named(d, "open_at")),
+        lease: named(d, "lease"),
+        deadline: named(d, "deadline_at"),
+        attempts: d.attempts.clone().unwrap_or_else(|| named(d, "attempts")),
+        lost: named(d, "lost"),
+        started: named(d, "started"),
+        agent: named(d, "agent"),
+        session: named(d, "session"),
+    };
+    Columns { own: columns, names }
 }
 
-/// A declared column: {name, column, type, numeric}.
-pub(super) fn simple(check: &mut Check<'_>, key: &str, column: Option<&String>, types: &[&str]) -> Option<Value> {
+fn named(d: &Declaration, default_name: &str) -> String {
+    d.rename.get(default_name).cloned().unwrap_or_else(|| default_name.to_owned())
+}
+
+/// A declared column.
+pub(super) fn simple(check: &mut Check<'_>, key: &str, column: Option<&String>, types: &[&str]) -> Option<ColumnRef> {
     let column = column?;
     let found = check.column(key, column, types)?;
-    Some(json!({"name": column, "column": quote(column), "type": found.data_type, "numeric": is_one_of(&found.data_type, NUMBERS)}))
+    Some(ColumnRef::new(column, &found.data_type))
 }
 
-/// A column, or a place inside a jsonb column: {name, column, type, path}. Without `bare` types only a place will do.
-pub(super) fn place(check: &mut Check<'_>, key: &str, place: Option<&String>, bare: &[&str]) -> Option<Value> {
+/// A column for results or progress.
+pub(super) fn content(check: &mut Check<'_>, key: &str, column: Option<&String>, types: &[&str]) -> Option<Content> {
+    let base = simple(check, key, column, types)?;
+    Some(Content { numeric: is_one_of(&base.data_type, NUMBERS), base })
+}
+
+/// A column, or a path inside a jsonb column. With no `bare` types only a path is accepted.
+pub(super) fn place(check: &mut Check<'_>, key: &str, place: Option<&String>, bare: &[&str]) -> Option<Place> {
     let place = place?;
     match place.split_once('.') {
         Some((column, rest)) => {
             check.column(key, column, &["jsonb"])?;
-            let path = literal(&format!("{{{}}}", rest.replace('.', ",")));
-            Some(json!({"column": quote(column), "type": "jsonb", "path": path, "name": column}))
+            let path: Vec<String> = rest.split('.').map(path_element).collect();
+            Some(Place { base: ColumnRef::new(column, "jsonb"), path: Some(literal(&format!("{{{}}}", path.join(",")))) })
         }
         None if bare.is_empty() => {
             check.mistake(format!("{key} = {place:?}"), "name a place inside a jsonb column, such as \"metadata.recovery_count\"");
             None
         }
-        None => {
-            let found = check.column(key, place, bare)?;
-            Some(json!({"column": quote(place), "type": found.data_type, "path": null, "name": place}))
-        }
+        None => Some(Place { base: simple(check, key, Some(place), bare)?, path: None }),
     }
 }
 
-/// A column with a time: {name, column, type}.
-pub(super) fn time(check: &mut Check<'_>, key: &str, column: Option<&String>) -> Option<Value> {
-    let column = column?;
-    let found = check.column(key, column, TIMES)?;
-    Some(json!({"name": column, "column": quote(column), "type": found.data_type}))
+/// One key of a path, escaped for an array literal.
+fn path_element(key: &str) -> String {
+    let plain = !key.is_empty() && !key.eq_ignore_ascii_case("null") && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if plain { key.to_owned() } else { format!("\"{}\"", key.replace('\\', "\\\\").replace('"', "\\\"")) }
 }
 
-/// When a row came to be: the declared column, or `created_at` where there is one.
-pub(super) fn created(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
+/// A column that holds a time.
+pub(super) fn time(check: &mut Check<'_>, key: &str, column: Option<&String>) -> Option<ColumnRef> {
+    simple(check, key, column, TIMES)
+}
+
+/// When a row was created: the declared column, or `created_at` if it exists.
+pub(super) fn created(check: &mut Check<'_>, d: &Declaration) -> Option<ColumnRef> {
     if d.created.is_some() {
         return time(check, "created", d.created.as_ref());
     }
     let found = check.table.columns.get("created_at").filter(|c| TIMES.contains(&c.data_type.as_str()))?;
-    Some(json!({"name": "created_at", "column": "created_at", "type": found.data_type}))
+    Some(ColumnRef::new("created_at", &found.data_type))
 }
 
-/// The column that appoints the time, if there is one; never the engine's own.
-pub(super) fn due(check: &mut Check<'_>, d: &Declaration, engine: &Engine) -> Option<Value> {
-    if d.due.as_deref() == engine.names.get("due").and_then(Value::as_str) {
+/// The column that sets the due time, if there is one; never the engine's own.
+pub(super) fn due(check: &mut Check<'_>, d: &Declaration, engine: &Columns) -> Option<ColumnRef> {
+    if d.due.as_ref() == Some(&engine.names.due) {
         check.mistake(
-            format!("due = {:?} is the engine's own column", d.due.as_deref().unwrap_or_default()),
+            format!("due = {:?} is the engine's own column", engine.names.due),
             "leave `due` out, or rename the engine's: rename = { due_at = \"queue_due_at\" }",
         );
     }
     time(check, "due", d.due.as_ref())
 }
 
-/// Who works on the row, and since when: {by, at, keep}.
-pub(super) fn holder(check: &mut Check<'_>, d: &Declaration) -> Value {
-    let mut holder = json!({"by": null, "at": null});
-    if let Some(h) = &d.holder {
-        holder["keep"] = h.keep.into();
-        holder["by"] = simple(check, "holder.by", h.by.as_ref(), &["uuid", "text", "character varying"]).unwrap_or_default();
-        holder["at"] = time(check, "holder.at", h.at.as_ref()).unwrap_or_default();
+/// The columns for the agent that works on the row, and since when.
+pub(super) fn holder(check: &mut Check<'_>, d: &Declaration) -> Holder {
+    let Some(h) = &d.holder else { return Holder::default() };
+    Holder {
+        by: simple(check, "holder.by", h.by.as_ref(), &["uuid", "text", "character varying"]),
+        at: time(check, "holder.at", h.at.as_ref()),
+        keep: h.keep,
     }
-    holder
 }

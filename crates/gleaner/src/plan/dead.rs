@@ -1,20 +1,22 @@
-//! Where rows go that will not be tried again.
+//! Where rows are copied that will not be retried.
 
-use serde_json::{Value, json};
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
 use super::check::Check;
+use super::shape::Dead;
+use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::introspect::{Table, quote};
 
-/// {table, columns, values}: the column that refers to the table gets the key, a reason column the reason, equal names are copied.
+/// The column that refers to the table gets the key, a reason column gets the reason, and columns with equal names are copied.
 pub(super) fn dead(
     check: &mut Check<'_>,
+    d: &Declaration,
     key: Option<&str>,
     tables: Option<&(&str, Option<Table>)>,
     reference: Option<String>,
-) -> Option<Value> {
+) -> Option<Dead> {
     let ((dead_name, found), table) = (tables?, check.table);
     let Some(found) = found else {
         check.mistake(format!("dead = {dead_name:?}: there is no such table"), "create it first, or leave `dead` out");
@@ -31,7 +33,9 @@ pub(super) fn dead(
     let mut names = vec![quote(&reference)];
     let mut values = vec![format!("p_row.{}", quote(key.unwrap_or("id")))];
     for (column, info) in &found.columns {
-        if *column == reference || found.primary_key.contains(column) || Some(column.as_str()) == key || column.starts_with("created") {
+        // The tenant is first in the keys of its tables. The other columns of a primary key belong to the dead letter itself.
+        let own_key = found.primary_key.contains(column) && d.tenant.as_ref() != Some(column);
+        if *column == reference || own_key || Some(column.as_str()) == key || column.starts_with("created") {
             continue;
         }
         if column == "reason" || column.ends_with("_reason") {
@@ -42,14 +46,14 @@ pub(super) fn dead(
             values.push(format!("p_row.{}", quote(column)));
         }
     }
-    let pk_needs_value = found.primary_key.iter().any(|c| !found.columns[c].has_default);
+    let pk_needs_value = found.primary_key.iter().any(|c| d.tenant.as_ref() != Some(c) && !found.columns[c].has_default);
     if pk_needs_value && found.primary_key.len() == 1 && found.columns[&found.primary_key[0]].data_type == "uuid" {
         names.push(quote(&found.primary_key[0]));
         values.push("gen_random_uuid()".into());
     } else if pk_needs_value {
         check.mistake(format!("dead = {dead_name:?}: its key has no default"), "give it one, such as gen_random_uuid()");
     }
-    Some(json!({"table": found.sql(), "columns": names.join(", "), "values": values.join(", ")}))
+    Some(Dead { table: found.sql(), columns: names.join(", "), values: values.join(", ") })
 }
 
 /// The column of `dead` with a foreign key to `table`.

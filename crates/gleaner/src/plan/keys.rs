@@ -1,13 +1,11 @@
-//! Which table, by which key, split how.
-
-use serde_json::{Value, json};
+//! Checks the table, its key and its partitioning.
 
 use super::check::Check;
 use super::columns::COLUMNS;
+use super::shape::{ColumnRef, Key};
 use crate::declaration::Declaration;
-use crate::introspect::quote;
 
-/// The queue's name can be part of a function's, and its table is one.
+/// Checks that the queue's name can be part of a function name, and that its table is a table.
 pub(super) fn check_subject(check: &mut Check<'_>, d: &Declaration) {
     let (name, table) = (d.name(), check.table);
     let plain = name.len() <= 40
@@ -37,17 +35,25 @@ pub(super) fn check_subject(check: &mut Check<'_>, d: &Declaration) {
     }
 }
 
-/// The column that leads every key: {name, column, type}.
-pub(super) fn tenant(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
+/// The column that is first in every key.
+pub(super) fn tenant(check: &mut Check<'_>, d: &Declaration) -> Option<ColumnRef> {
     let tenant = d.tenant.as_deref()?;
     let column = check.column("tenant", tenant, &[])?;
-    Some(json!({"name": tenant, "column": quote(tenant), "type": column.data_type}))
+    Some(ColumnRef::new(tenant, &column.data_type))
 }
 
-/// The key column: {name, column, type, min}.
-pub(super) fn key(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
+/// The primary key's columns other than key and tenant.
+pub(super) fn parts(check: &Check<'_>, key: &str, tenant: Option<&str>) -> Vec<ColumnRef> {
     let table = check.table;
-    // PostgreSQL wants the partition column in the primary key. Where the rest of it is one column, and leads, that is the key.
+    let others = table.primary_key.iter().filter(|c| *c != key && Some(c.as_str()) != tenant);
+    others.map(|c| ColumnRef::new(c, &table.columns[c].data_type)).collect()
+}
+
+/// The key column.
+pub(super) fn key(check: &mut Check<'_>, d: &Declaration) -> Option<Key> {
+    let table = check.table;
+    // PostgreSQL requires the partition column in the primary key. If the rest of the primary key is one column, and comes first,
+    // that is the key.
     let rest_of_key: Vec<&String> = table
         .primary_key
         .iter()
@@ -88,7 +94,7 @@ pub(super) fn key(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
         check.column("key", k, &["bigint", "integer", "smallint", "uuid", "text", "character varying"]).map(|c| (k.to_owned(), c))
     });
     key_column.map(|(column, info)| {
-        // Without its length: functions take and return the type as such.
+        // Without its length: functions take and return the type without one.
         let key_type =
             if info.data_type.starts_with("character varying") { "character varying".to_owned() } else { info.data_type.clone() };
         let min = match key_type.as_str() {
@@ -98,11 +104,11 @@ pub(super) fn key(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
             "integer" => "(-2147483648)::integer".to_owned(),
             _ => "(-9223372036854775808)::bigint".to_owned(),
         };
-        json!({"name": column, "column": quote(&column), "type": key_type, "min": min})
+        Key { base: ColumnRef::new(&column, &key_type), min }
     })
 }
 
-/// Partitioning stands in the way where acts would move rows between partitions, or a unique key would have to span them.
+/// Partitioning is refused if acts would move rows between partitions, or if a unique key would have to span them.
 pub(super) fn check_partitions(check: &mut Check<'_>, d: &Declaration) {
     let (table, status) = (check.table, &d.status);
     for column in &table.partition_key {

@@ -1,16 +1,22 @@
-//! Kinds and classes: each has a line of its own, and each line its own place in the probe index.
-
-use serde_json::{Value, json};
+//! Kinds and classes: each combination is a lane, with its own section of the probe index.
 
 use super::check::{Check, NUMBERS, TEXT, is_one_of};
-use crate::declaration::{Declaration, Priority};
+use super::shape::{ColumnRef, Kind, Lane, Priority};
+use crate::declaration::{self, Declaration};
 use crate::introspect::{Column, literal, quote};
 
 /// The hash that numbers the kinds of a text column.
 const OF_TEXT: &str = "hashtextextended";
 
-/// The kind column, as it stands in an index and in the acts.
-pub(super) fn kind(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
+/// The kinds, the priorities, and the lanes they form together.
+pub(super) fn lanes(check: &mut Check<'_>, d: &Declaration) -> (Option<Kind>, Option<Priority>, Option<Lane>) {
+    let (kind, priority) = (kind(check, d), priority(check, d));
+    let lane = lane(kind.as_ref(), priority.as_ref());
+    (kind, priority, lane)
+}
+
+/// The kind column, as used in an index and in the acts.
+fn kind(check: &mut Check<'_>, d: &Declaration) -> Option<Kind> {
     let (k, table) = (d.kind.as_deref()?, check.table);
     let column = check.column("kind", k, &[])?;
     let is_text = is_one_of(&column.data_type, TEXT);
@@ -22,40 +28,43 @@ pub(super) fn kind(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
             format!("alter table {} alter column {} set not null", table.sql(), quote(k)),
         );
     }
-    // Rows without a kind are of the empty kind: claimed by agents that take anything.
+    // Rows without a kind have the empty kind: agents that take any kind claim them.
     let wrap = |prefix: &str| {
         if is_text && !column.not_null { format!("coalesce({prefix}{}, '')", quote(k)) } else { format!("{prefix}{}", quote(k)) }
     };
     let (data_type, hash) = if is_text { ("text", OF_TEXT) } else { (column.data_type.as_str(), "hashenumextended") };
-    Some(json!({"name": k, "column": quote(k), "type": data_type, "hash": hash,
-                "of": wrap("q."), "bare": wrap(""), "of_row": wrap("v_row."), "of_new": wrap("new.")}))
+    Some(Kind { base: ColumnRef::new(k, data_type), hash, of: wrap("q."), bare: wrap(""), of_row: wrap("v_row."), of_new: wrap("new.") })
 }
 
-/// The lane of a row, which leads the probe indexes: one number for its kind and its class.
+/// The lane of a row, which is first in the probe indexes: one number for its kind and its class.
 ///
-/// A number and not the kind itself, because PostgreSQL finds what follows a text in an index entry by walking through it, at every
-/// comparison. The class is in the last four bits, so that the next kind is one step away, whatever its classes. Two kinds may share
-/// a number: who reads a lane asks for the kind as well.
-pub(super) fn lane(kind: Option<&Value>, priority: Option<&Value>) -> Option<Value> {
-    let priority = priority.filter(|p| p["last"].as_u64() > Some(0));
-    let hash = kind.and_then(|k| k["hash"].as_str());
+/// It is a number and not the kind itself, because to find the column after a text in an index entry PostgreSQL has to walk
+/// through the text, at every comparison. The class is in the last four bits, so that the next kind is one step away, whatever
+/// its classes. Two kinds may share a number, so a query on a lane tests the kind as well.
+fn lane(kind: Option<&Kind>, priority: Option<&Priority>) -> Option<Lane> {
+    let priority = priority.filter(|p| p.last > 0);
+    let hash = kind.map(|k| k.hash);
     let number = |kind: Option<&str>, class: Option<&str>| match (hash, kind) {
         (Some(hash), Some(kind)) => {
-            // Bytes decide what is one kind, whatever collation its column has.
+            // Kinds are compared by bytes, whatever collation the column has.
             let kind = if hash == OF_TEXT { format!("{kind} collate \"C\"") } else { kind.to_owned() };
             let kind = format!("({hash}({kind}, 0) & -16)");
             Some(class.map_or_else(|| kind.clone(), |class| format!("({kind} + {class})")))
         }
         _ => class.map(str::to_owned),
     };
-    let form = |name: &str| number(kind.and_then(|k| k[name].as_str()), priority.and_then(|p| p[name].as_str()));
-    // Where the templates put a kind and a class of their own; `first` is the most urgent lane of a kind.
+    // Placeholders that the templates replace with a kind and a class; `first` is the most urgent lane of a kind.
     let place = kind.map(|_| "KIND");
-    Some(json!({"of": form("of")?, "bare": form("bare")?, "at": number(place, priority.map(|_| "CLASS"))?, "first": number(place, None)}))
+    Some(Lane {
+        of: number(kind.map(|k| k.of.as_str()), priority.map(|p| p.of.as_str()))?,
+        bare: number(kind.map(|k| k.bare.as_str()), priority.map(|p| p.bare.as_str()))?,
+        at: number(place, priority.map(|_| "CLASS"))?,
+        first: number(place, None),
+    })
 }
 
 /// The class of a row as an expression, most urgent first.
-pub(super) fn priority(check: &mut Check<'_>, d: &Declaration) -> Option<Value> {
+fn priority(check: &mut Check<'_>, d: &Declaration) -> Option<Priority> {
     let p = d.priority.as_ref()?;
     let column = check.column("priority.column", &p.column, &[])?;
     if p.classes.is_empty() || p.classes.len() > 10 {
@@ -72,19 +81,17 @@ pub(super) fn priority(check: &mut Check<'_>, d: &Declaration) -> Option<Value> 
     };
     let bare = if conditions.len() == 1 { "0".to_owned() } else { case("") };
     let of = if conditions.len() == 1 { "0".to_owned() } else { case("q.") };
-    // Without a head start a class is served before the next for good: a century is long enough.
+    // Without a head start a class is always served before the next: a century is long enough.
     let head_start = match &p.head_start {
         Some(h) => check.duration("priority.head_start", h),
         None => "interval '100 years'".into(),
     };
-    Some(
-        json!({"name": p.column, "column": quote(&p.column), "of": of, "bare": bare, "last": conditions.len() - 1, "head_start": head_start}),
-    )
+    Some(Priority { base: ColumnRef::new(&p.column, &column.data_type), of, bare, last: conditions.len() - 1, head_start })
 }
 
-/// What a row must fulfil to belong to each class.
-fn conditions(check: &mut Check<'_>, p: &Priority, column: &Column) -> Vec<String> {
-    let numbers: Option<Vec<i64>> = p.classes.iter().map(toml::Value::as_integer).collect();
+/// The condition that a row of each class meets.
+fn conditions(check: &mut Check<'_>, p: &declaration::Priority, column: &Column) -> Vec<String> {
+    let numbers: Option<Vec<i64>> = p.classes.iter().map(serde_json::Value::as_i64).collect();
     if let Some(numbers) = numbers {
         let falling = numbers.windows(2).all(|w| w[0] > w[1]);
         let rising = numbers.windows(2).all(|w| w[0] < w[1]);

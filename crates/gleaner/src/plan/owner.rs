@@ -1,38 +1,37 @@
-//! Who the work belongs to, and what the owner's own row allows others.
-
-use serde_json::{Value, json};
+//! The owner of the work, and what the owner's own row allows others.
 
 use super::check::{Check, INTEGERS};
-use crate::declaration::{Declaration, Owner, is_duration};
+use super::shape::{ColumnRef, Owner, in_format};
+use crate::declaration::{self, Declaration, is_duration};
 use crate::introspect::{Table, literal, quote};
 
-/// {name, column, type, table, key, user, shared, open_after}; the last two are expressions over the owner's row `o`.
-pub(super) fn owner(check: &mut Check<'_>, d: &Declaration, dated: bool, owners: Option<&(&str, Option<Table>)>) -> Option<Value> {
+/// The owner column, and the policy in the owner's row `o`.
+pub(super) fn owner(check: &mut Check<'_>, d: &Declaration, dated: bool, owners: Option<&(&str, Option<Table>)>) -> Option<Owner> {
     let o = d.owner.as_ref()?;
     let column = check.column("owner.column", &o.column, &[]);
     let data_type = column.as_ref().map(|c| c.data_type.clone()).unwrap_or_default();
     if !dated {
         check.mistake("an owned queue must know since when a row waits", "declare `created`, the column with the row's creation time");
     }
-    let mut out = json!({"name": o.column, "column": quote(&o.column), "type": data_type, "table": null, "key": null, "user": null});
+    let base = ColumnRef::new(&o.column, &data_type);
     match owners {
         Some((name, None)) => {
             check.mistake(format!("owner.table = {name:?}: there is no such table"), "write schema.table as in psql");
-            return None;
+            None
         }
         Some((name, Some(found))) => {
             let mut owner_check = Check::new(found);
-            by_table(&mut owner_check, o, name, &data_type, &mut out);
+            let owner = by_table(&mut owner_check, o, name, base);
             check.mistakes.append(&mut owner_check.mistakes);
+            Some(owner)
         }
-        None => alike(check, o, &mut out),
+        None => Some(alike(check, o, base)),
     }
-    Some(out)
 }
 
-/// Each owner has a row that says what it allows.
-fn by_table(owner_check: &mut Check<'_>, o: &Owner, table_name: &str, data_type: &str, out: &mut Value) {
-    let found = owner_check.table;
+/// The policy when each owner has a row of its own.
+fn by_table(owner_check: &mut Check<'_>, o: &declaration::Owner, table_name: &str, base: ColumnRef) -> Owner {
+    let (found, data_type) = (owner_check.table, base.data_type.as_str());
     let key = o.key.clone().or_else(|| if found.primary_key.len() == 1 { Some(found.primary_key[0].clone()) } else { None });
     match &key {
         Some(key) => {
@@ -59,7 +58,7 @@ fn by_table(owner_check: &mut Check<'_>, o: &Owner, table_name: &str, data_type:
     let shared = match &o.shared {
         Some(shared) => {
             owner_check.column("owner.shared", shared, &["boolean"]);
-            // No row, or none yet said: not shared.
+            // No row, or null: not shared.
             format!("coalesce(o.{}, false)", quote(shared))
         }
         None => format!("(o.{} is not null)", quote(key.as_deref().unwrap_or("id"))),
@@ -76,31 +75,34 @@ fn by_table(owner_check: &mut Check<'_>, o: &Owner, table_name: &str, data_type:
             let unit = ["second", "minute", "hour", "day"].into_iter().find(|u| threshold.contains(u)).unwrap_or("minute");
             match info {
                 Some(info) if info.data_type == "interval" => format!("coalesce({column}, interval '5 minutes')"),
-                // Numbers count what their name says, minutes where it says nothing.
+                // A number is in the unit that its column name says, or in minutes if it says none.
                 _ => format!("coalesce({column} * interval '1 {unit}', interval '5 minutes')"),
             }
         }
         None => "interval '5 minutes'".into(),
     };
-    out["table"] = found.sql().into();
-    out["key"] = quote(key.as_deref().unwrap_or("id")).into();
-    out["user"] = o.user.as_deref().map_or(Value::Null, |u| quote(u).into());
-    out["disabled"] = o.disabled.as_deref().map_or(Value::Null, |d| quote(d).into());
-    out["shared"] = shared.into();
-    out["open_after"] = open_after.into();
+    Owner {
+        base,
+        table_text: Some(in_format(&found.sql())),
+        table: Some(found.sql()),
+        key: Some(quote(key.as_deref().unwrap_or("id"))),
+        user: o.user.as_deref().map(quote),
+        disabled: o.disabled.as_deref().map(quote),
+        shared,
+        open_after,
+    }
 }
 
-/// All owners are alike.
-fn alike(check: &mut Check<'_>, o: &Owner, out: &mut Value) {
+/// The policy when all owners have the same one.
+fn alike(check: &mut Check<'_>, o: &declaration::Owner, base: ColumnRef) -> Owner {
     for (key, value) in [("owner.shared", &o.shared), ("owner.user", &o.user), ("owner.disabled", &o.disabled), ("owner.key", &o.key)] {
         if value.is_some() {
             check.mistake(format!("{key} names a column of the owner table, and there is none"), "declare owner.table as well");
         }
     }
-    out["shared"] = "true".into();
-    out["open_after"] = match &o.open_after {
+    let open_after = match &o.open_after {
         Some(text) => check.duration("owner.open_after", text),
         None => "interval '5 minutes'".into(),
-    }
-    .into();
+    };
+    Owner { base, table: None, table_text: None, key: None, user: None, disabled: None, shared: "true".into(), open_after }
 }

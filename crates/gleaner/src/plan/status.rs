@@ -1,15 +1,20 @@
-//! Which column says whether, and in which words.
-
-use serde_json::{Value, json};
+//! The status column and its values.
 
 use super::check::{Check, TEXT, is_one_of};
+use super::shape::{ColumnRef, Status};
 use crate::declaration::Declaration;
-use crate::introspect::{literal, quote};
+use crate::introspect::literal;
 
-/// The words as literals of the column's type, alone and in the lists the acts need; and those an enum lacks.
-pub(super) fn status(check: &mut Check<'_>, d: &Declaration) -> Option<(Value, Vec<String>)> {
+/// The status values as literals of the column's type, alone and in the lists the acts need, and the values that an enum lacks.
+pub(super) fn status(check: &mut Check<'_>, d: &Declaration) -> Option<(Status, Vec<String>)> {
     let status = &d.status;
     let column = check.column("status.column", &status.column, &[])?;
+    if column.generated {
+        check.mistake(
+            format!("status.column = {:?}: the column is generated, and acts could not write it", status.column),
+            "name a column that is written, such as the one it is computed from",
+        );
+    }
     let mut missing_labels = Vec::new();
     let is_enum = !column.labels.is_empty();
     let is_text = is_one_of(&column.data_type, TEXT);
@@ -33,20 +38,19 @@ pub(super) fn status(check: &mut Check<'_>, d: &Declaration) -> Option<(Value, V
     let held =
         if let Some(claimed) = &status.claimed { format!("{}, {}", lit(claimed), lit(&status.running)) } else { lit(&status.running) };
     let waiting = format!("{}, {}", lit(&status.ready), lit(&status.failed));
-    let words = json!({
-        "column": quote(&status.column),
-        "type": if is_enum { column.data_type.clone() } else { "text".to_owned() },
-        "ready": lit(&status.ready),
-        "claimed": status.claimed.as_deref().map(lit),
-        "running": lit(&status.running),
-        "taken": lit(taken),
-        "done": lit(&status.done),
-        "failed": lit(&status.failed),
-        "cancelled": lit(cancelled),
-        "held": held,
-        "waiting": waiting,
-        "claimable": format!("{}, {held}, {}", lit(&status.ready), lit(&status.failed)),
-        "final": if status.cancelled.is_some() { format!("{}, {}", lit(&status.done), lit(cancelled)) } else { lit(&status.done) },
-    });
+    let words = Status {
+        base: ColumnRef::new(&status.column, if is_enum { &column.data_type } else { "text" }),
+        ready: lit(&status.ready),
+        claimed: status.claimed.as_deref().map(lit),
+        running: lit(&status.running),
+        taken: lit(taken),
+        done: lit(&status.done),
+        failed: lit(&status.failed),
+        cancelled: lit(cancelled),
+        claimable: format!("{}, {held}, {}", lit(&status.ready), lit(&status.failed)),
+        held,
+        waiting,
+        ended: if status.cancelled.is_some() { format!("{}, {}", lit(&status.done), lit(cancelled)) } else { lit(&status.done) },
+    };
     Some((words, missing_labels))
 }

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio_postgres::types::{Json, ToSql, Type};
-use tokio_postgres::{CopyInSink, GenericClient, Row, Transaction};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{GenericClient, Row};
 
-use super::copy::{copy_key, copy_line};
+use super::answer::{Answer, Outcome};
 use super::keys::KeyType;
-use super::swaths::{Laid, Swaths};
-use super::words::{Answer, Enqueued, Failure, OnDuplicate, Outcome};
+use super::ranges::BulkRanges;
+use super::request::{Completion, Failure, Held, Progress};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
-use crate::introspect::{Table, quote};
+use crate::introspect::{Table, literal, quote};
 use crate::plan::Plan;
 use crate::registry;
 
-/// The acts of one queue as statements: no connection of its own, runs on any.
+/// The acts of one queue as statements. It has no connection of its own and runs on any.
 #[derive(Debug, Clone)]
 pub struct Acts {
     pub(super) name: String,
@@ -25,13 +25,14 @@ pub struct Acts {
     pub(super) key_type: KeyType,
     pub(super) owner: Option<(String, String)>,
     pub(super) kind: Option<String>,
-    /// Column, and whether it is jsonb already.
+    /// The column, and whether it is jsonb already.
     pub(super) payload: Option<(String, bool)>,
     pub(super) result: Option<(String, bool)>,
     pub(super) columns: Columns,
     pub(super) tenant: Option<(String, String)>,
     pub(super) declaration: Declaration,
-    pub(super) swaths: Option<Swaths>,
+    pub(super) ranges: Option<BulkRanges>,
+    notified: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -41,10 +42,10 @@ pub(super) struct Columns {
     pub(super) deadline: String,
     pub(super) attempts: String,
     pub(super) status: String,
-    /// The words a held row may have, as SQL.
+    /// The status values that a held row may have, as SQL.
     pub(super) held: String,
-    /// From when others may take it; none without owners.
-    pub(super) open: String,
+    /// The column with the time from which other owners' agents may claim the row; `None` without owners.
+    pub(super) open: Option<String>,
     /// The rows that are not finished, as SQL: a source called `q`.
     pub(super) unfinished: String,
 }
@@ -56,47 +57,53 @@ impl Acts {
     pub async fn of(client: &impl GenericClient, name: &str) -> Result<Self> {
         let entry = registry::find(client, name).await?;
         let plan = Plan::make(client, &entry.declaration).await?;
-        let column = |role: &str| plan.context["col"][role].as_str().unwrap_or_default().to_owned();
-        let owner = plan.context["owner"]["column"]
-            .as_str()
-            .map(|c| (c.to_owned(), plan.context["owner"]["type"].as_str().unwrap_or("text").to_owned()));
+        let shape = &plan.shape;
         Ok(Self {
             name: plan.name.clone(),
             table: plan.table.sql(),
             key: quote(&plan.key),
             key_type: KeyType::new(&plan.key_type),
-            owner,
-            kind: plan.context["kind"]["column"].as_str().map(str::to_owned),
+            owner: shape.owner.as_ref().map(|o| (o.column.clone(), o.data_type.clone())),
+            kind: shape.kind.as_ref().map(|k| k.column.clone()),
             payload: entry
                 .declaration
                 .payload
                 .as_deref()
                 .map(|p| (quote(p), plan.table.columns.get(p).is_some_and(|c| c.data_type == "jsonb"))),
-            result: plan.context["result"]["column"].as_str().map(|c| (c.to_owned(), plan.context["result"]["type"] == "jsonb")),
+            result: shape.result.as_ref().map(|r| (r.column.clone(), r.is_jsonb())),
             columns: Columns {
-                due: column("due"),
-                lease: column("lease"),
-                deadline: column("deadline"),
-                attempts: column("attempts"),
-                status: plan.context["status"]["column"].as_str().unwrap_or_default().to_owned(),
-                held: plan.context["status"]["held"].as_str().unwrap_or_default().to_owned(),
-                open: column("open"),
-                unfinished: plan.context["unfinished"].as_str().unwrap_or_default().to_owned(),
+                due: shape.col.due.clone(),
+                lease: shape.col.lease.clone(),
+                deadline: shape.col.deadline.clone(),
+                attempts: shape.col.attempts.clone(),
+                status: shape.status.column.clone(),
+                held: shape.status.held.clone(),
+                open: shape.col.open.clone(),
+                unfinished: shape.unfinished.clone(),
             },
             tenant: None,
-            swaths: Swaths::of(&plan),
+            notified: is_notified(client, &plan).await?,
+            ranges: BulkRanges::of(&plan),
             declaration: entry.declaration,
         })
     }
 
+    /// The queue's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// The table, quoted and schema-qualified.
     pub fn table(&self) -> &str {
         &self.table
     }
 
+    /// Whether a trigger notifies workers of every new row, so that writers need not.
+    pub fn is_notified(&self) -> bool {
+        self.notified
+    }
+
+    /// What the author of the queue declared.
     pub fn declaration(&self) -> &Declaration {
         &self.declaration
     }
@@ -112,7 +119,7 @@ impl Acts {
         Ok(self)
     }
 
-    /// `p_tenant => …, ` where the queue has tenants. The tenant is the last parameter of the statement.
+    /// `p_tenant => …, ` if the queue has tenants. The tenant is the last parameter of the statement.
     pub(super) fn tenant(&self, position: usize) -> String {
         self.tenant.as_ref().map_or_else(String::new, |(data_type, _)| format!("p_tenant => ${position}::text::{data_type}, "))
     }
@@ -125,67 +132,15 @@ impl Acts {
         client.query_typed(sql, &params).await.map_err(|e| Error::doing(format!("{act} in {}", self.name))(e))
     }
 
-    /// Puts items in; their keys are columns of the table. In the caller's transaction when `client` is one.
-    pub async fn enqueue(&self, client: &impl GenericClient, items: &[Value], on_duplicate: OnDuplicate) -> Result<Vec<Enqueued>> {
-        let duplicate = match on_duplicate {
-            OnDuplicate::Skip => "skip",
-            OnDuplicate::Replace => "replace",
-        };
-        let sql = format!(
-            "select {}, outcome from gleaner.enqueue_{}({}p_items => $1, p_on_duplicate => $2)",
-            self.key_type.told("id"),
-            self.name,
-            self.tenant(3)
-        );
-        let rows = self.query(client, "enqueue", &sql, &[(&Json(items), Type::JSONB), (&duplicate, Type::TEXT)]).await?;
-        Ok(rows.iter().map(|r| Enqueued { key: self.key_type.read(r, 0), outcome: r.get(1) }).collect())
+    /// Whether a batch lease holds the row `q`, as SQL.
+    pub(super) fn in_batch(&self) -> String {
+        format!("q.{} in (0, -1) and q.{} <@ (select gleaner.batch_keys({}))", self.columns.lease, self.key, literal(&self.name))
     }
 
-    /// Puts thousands in at once with COPY, in the caller's transaction. All items have the keys of the first; unique keys
-    /// must not collide. What is alike lies in swaths, where the queue has them: one entry in the line for a thousand rows.
-    pub async fn enqueue_copy(&self, client: &Transaction<'_>, items: &[Value]) -> Result<u64> {
-        use futures_util::{SinkExt, pin_mut};
-        let Some(first) = items.first().and_then(Value::as_object) else { return Ok(0) };
-        let names: Vec<&String> = first.keys().collect();
-        let laid = self.number(client, items, &names).await?;
-        let mut columns: Vec<String> = names.iter().map(|n| quote(n)).collect();
-        if laid.is_some() {
-            columns.splice(0..0, [self.key.clone(), self.columns.lease.clone()]);
-        }
-        let sink: CopyInSink<bytes::Bytes> = client
-            .copy_in(&format!("copy {} ({}) from stdin", self.table, columns.join(", ")))
-            .await
-            .map_err(|e| Error::doing(format!("enqueue by copy in {}", self.name))(e))?;
-        pin_mut!(sink);
-        let failed = |e| Error::doing(format!("enqueue by copy in {}", self.name))(e);
-        let mut buffer = Vec::with_capacity(1 << 16);
-        let mut keys = laid.iter().flat_map(Laid::keys);
-        for item in items {
-            if let Some((key, lies)) = keys.next() {
-                copy_key(&mut buffer, key, lies);
-            }
-            copy_line(&mut buffer, &names, item);
-            if buffer.len() > (1 << 16) - 4096 {
-                sink.send(std::mem::replace(&mut buffer, Vec::with_capacity(1 << 16)).into()).await.map_err(failed)?;
-            }
-        }
-        sink.send(buffer.into()).await.map_err(failed)?;
-        let count = sink.finish().await.map_err(failed)?;
-        if let Some(laid) = &laid {
-            self.lay(client, laid).await?;
-        }
-        Ok(count)
-    }
-
-    /// Whether a sheaf holds the row `q`, as SQL.
-    pub(super) fn in_sheaf(&self) -> String {
-        format!("q.{} in (0, -1) and q.{} <@ (select gleaner.sheaves('{}'))", self.columns.lease, self.key, self.name)
-    }
-
-    /// Which of these are certainly no longer held: cancelled, finished or taken by somebody else. One plain look, no lock and no
-    /// sign of life; rows that cannot be seen are not judged.
-    pub async fn ended(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
-        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().copied().unzip();
+    /// Which of these rows are certainly no longer held: cancelled, finished or claimed by another agent. A plain query that
+    /// takes no lock and extends no lease. Rows that the caller cannot see are not reported.
+    pub async fn ended(&self, client: &impl GenericClient, held: &[Held]) -> Result<Vec<Held>> {
+        let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().map(|h| (h.key.as_str(), h.lease)).unzip();
         let sql = format!(
             "select q.{0}::text, u.lease from unnest($1::text[]::{1}[], $2) as u (id, lease) join {2} as q on q.{0} = u.id
              where (q.{3} is distinct from u.lease or q.{4} not in ({5})){6}{7}",
@@ -199,25 +154,25 @@ impl Acts {
                 " and q.{} = $3::text::{data_type}",
                 quote(self.declaration.tenant.as_deref().unwrap_or_default())
             )),
-            if self.declaration.sheaf.is_some() { format!(" and not (u.lease < 0 and {})", self.in_sheaf()) } else { String::new() },
+            if self.declaration.bulk.is_some() { format!(" and not (u.lease < 0 and {})", self.in_batch()) } else { String::new() },
         );
         let rows = self.query(client, "look after running work", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?;
-        Ok(rows.iter().map(|r| (r.get(0), r.get(1))).collect())
+        Ok(rows.iter().map(|r| Held { key: r.get(0), lease: r.get(1) }).collect())
     }
 
-    /// Marks claimed rows as begun.
-    pub async fn start(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    /// Marks claimed rows as started.
+    pub async fn start(&self, client: &impl GenericClient, held: &[Held]) -> Result<Vec<Answer>> {
         self.for_held(client, "start", held).await
     }
 
-    /// Gives rows back without burning an attempt.
-    pub async fn release(&self, client: &impl GenericClient, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    /// Gives rows back without counting an attempt.
+    pub async fn release(&self, client: &impl GenericClient, held: &[Held]) -> Result<Vec<Answer>> {
         self.for_held(client, "release", held).await
     }
 
-    async fn for_held(&self, client: &impl GenericClient, act: &'static str, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
-        let keys = self.key_type.send(held.iter().map(|h| h.0));
-        let leases: Vec<i64> = held.iter().map(|h| h.1).collect();
+    async fn for_held(&self, client: &impl GenericClient, act: &'static str, held: &[Held]) -> Result<Vec<Answer>> {
+        let keys = self.key_type.array(held.iter().map(|h| h.key.as_str()));
+        let leases: Vec<i64> = held.iter().map(|h| h.lease).collect();
         let sql = format!(
             "select id::text, outcome, status from gleaner.{act}_{}({}p_ids => {}, p_leases => $2)",
             self.name,
@@ -227,42 +182,39 @@ impl Acts {
         answers(&self.query(client, act, &sql, &[keys.param(), (&leases, Type::INT8_ARRAY)]).await?)
     }
 
-    /// Shows life and partial results; the answer says how long the lease now lasts.
-    pub async fn progress(
-        &self,
-        client: &impl GenericClient,
-        key: &str,
-        lease: i64,
-        stage: Option<&str>,
-        percent: Option<f64>,
-        partial: Option<&Value>,
-    ) -> Result<(Answer, Duration)> {
+    /// Extends the lease and stores partial results; the answer says how long the lease now lasts.
+    pub async fn progress(&self, client: &impl GenericClient, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+        let hold = progress.hold.map(|hold| hold.as_secs_f64());
+        let params: [Param<'_>; 6] = [
+            (&held.key, Type::TEXT),
+            (&held.lease, Type::INT8),
+            (&progress.stage, Type::TEXT),
+            (&progress.percent, Type::FLOAT8),
+            (&progress.partial, Type::JSONB),
+            (&hold, Type::FLOAT8),
+        ];
         let sql = format!(
             "select id::text, outcome, status, extract(epoch from due_at - clock_timestamp())::float8
-             from gleaner.progress_{}({}p_id => $1::text::{}, p_lease => $2, p_stage => $3, p_percent => $4::float8::numeric, p_partial => $5)",
-            self.name, self.tenant(6), self.key_type
+             from gleaner.progress_{}({}p_id => $1::text::{}, p_lease => $2, p_stage => $3, p_percent => $4::float8::numeric, p_partial => $5, p_hold => $6 * interval '1 second')",
+            self.name,
+            self.tenant(7),
+            self.key_type
         );
-        let rows = self
-            .query(
-                client,
-                "progress",
-                &sql,
-                &[(&key, Type::TEXT), (&lease, Type::INT8), (&stage, Type::TEXT), (&percent, Type::FLOAT8), (&partial, Type::JSONB)],
-            )
-            .await?;
+        let rows = self.query(client, "progress", &sql, &params).await?;
         let left = rows.first().and_then(|r| r.get::<_, Option<f64>>(3)).unwrap_or(0.0).max(0.0);
         Ok((one(answers(&rows)?, "progress")?, Duration::try_from_secs_f64(left).unwrap_or_default()))
     }
 
-    /// Results in, leases out. Answers come grouped by what became of the rows.
-    pub async fn complete(&self, client: &impl GenericClient, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
-        let keys = self.key_type.send(done.iter().map(|d| d.0));
-        let leases: Vec<i64> = done.iter().map(|d| d.1).collect();
-        let results: Option<Vec<Option<&Value>>> = done.iter().any(|d| d.2.is_some()).then(|| done.iter().map(|d| d.2.as_ref()).collect());
-        // Keys that come back as they were sent need not be sent back.
+    /// Stores results and ends the leases. Answers are grouped by outcome.
+    pub async fn complete(&self, client: &impl GenericClient, done: &[Completion]) -> Result<Vec<Answer>> {
+        let keys = self.key_type.array(done.iter().map(|d| d.held.key.as_str()));
+        let leases: Vec<i64> = done.iter().map(|d| d.held.lease).collect();
+        let results: Option<Vec<Option<&Value>>> =
+            done.iter().any(|d| d.result.is_some()).then(|| done.iter().map(|d| d.result.as_ref()).collect());
+        // Keys that are returned unchanged need not be sent back.
         let sql = format!(
             "select nullif(ids, {ids})::text[], outcome, status
-             from gleaner.complete_{}_grouped({}p_ids => {ids}, p_leases => $2, p_results => $3)",
+             from gleaner.complete_{}_many({}p_ids => {ids}, p_leases => $2, p_results => $3)",
             self.name,
             self.tenant(4),
             ids = keys.sql(1),
@@ -274,14 +226,14 @@ impl Acts {
             let answer = |key| Answer { key, outcome, status: status.clone() };
             match row.get::<_, Option<Vec<String>>>(0) {
                 Some(keys) => all.extend(keys.into_iter().map(answer)),
-                None => all.extend(done.iter().map(|d| answer(d.0.to_owned()))),
+                None => all.extend(done.iter().map(|d| answer(d.held.key.clone()))),
             }
         }
         Ok(all)
     }
 
-    /// Says that the work failed.
-    pub async fn fail(&self, client: &impl GenericClient, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
+    /// Records that the work failed.
+    pub async fn fail(&self, client: &impl GenericClient, held: &Held, failure: &Failure) -> Result<Answer> {
         let retry_in = failure.retry_in.map(|r| r.as_secs_f64());
         let sql = format!(
             "select id::text, outcome, status from gleaner.fail_{}({}p_id => $1::text::{}, p_lease => $2, p_message => $3, p_category => $4, p_retryable => $5, p_retry_in => $6 * interval '1 second')",
@@ -290,8 +242,8 @@ impl Acts {
             self.key_type
         );
         let params: [Param<'_>; 6] = [
-            (&key, Type::TEXT),
-            (&lease, Type::INT8),
+            (&held.key, Type::TEXT),
+            (&held.lease, Type::INT8),
             (&failure.message, Type::TEXT),
             (&failure.category, Type::TEXT),
             (&failure.retryable, Type::BOOL),
@@ -300,23 +252,20 @@ impl Acts {
         one(answers(&self.query(client, "fail", &sql, &params).await?)?, "fail")
     }
 
-    /// Puts the work off, without burning an attempt.
-    pub async fn snooze(&self, client: &impl GenericClient, key: &str, lease: i64, by: Duration) -> Result<Answer> {
+    /// Postpones the work without counting an attempt.
+    pub async fn snooze(&self, client: &impl GenericClient, held: &Held, by: Duration) -> Result<Answer> {
         let sql = format!(
             "select id::text, outcome, status from gleaner.snooze_{}({}p_id => $1::text::{}, p_lease => $2, p_until => clock_timestamp() + $3 * interval '1 second')",
             self.name,
             self.tenant(4),
             self.key_type
         );
-        one(
-            answers(
-                &self.query(client, "snooze", &sql, &[(&key, Type::TEXT), (&lease, Type::INT8), (&by.as_secs_f64(), Type::FLOAT8)]).await?,
-            )?,
-            "snooze",
-        )
+        let by = by.as_secs_f64();
+        let params: [Param<'_>; 3] = [(&held.key, Type::TEXT), (&held.lease, Type::INT8), (&by, Type::FLOAT8)];
+        one(answers(&self.query(client, "snooze", &sql, &params).await?)?, "snooze")
     }
 
-    /// Ends rows that nobody should work any more; running ones too.
+    /// Cancels rows, including running ones.
     pub async fn cancel(&self, client: &impl GenericClient, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
         self.for_keys(client, "cancel", keys, Some(("p_reason", reason))).await
     }
@@ -331,17 +280,17 @@ impl Acts {
         answers(&self.query(client, "cancel", &sql, &[(matching, Type::JSONB), (&reason, Type::TEXT)]).await?)
     }
 
-    /// An operator's retry.
+    /// Makes rows due again, for operators.
     pub async fn requeue(&self, client: &impl GenericClient, keys: &[&str]) -> Result<Vec<Answer>> {
         self.for_keys(client, "requeue", keys, None).await
     }
 
-    /// An operator's skip.
+    /// Makes rows dead, for operators.
     pub async fn bury(&self, client: &impl GenericClient, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
         self.for_keys(client, "bury", keys, Some(("p_reason", reason))).await
     }
 
-    /// An operator's change of owner; none gives the rows to everybody.
+    /// Changes the owner of rows, for operators; no owner opens the rows to everyone.
     pub async fn assign(&self, client: &impl GenericClient, keys: &[&str], owner: Option<&str>) -> Result<Vec<Answer>> {
         let Some((_, data_type)) = &self.owner else {
             return Err(Error::Unsupported { queue: self.name.clone(), what: "has no owners".into() });
@@ -373,7 +322,7 @@ impl Acts {
         answers(&self.query(client, act, &sql, &params).await?)
     }
 
-    /// Shows rows with a lapsed lease as waiting again. Nothing depends on it.
+    /// Sets rows with an expired lease back to the ready status. Nothing depends on it.
     pub async fn recover(&self, client: &impl GenericClient) -> Result<i32> {
         let rows = client
             .query_typed(&format!("select gleaner.recover_{}()", self.name), &[])
@@ -382,7 +331,20 @@ impl Acts {
         Ok(rows[0].get(0))
     }
 
-    /// Why the row is or is not claimable by an agent of `owner`, and when it will be. None when there is no such row.
+    /// Up to `limit` tenants that have claimable rows, the one that has waited longest first. An agent that serves many tenants
+    /// claims for each in turn, with [`within`](Self::within).
+    pub async fn due_tenants(&self, client: &impl GenericClient, limit: i32) -> Result<Vec<String>> {
+        if self.declaration.tenant.is_none() {
+            return Err(Error::Unsupported { queue: self.name.clone(), what: "has no tenants".into() });
+        }
+        let rows = client
+            .query_typed(&format!("select t::text from gleaner.due_tenants_{}($1) as t", self.name), &[(&limit, Type::INT4)])
+            .await
+            .map_err(|e| Error::doing(format!("look for tenants with work in {}", self.name))(e))?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// Why an agent of `owner` can or cannot claim the row, and when it can. `None` when there is no such row.
     pub async fn explain(&self, client: &impl GenericClient, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
         let mut params: Vec<Param<'_>> = vec![(&key, Type::TEXT)];
         let mut arguments = format!("p_id => $1::text::{}", self.key_type);
@@ -417,6 +379,14 @@ impl Acts {
             }
         }
     }
+}
+
+/// Looks for the trigger itself, not at the declaration: a queue that an older version attached has none yet.
+async fn is_notified(client: &impl GenericClient, plan: &Plan) -> Result<bool> {
+    let sql = "select exists (select from pg_trigger where tgrelid = to_regclass($1) and tgname = $2 and tgenabled in ('O', 'A'))";
+    let (table, trigger) = (plan.table.sql(), format!("zz_gleaner_notify_{}", plan.name));
+    let rows = client.query_typed(sql, &[(&table, Type::TEXT), (&trigger, Type::TEXT)]).await;
+    Ok(rows.map_err(Error::doing("look for the queue's trigger"))?.first().is_some_and(|row| row.get(0)))
 }
 
 fn answers(rows: &[Row]) -> Result<Vec<Answer>> {

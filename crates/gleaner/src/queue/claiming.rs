@@ -1,4 +1,4 @@
-//! Claims, and how long until one finds something.
+//! Claims, and how long until one can succeed.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,21 +8,22 @@ use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
 use super::acts::{Acts, Param};
-use super::words::{Claim, Claimed, Item, Waiting};
+use super::answer::{Claimed, Item, Waiting};
+use super::request::Claim;
 use crate::error::{Error, Result};
 use crate::introspect::quote;
 
-/// From so many rows on, two statements when nothing is there cost less than keeping all rows until it is known that some are.
+/// From this many rows on, a second statement for an empty claim costs less than keeping all rows until it is known that there are some.
 const MANY: i32 = 64;
 
 impl Acts {
-    /// Takes up to `limit` rows: own, then global, then stale.
+    /// Claims up to `limit` rows: the owner's own, then those without an owner, then stale ones.
     pub async fn claim(&self, client: &impl GenericClient, claim: &Claim) -> Result<Claimed> {
         Ok(self.claim_many(client, std::slice::from_ref(claim)).await?.pop().unwrap_or_default())
     }
 
-    /// Several claims in one statement, in their order. All want what the first wants (owner, kinds, hold, whether the work
-    /// begins at once); each has its own agent, limit and request id.
+    /// Several claims in one statement, in their order. All share the options of the first (owner, kinds, hold, whether the work
+    /// starts at once); each has its own agent, limit and request id.
     pub async fn claim_many(&self, client: &impl GenericClient, claims: &[Claim]) -> Result<Vec<Claimed>> {
         let Some(claim) = claims.first() else { return Ok(Vec::new()) };
         let agents: Vec<&str> = claims.iter().map(|claim| claim.agent.as_str()).collect();
@@ -47,13 +48,13 @@ impl Acts {
             format!("select {item}, null::float8, 1::int8 from {}", call("$1", "$2", "$3"))
         } else {
             format!(
-                "select {item}, null::float8, a.place from unnest($1, $2, $3) with ordinality as a (agent, most, request, place) cross join lateral {}",
+                "select {item}, null::float8, a.position from unnest($1, $2, $3) with ordinality as a (agent, most, request, position) cross join lateral {}",
                 call("a.agent", "a.most", "a.request")
             )
         };
         let few = limits.iter().all(|limit| *limit < MANY);
         let sql = if few {
-            // One statement for both: what was claimed, in order, or how long until there is something to claim.
+            // One statement for both: the claimed rows in order, or how long until there is a row to claim.
             format!(
                 "with claimed as materialized ({claimed})
                  select * from claimed
@@ -72,12 +73,12 @@ impl Acts {
                 next = row.get(10);
                 continue;
             };
-            let place = row.get::<_, i64>(11) as usize - 1;
-            // Both by the database's clock, which is the only one that counts.
+            let position = row.get::<_, i64>(11) as usize - 1;
+            // Both use the database's clock, which is the only authoritative one.
             let now: SystemTime = row.get(9);
             let left =
                 |column: usize| row.get::<_, Option<SystemTime>>(column).and_then(|at| at.duration_since(now).ok()).unwrap_or_default();
-            all[place].items.push(Item {
+            all[position].items.push(Item {
                 key: self.key_type.read(row, 0),
                 lease,
                 kind: row.get(2),
@@ -101,7 +102,7 @@ impl Acts {
         Ok(all)
     }
 
-    /// What both `claim` and `next_due` are asked for, as arguments with a comma after each; their values join `params`.
+    /// The arguments that `claim` and `next_due` share, with a comma after each; their values are added to `params`.
     fn wanted<'a>(&self, claim: &'a Claim, params: &mut Vec<Param<'a>>) -> Result<String> {
         let mut arguments = String::new();
         if let Some((_, data_type)) = &self.owner {
@@ -123,14 +124,14 @@ impl Acts {
         format!("extract(epoch from gleaner.next_due_{}({}))::float8", self.name, wanted.trim_end_matches(", "))
     }
 
-    /// The columns of a claimed row `c` that make an [`Item`], and the time they were read at.
+    /// The columns of a claimed row `c` that make an [`Item`], and the time at which they were read.
     fn item(&self) -> String {
         let text = |column: Option<&String>| column.map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
-        // A column as jsonb; one that is already is taken as it lies.
+        // The column as jsonb. A column that is jsonb already is used unchanged.
         let json = |(column, already): &(String, bool)| if *already { format!("c.{column}") } else { format!("to_jsonb(c.{column})") };
         format!(
             "{key}, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial}, c.{due}::timestamptz, c.{deadline}::timestamptz, clock_timestamp()",
-            key = self.key_type.told(&format!("c.{}", self.key)),
+            key = self.key_type.output(&format!("c.{}", self.key)),
             lease = self.columns.lease,
             kind = text(self.kind.as_ref()),
             owner = text(self.owner.as_ref().map(|(column, _)| column)),
@@ -152,21 +153,18 @@ impl Acts {
         self.kind.is_some()
     }
 
-    /// How many rows a claim like this one could take now. A plain look with the caller's rights at no more than ten thousand
-    /// rows, so that somebody who watches cannot melt the database.
+    /// How many rows a claim like this one could take now. A plain query with the caller's rights over at most ten thousand rows,
+    /// so that a dashboard cannot overload the database.
     pub async fn waiting(&self, client: &impl GenericClient, claim: &Claim) -> Result<Waiting> {
         let mut params: Vec<Param<'_>> = Vec::new();
         let mut wanted = format!("q.{} <= clock_timestamp()", self.columns.due);
-        if self.declaration.sheaf.is_some() {
-            wanted += &format!(" and not ({})", self.in_sheaf());
+        if self.declaration.bulk.is_some() {
+            wanted += &format!(" and not ({})", self.in_batch());
         }
-        if let Some((column, data_type)) = &self.owner {
+        if let (Some((column, data_type)), Some(open)) = (&self.owner, &self.columns.open) {
             params.push((&claim.owner, Type::TEXT));
-            wanted += &format!(
-                " and (q.{column} is null or q.{column} = ${}::text::{data_type} or q.{} <= clock_timestamp())",
-                params.len(),
-                self.columns.open
-            );
+            wanted +=
+                &format!(" and (q.{column} is null or q.{column} = ${}::text::{data_type} or q.{open} <= clock_timestamp())", params.len());
         }
         if let (Some(column), Some(kinds)) = (&self.kind, &claim.kinds) {
             params.push((kinds, Type::TEXT_ARRAY));

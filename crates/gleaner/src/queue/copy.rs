@@ -19,11 +19,11 @@ pub(super) fn copy_line(buffer: &mut Vec<u8>, names: &[&String], item: &Value) {
     buffer.push(b'\n');
 }
 
-/// The beginning of a line: the key, and the lease of a row that lies in a swath or stands alone.
-pub(super) fn copy_key(buffer: &mut Vec<u8>, key: i64, lies: bool) {
-    // Writing to memory does not fail.
+/// The beginning of a line: the key, and the lease value for a row in a bulk range or for a single row.
+pub(super) fn copy_key(buffer: &mut Vec<u8>, key: i64, in_range: bool) {
+    // Writing to memory cannot fail.
     let _ = write!(buffer, "{key}");
-    buffer.extend_from_slice(if lies { b"\t-1\t" } else { b"\t0\t" });
+    buffer.extend_from_slice(if in_range { b"\t-1\t" } else { b"\t0\t" });
 }
 
 fn escape(buffer: &mut Vec<u8>, text: &str) {

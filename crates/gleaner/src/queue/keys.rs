@@ -1,4 +1,4 @@
-//! How keys travel between here and the database: as text, for they may be of any type; as numbers where they are that.
+//! How keys are sent to and read from the database: as text, because they may be of any type, or as numbers if they are numbers.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::acts::Param;
 #[derive(Debug, Clone)]
 pub(super) struct KeyType {
     sql: String,
-    /// Numbers cost the database nothing to read and to print, which shows with hundreds at a time.
+    /// Numbers are cheap for the database to parse and print, which matters with hundreds at a time.
     number: bool,
 }
 
@@ -20,8 +20,8 @@ impl KeyType {
         Self { sql: sql.to_owned(), number: sql == "bigint" }
     }
 
-    /// The expression `key` as [`KeyType::read`] wants it.
-    pub(super) fn told(&self, key: &str) -> String {
+    /// The expression `key` in the form that [`KeyType::read`] reads.
+    pub(super) fn output(&self, key: &str) -> String {
         if self.number { key.to_owned() } else { format!("{key}::text") }
     }
 
@@ -30,8 +30,8 @@ impl KeyType {
     }
 
     /// Many keys as one parameter.
-    pub(super) fn send<'a>(&self, keys: impl Iterator<Item = &'a str> + Clone) -> Keys<'a> {
-        // What is no number is for the database to refuse, in its own words.
+    pub(super) fn array<'a>(&self, keys: impl Iterator<Item = &'a str> + Clone) -> Keys<'a> {
+        // The database rejects what is not a number, with its own message.
         let numbers = if self.number { keys.clone().map(|key| key.parse().ok()).collect() } else { None };
         match numbers {
             Some(numbers) => Keys::Numbers(numbers),

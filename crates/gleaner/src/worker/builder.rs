@@ -1,4 +1,4 @@
-//! Puts a worker together.
+//! Configures a worker.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,13 +11,13 @@ use super::context::Job;
 use super::control::Control;
 use super::handler::{Handlers, IntoReply, typed};
 use super::middleware::Middleware;
-use super::options::Settings;
 use super::pace::{Backoff, Poll, Wake};
+use super::settings::Settings;
 use super::suspend::WallClock;
-use crate::queue::Failure;
+use crate::queue::{Failure, Payload};
 use crate::transport::Transport;
 
-/// Had from [`Worker::builder`].
+/// Created by [`Worker::builder`].
 #[must_use]
 #[derive(Debug)]
 pub struct Builder {
@@ -33,99 +33,101 @@ impl Builder {
         Self { transport, settings: Settings::default(), handlers: Handlers::default(), concurrency: 4, control: None }
     }
 
-    /// Known to the database as the holder. New at each process start by default.
+    /// The name stored in the database as the holder. By default a new one for each process.
     pub fn agent(mut self, agent: impl Into<String>) -> Self {
         self.settings.agent = agent.into();
         self
     }
 
-    /// Whose work comes first.
+    /// The owner whose work comes first.
     pub fn owner(mut self, owner: Option<String>) -> Self {
         self.settings.owner = owner;
         self
     }
 
-    /// Handlers that run at once, four by default. Not asked where there is a [`Self::control`], which has its own number.
+    /// The number of handlers that run at once, four by default. Ignored if there is a [`Self::control`], which has its own number.
     pub fn concurrency(mut self, most: usize) -> Self {
         self.concurrency = most;
         self
     }
 
-    /// Items claimed beyond what can run at once, none by default. They are given back when the worker stops or is paused.
+    /// Items claimed beyond what can run at once, none by default. They are released when the worker stops or is paused.
     pub fn prefetch(mut self, more: usize) -> Self {
         self.settings.prefetch = more;
         self
     }
 
-    /// Finished results that may wait to be written, a thousand by default. With so many no handler makes room for the next item, and so
-    /// nothing more is claimed.
+    /// Finished results that may wait to be written, five thousand by default: enough for handlers to continue while a thousand
+    /// are written. At this limit no handler frees its slot for the next item, so nothing more is claimed.
     pub fn unwritten(mut self, most: usize) -> Self {
         self.settings.unwritten = most.max(1);
         self
     }
 
-    /// How long running handlers may take to finish when asked to stop, 30 s by default; then their items are released, and no
-    /// attempt is burnt.
+    /// How long running handlers may take to finish during shutdown, 30 s by default. Then their items are released, and no
+    /// attempt is counted.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.settings.grace = grace;
         self
     }
 
-    /// How often running items are looked at, all in one statement, to learn that one was cancelled; 5 s by default.
+    /// How often running items are checked for cancellation, all in one statement; 5 s by default.
     pub fn watch(mut self, every: Duration) -> Self {
         self.settings.watch = every;
         self
     }
 
+    /// How often it polls for work.
     pub fn poll(mut self, poll: Poll) -> Self {
         self.settings.poll = poll;
         self
     }
 
-    /// Waits after errors that may pass.
+    /// Delays after temporary errors.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.settings.backoff = backoff;
         self
     }
 
+    /// What makes it claim: notifications, the poll, or both, which is the default.
     pub fn wake(mut self, wake: Wake) -> Self {
         self.settings.wake = wake;
         self
     }
 
-    /// Pause, concurrency and figures, shared by all workers that are given the same.
+    /// Pause, concurrency and statistics, shared by all workers that use the same [`Control`].
     pub fn control(mut self, control: Control) -> Self {
         self.control = Some(control);
         self
     }
 
-    /// Ends when nothing is due and nothing runs.
+    /// Ends when no row is due and no handler runs.
     pub fn until_empty(mut self) -> Self {
         self.settings.until_empty = true;
         self
     }
 
-    /// Ends after so many items.
+    /// Ends after this many items.
     pub fn take(mut self, items: usize) -> Self {
         self.settings.take = Some(items);
         self
     }
 
-    /// How long a handler of this kind may run. One that takes longer is dropped, and its item failed with the category `Timeout`.
+    /// How long a handler of this kind may run. A handler that takes longer is dropped, and its item fails with the category `Timeout`.
     pub fn time_limit(mut self, kind: &str, limit: Duration) -> Self {
         self.handlers.time_limits.insert(kind.to_owned(), limit);
         self
     }
 
-    /// How long handlers of all other kinds may run. Without it there is no limit but the queue's deadline.
+    /// How long handlers of all other kinds may run. Without it the only limit is the queue's deadline.
     pub fn time_limit_default(mut self, limit: Duration) -> Self {
         self.handlers.time_limit = Some(limit);
         self
     }
 
-    /// What is done for items of `kind`. Only kinds with a handler are claimed, unless there is [`Self::otherwise`].
+    /// The handler for items of `kind`. Only kinds with a handler are claimed, unless there is [`Self::otherwise`].
     ///
-    /// A payload that is no `P` fails its item for good, with the category `ValidationError`.
+    /// A payload that is not a `P` fails its item for good, with the category `ValidationError`.
     pub fn handle<P, R, H, F>(mut self, kind: &str, handler: H) -> Self
     where
         P: DeserializeOwned + Send + 'static,
@@ -137,7 +139,18 @@ impl Builder {
         self
     }
 
-    /// What is done for items of any other kind, and of none.
+    /// The handler for items with a payload of type `P`: [`Self::handle`] for the kind that the type names.
+    pub fn handle_job<P, R, H, F>(self, handler: H) -> Self
+    where
+        P: Payload,
+        R: IntoReply,
+        H: Fn(Job<P>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        self.handle(P::KIND, handler)
+    }
+
+    /// The handler for items of any other kind, and for items without a kind.
     pub fn otherwise<R, H, F>(mut self, handler: H) -> Self
     where
         R: IntoReply,
@@ -148,24 +161,25 @@ impl Builder {
         self
     }
 
-    /// Narrows what is claimed to these kinds.
+    /// Limits claims to these kinds.
     pub fn kinds<S: Into<String>>(mut self, kinds: impl IntoIterator<Item = S>) -> Self {
         self.settings.kinds = Some(kinds.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Wraps every handler. The first that was added is the outermost; the time limit counts for all of them together.
+    /// Wraps every handler. The first one added is the outermost; the time limit applies to all of them together.
     pub fn layer(mut self, middleware: impl Middleware) -> Self {
         self.handlers.layers.push(Arc::new(middleware));
         self
     }
 
-    /// Another wall clock, for tests: one that runs ahead of the monotonic clock has slept.
+    /// Another wall clock, for tests: when it runs ahead of the monotonic clock, the machine has slept.
     pub fn wall_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.settings.wall = WallClock(Arc::new(clock));
         self
     }
 
+    /// The worker, ready to [`run`](Worker::run).
     pub fn build(self) -> Worker {
         Worker {
             transport: self.transport,

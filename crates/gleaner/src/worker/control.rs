@@ -1,4 +1,4 @@
-//! What can be asked of a worker while it runs, and what it tells of itself.
+//! Controls a worker while it runs, and collects its statistics.
 
 mod stats;
 
@@ -10,12 +10,11 @@ use tokio::sync::watch;
 use self::stats::Seen;
 pub use self::stats::{Mishap, Running, Stats};
 use super::Tally;
-use super::held::Id;
 use super::limit::{Limit, Slot};
 use crate::error::Error;
-use crate::queue::{Failure, Item};
+use crate::queue::{Failure, Held, Item};
 
-/// A handle on one worker or on several that share it: pause, concurrency and figures are those of all together. Cheap to clone.
+/// A handle on one worker or on several that share it: pause, concurrency and statistics apply to all together. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Control {
     shared: Arc<Shared>,
@@ -29,33 +28,37 @@ struct Shared {
 }
 
 impl Control {
-    /// At most so many handlers run at once, of all workers that share this.
+    /// At most this many handlers run at once, across all workers that share this.
     pub fn new(concurrency: usize) -> Self {
         Self { shared: Arc::new(Shared { paused: watch::Sender::new(false), handlers: Limit::new(concurrency), seen: Mutex::default() }) }
     }
 
-    /// Takes nothing new; what runs goes on.
+    /// Stops claiming; running handlers continue.
     pub fn pause(&self) {
         self.shared.paused.send_replace(true);
     }
 
+    /// Ends the pause.
     pub fn resume(&self) {
         self.shared.paused.send_replace(false);
     }
 
+    /// Whether claiming is paused.
     pub fn is_paused(&self) -> bool {
         *self.shared.paused.borrow()
     }
 
+    /// How many handlers may run at once.
     pub fn concurrency(&self) -> usize {
         self.shared.handlers.most()
     }
 
-    /// How many handlers may run at once from now on; those beyond a lower number end in their own time.
+    /// Changes how many handlers may run at once. If the number is lower, the handlers beyond it still run to their end.
     pub fn set_concurrency(&self, most: usize) {
         self.shared.handlers.set(most);
     }
 
+    /// The statistics of the workers.
     pub fn stats(&self) -> Stats {
         let (paused, concurrency) = (self.is_paused(), self.concurrency());
         self.seen().stats(paused, concurrency)
@@ -79,7 +82,7 @@ impl Control {
         self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A look was answered; `due` says that there was something to have, got or not.
+    /// Records an answered claim; `due` says that there was a row to claim, whether or not this worker got it.
     pub(super) fn polled(&self, queue: &str, took: Duration, found: usize, due: bool) {
         let mut seen = self.seen();
         seen.polled(took);
@@ -89,7 +92,7 @@ impl Control {
         seen.queue(queue).consecutive_errors = 0;
     }
 
-    /// A look failed.
+    /// Records a failed claim.
     pub(super) fn missed(&self, queue: &str, took: Duration, error: &Error) {
         let category = if error.is_transient() { "Transient" } else { "Refused" };
         let mut seen = self.seen();
@@ -98,33 +101,35 @@ impl Control {
         seen.mishap(Mishap { queue: queue.into(), key: None, category: category.into(), message: error.to_string(), at: unix_time() });
     }
 
-    /// The next look is in so long; none while there is no telling.
+    /// Records the time until the next claim; `None` while it is unknown.
     pub(super) fn waits(&self, queue: &str, wait: Option<Duration>) {
         self.seen().queue(queue).waits(wait);
     }
 
-    /// Whether push works; none where nothing is listened to.
+    /// Records whether notifications arrive; `None` if the worker does not listen.
     pub(super) fn pushed(&self, queue: &str, push: Option<bool>) {
         self.seen().queue(queue).push = push;
     }
 
-    /// The worker of this queue has ended.
+    /// Records that the worker of this queue has ended.
     pub(super) fn left(&self, queue: &str) {
         self.seen().leave(queue);
     }
 
     pub(super) fn begun(&self, queue: &str, item: &Item) {
-        self.seen().running.push(Running::new(queue, item));
+        self.seen().begin(queue, item);
     }
 
-    pub(super) fn progressed(&self, queue: &str, key: &str, lease: i64, stage: &str, percent: Option<f64>) {
-        if let Some(running) = self.seen().running.iter_mut().find(|r| r.is(queue, key, lease)) {
+    pub(super) fn progressed(&self, queue: &str, held: &Held, stage: &str, percent: Option<f64>) {
+        if let Some(running) = self.seen().running.get_mut(queue).and_then(|running| running.get_mut(held)) {
             (running.stage, running.percent) = (Some(stage.to_owned()), percent);
         }
     }
 
-    pub(super) fn ended(&self, queue: &str, id: &Id) {
-        self.seen().running.retain(|running| !running.is(queue, &id.0, id.1));
+    pub(super) fn ended(&self, queue: &str, held: &Held) {
+        if let Some(running) = self.seen().running.get_mut(queue) {
+            running.remove(held);
+        }
     }
 
     pub(super) fn failed(&self, queue: &str, key: &str, failure: &Failure) {
@@ -141,7 +146,7 @@ impl Control {
         });
     }
 
-    /// What became of so many more items.
+    /// Adds the outcomes of more items.
     pub(super) fn tallied(&self, more: Tally) {
         self.seen().tally += more;
     }

@@ -1,4 +1,4 @@
-//! Handlers: what is done for an item, by its kind, and how it ends.
+//! Handlers: the code that runs for an item, by its kind, and its result.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -16,22 +16,24 @@ use super::middleware::{Middleware, Next};
 use crate::error::{Error, describe};
 use crate::queue::{Failure, Item};
 
-/// How the work on an item ended well.
+/// How a handler ended without failing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// It is done, with this result.
     Complete(Option<Value>),
-    /// It is done, and the handler has written so itself, in its own transaction: [`Context::complete_in`].
+    /// It is done, and the handler has completed it in its own transaction: [`Context::complete_in`].
     Completed(Completed),
-    /// Not now; no attempt is burnt.
+    /// Not now: retry after this time; no attempt is counted.
     Snooze(Duration),
 }
 
-/// What comes out of a handler.
+/// The result of a handler.
 pub type Replied = Result<Reply, Failure>;
 
-/// What a handler may return: anything that can be JSON (null, as of `()` and `None`, is no result), [`Completed`], or a [`Reply`].
+/// What a handler may return: anything that serializes to JSON (null, as from `()` and `None`, means no result), [`Completed`],
+/// or a [`Reply`].
 pub trait IntoReply: Send {
+    /// Converts the value for the runtime.
     fn into_reply(self) -> Replied;
 }
 
@@ -55,14 +57,14 @@ impl IntoReply for Reply {
     }
 }
 
-/// So that handlers can use `?` on what they do with the queue.
+/// Lets handlers use `?` on calls to the queue.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::new(error.to_string())
     }
 }
 
-/// So that handlers can use `?` on what they do in the database.
+/// Lets handlers use `?` on database calls.
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::new(describe(&error))
@@ -71,19 +73,7 @@ impl From<tokio_postgres::Error> for Failure {
 
 pub(super) type Handler = Arc<dyn Fn(Item, Context) -> BoxFuture<'static, Replied> + Send + Sync>;
 
-/// A handler of the item as it is.
-pub(super) fn plain<H, F>(handler: H) -> Handler
-where
-    H: Fn(Item, Context) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<Option<Value>, Failure>> + Send + 'static,
-{
-    Arc::new(move |item, context| {
-        let work = handler(item, context);
-        async move { work.await.map(Reply::Complete) }.boxed()
-    })
-}
-
-/// A handler of a payload of type `P`. One that is not such a payload fails for good: it will not get better.
+/// A handler for payloads of type `P`. Any other payload fails for good: a retry would not change it.
 pub(super) fn typed<P, R, H, F>(handler: H) -> Handler
 where
     P: DeserializeOwned + Send + 'static,
@@ -104,7 +94,7 @@ where
     })
 }
 
-/// All handlers of a worker, and what is done around them.
+/// All handlers of a worker, and the middleware around them.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
     pub(super) by_kind: BTreeMap<String, Handler>,
@@ -126,7 +116,7 @@ impl Handlers {
         self.by_kind.is_empty() && self.otherwise.is_none()
     }
 
-    /// The kinds to claim: what has a handler, and of it what was asked for. None is all.
+    /// The kinds to claim: those that have a handler, limited to the wanted ones. `None` means all.
     pub(super) fn kinds(&self, wanted: Option<&[String]>) -> Option<Vec<String>> {
         match (wanted, &self.otherwise) {
             (wanted, Some(_)) => wanted.map(<[String]>::to_vec),
@@ -135,7 +125,7 @@ impl Handlers {
         }
     }
 
-    /// Runs the handler of the item within its time. A panic is a failure like any other.
+    /// Runs the item's handler within its time limit. A panic is a failure like any other.
     pub(super) async fn run(&self, item: Item, context: Context) -> Replied {
         let kind = item.kind.as_deref().unwrap_or_default();
         let Some(handler) = self.by_kind.get(kind).or(self.otherwise.as_ref()).cloned() else {

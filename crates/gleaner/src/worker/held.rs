@@ -8,21 +8,20 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// Key and lease: a row that was taken away and claimed again is held twice for a moment, and the former handler must learn of it.
-pub(super) type Id = (String, i64);
+use crate::queue::Held;
 
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) ended: watch::Sender<bool>,
     pub(super) hold: Duration,
-    /// When its handler began; none while it waits for one.
+    /// When its handler began; `None` while it waits for one.
     pub(super) begun: Option<Instant>,
     /// Its handler has ended; the result is being written.
     pub(super) finished: bool,
     pub(super) extended: Instant,
-    /// The machine slept: the lease is shorter than our clock knows.
+    /// The machine slept, so less of the lease is left than our clock shows.
     pub(super) slept: bool,
-    /// It was taken away in that time: its result is not sent.
+    /// The row was taken away during that time: its result is not sent.
     pub(super) lost: bool,
     pub(super) abort: Option<AbortHandle>,
 }
@@ -42,48 +41,53 @@ impl Row {
     }
 }
 
+/// By key and lease: a row that was taken away and claimed again is held twice for a moment, and the former handler must be notified.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldRows {
     /// A plain mutex: never held across an await.
-    rows: Mutex<HashMap<Id, Row>>,
+    rows: Mutex<HashMap<Held, Row>>,
     count: watch::Sender<usize>,
 }
 
-impl Held {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Row>> {
+impl HeldRows {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Held, Row>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn counted<T>(&self, change: impl FnOnce(&mut HashMap<Id, Row>) -> T) -> T {
+    fn counted<T>(&self, change: impl FnOnce(&mut HashMap<Held, Row>) -> T) -> T {
         let mut rows = self.lock();
         let changed = change(&mut rows);
         self.count.send_if_modified(|count| std::mem::replace(count, rows.len()) != rows.len());
         changed
     }
 
-    pub(super) fn insert(&self, id: Id, row: Row) {
-        self.counted(|rows| rows.insert(id, row));
+    pub(super) fn insert(&self, held: Held, row: Row) {
+        self.counted(|rows| rows.insert(held, row));
     }
 
-    pub(super) fn remove(&self, id: &Id) -> Option<Row> {
-        self.counted(|rows| rows.remove(id))
+    pub(super) fn remove(&self, held: &Held) -> Option<Row> {
+        self.counted(|rows| rows.remove(held))
     }
 
-    pub(super) fn extract(&self, which: impl Fn(&Row) -> bool) -> Vec<(Id, Row)> {
+    pub(super) fn remove_all<'a>(&self, those: impl Iterator<Item = &'a Held>) {
+        self.counted(|rows| those.for_each(|held| drop(rows.remove(held))));
+    }
+
+    pub(super) fn extract(&self, which: impl Fn(&Row) -> bool) -> Vec<(Held, Row)> {
         self.counted(|rows| rows.extract_if(|_, row| which(row)).collect())
     }
 
-    /// Changes one row; none when it is no longer held.
-    pub(super) fn change<T>(&self, id: &Id, change: impl FnOnce(&mut Row) -> T) -> Option<T> {
-        self.lock().get_mut(id).map(change)
+    /// Changes one row; `None` when it is no longer held.
+    pub(super) fn change<T>(&self, held: &Held, change: impl FnOnce(&mut Row) -> T) -> Option<T> {
+        self.lock().get_mut(held).map(change)
     }
 
     pub(super) fn change_all(&self, change: impl Fn(&mut Row)) {
         self.lock().values_mut().for_each(change);
     }
 
-    pub(super) fn ids(&self, which: impl Fn(&Row) -> bool) -> Vec<Id> {
-        self.lock().iter().filter(|(_, row)| which(row)).map(|(id, _)| id.clone()).collect()
+    pub(super) fn those(&self, which: impl Fn(&Row) -> bool) -> Vec<Held> {
+        self.lock().iter().filter(|(_, row)| which(row)).map(|(held, _)| held.clone()).collect()
     }
 
     pub(super) fn shortest_hold(&self) -> Option<Duration> {
@@ -94,13 +98,13 @@ impl Held {
         self.lock().is_empty()
     }
 
-    /// Resolves when nothing is held: all results are written.
+    /// Resolves when no row is held: all results are written.
     pub(super) async fn emptied(&self) {
-        // We own the sender, so it cannot be gone.
+        // `self` owns the sender, so it cannot be dropped.
         let _ = self.count.subscribe().wait_for(|count| *count == 0).await;
     }
 
-    /// Resolves when something is held.
+    /// Resolves when a row is held.
     pub(super) async fn occupied(&self) {
         let _ = self.count.subscribe().wait_for(|count| *count > 0).await;
     }

@@ -1,10 +1,10 @@
-//! So many at once, and the number may change while they run.
+//! A concurrency limit that may change while handlers run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Slots to be had in the order of asking. Cheap to clone.
+/// Slots, given out in the order of the requests. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Limit {
     slots: Arc<Semaphore>,
@@ -14,11 +14,11 @@ pub(super) struct Limit {
 #[derive(Debug)]
 struct Size {
     most: usize,
-    /// Slots in use beyond `most`: they vanish when they are given back.
+    /// Slots in use beyond `most`: they are removed when they are returned.
     owed: usize,
 }
 
-/// Given back when dropped.
+/// Returned when dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     permit: Option<OwnedSemaphorePermit>,
@@ -51,7 +51,7 @@ impl Limit {
     }
 
     pub(super) async fn slot(&self) -> Slot {
-        // Never closed; should it be, nobody gets a slot any more.
+        // The semaphore is never closed. If it were, no more slots would be given out.
         match self.slots.clone().acquire_owned().await {
             Ok(permit) => Slot { permit: Some(permit), size: self.size.clone() },
             Err(_) => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! What is done around every handler: measure, log, hold a lock, turn an answer down.
+//! Code that runs around every handler: measure, log, hold a lock, reject a result.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::queue::Item;
 /// Wraps every handler of a worker. An async function `(Item, Context, Next) -> Replied` is one.
 #[async_trait]
 pub trait Middleware: Send + Sync + 'static {
-    /// Calls `next.run(item, context)`, or answers itself.
+    /// Calls `next.run(item, context)`, or replies itself.
     async fn around(&self, item: Item, context: Context, next: Next) -> Replied;
 }
 
@@ -26,7 +26,7 @@ where
     }
 }
 
-/// The rest of the way to the handler.
+/// The rest of the middleware chain, and the handler.
 pub struct Next {
     layers: Arc<[Arc<dyn Middleware>]>,
     passed: usize,
@@ -38,6 +38,7 @@ impl Next {
         Self { layers, passed: 0, handler }
     }
 
+    /// Runs the rest: the other middleware, then the handler.
     pub async fn run(mut self, item: Item, context: Context) -> Replied {
         match self.layers.get(self.passed).cloned() {
             Some(layer) => {

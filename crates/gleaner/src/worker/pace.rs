@@ -1,39 +1,45 @@
-//! How long to wait before the next look: adaptive while there is nothing, patient after an error.
+//! How long to wait before the next claim: adaptive while there is no work, with back-off after an error.
 
 use std::time::Duration;
 
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
-/// What makes a worker look for work.
+/// What makes a worker claim.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Wake {
-    /// Push makes it quick, the poll keeps it correct.
+    /// Notifications make it fast, and the poll finds what they miss.
     #[default]
     Hybrid,
-    /// Nothing is listened to.
+    /// The worker does not listen.
     PollOnly,
-    /// Looks when something is pushed, after each new connection of the push, and when what waits falls due. What is pushed to nobody waits
-    /// until the next of these, so prefer [`Wake::Hybrid`].
+    /// Claims on a notification, after each new connection of the listener, and when a waiting row becomes due. A row that
+    /// arrives while the worker is not connected waits until the next of these, so prefer [`Wake::Hybrid`].
     PushOnly,
 }
 
-/// The adaptive poll. Its defaults are the table of the polling strategy: 5 s twice, then half as long again each time, at most
-/// 30 s; while push works it is only there for what push misses, 30 s to 60 s. Work resets it.
+/// The adaptive poll. Its defaults are those of docs/reference/systems/runs.md: 5 s twice, then one and a half times as long each
+/// time, at most 30 s. While notifications arrive it only finds what they miss, at 30 s to 60 s. If not every row causes a
+/// notification it polls every second. Work resets it.
 #[derive(Debug, Clone)]
 pub struct Poll {
+    /// The first delay.
     pub base: Duration,
+    /// The longest delay.
     pub max: Duration,
-    /// How much longer each wait is than the one before.
+    /// How much longer each delay is than the one before.
     pub factor: f64,
-    /// `base` while push works.
+    /// The longest delay in hybrid mode while rows may arrive without a notification: the listener is not connected, or only some
+    /// writers notify.
+    pub unnotified: Duration,
+    /// `base` while notifications arrive.
     pub pushed_base: Duration,
-    /// `max` while push works.
+    /// `max` while notifications arrive.
     pub pushed_max: Duration,
-    /// Waits are longer by up to this part, so that agents started together do not poll together. Never shorter: the statements per
-    /// minute are a promise.
+    /// Delays are longer by up to this fraction, so that agents started together do not poll together. Never shorter, because the
+    /// number of statements per minute is guaranteed.
     pub jitter: f64,
-    /// For waits that can be foretold. None takes one from the system.
+    /// The seed for reproducible delays. `None` takes one from the system.
     pub seed: Option<u64>,
 }
 
@@ -43,6 +49,7 @@ impl Default for Poll {
             base: Duration::from_secs(5),
             max: Duration::from_secs(30),
             factor: 1.5,
+            unnotified: Duration::from_secs(1),
             pushed_base: Duration::from_secs(30),
             pushed_max: Duration::from_secs(60),
             jitter: 0.1,
@@ -51,13 +58,16 @@ impl Default for Poll {
     }
 }
 
-/// Waits after errors that may pass by themselves: `base · factor^n`, at most `max`; the polling strategy's 2, 4, 8, 10 s.
+/// Delays after temporary errors: `base · factor^n`, at most `max`; by default 2, 4, 8, 10 s.
 #[derive(Debug, Clone)]
 pub struct Backoff {
+    /// The first delay is this times `factor`.
     pub base: Duration,
+    /// The longest delay.
     pub max: Duration,
+    /// How much longer each delay is than the one before.
     pub factor: f64,
-    /// Longer by up to this part: a server that comes back is not met by everybody at once.
+    /// Longer by up to this fraction, so that not all agents reconnect at once to a server that restarts.
     pub jitter: f64,
 }
 
@@ -75,12 +85,12 @@ pub(super) struct Pace {
     dice: StdRng,
     next: Duration,
     empties: u32,
-    /// Whether push worked at the last look: the two tables do not mix.
+    /// Whether notifications arrived at the last claim: the two sets of delays are not mixed.
     pushed: bool,
     errors: u32,
-    /// A wake that finds nothing looks again: the bell can ring before the row can be seen.
+    /// A notification that finds no row is followed by more claims: it can arrive before the row is visible.
     again: usize,
-    /// Looks in a row that found rows due and could have none: others hold their locks, and may yet roll back.
+    /// Claims in a row that saw due rows and got none: other sessions hold their locks, and may still roll back.
     blocked: usize,
 }
 
@@ -88,7 +98,7 @@ impl Pace {
     const AGAIN: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(200), Duration::from_millis(1000)];
 
     pub(super) fn new(poll: Poll, backoff: Backoff, wake: Wake) -> Self {
-        let dice = poll.seed.map_or_else(StdRng::from_os_rng, StdRng::seed_from_u64);
+        let dice = poll.seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
         let next = poll.base;
         Self { poll, backoff, wake, dice, next, empties: 0, pushed: false, errors: 0, again: Self::AGAIN.len(), blocked: 0 }
     }
@@ -100,11 +110,11 @@ impl Pace {
         self.again = Self::AGAIN.len();
     }
 
-    pub(super) fn rung(&mut self) {
+    pub(super) fn notified(&mut self) {
         self.again = 0;
     }
 
-    /// The wait after a look that found nothing. None: until something is heard.
+    /// The delay after an empty claim. `None`: until there is a notification.
     pub(super) fn empty(&mut self, pushed: bool, next_due_in: Option<Duration>) -> Option<Duration> {
         self.errors = 0;
         let mut wait = if let Some(again) = Self::AGAIN.get(self.again) {
@@ -132,17 +142,21 @@ impl Pace {
     }
 
     fn longer(&mut self, pushed: bool) -> Duration {
-        // While push works the poll is only for what it misses.
+        // While notifications arrive, the poll only finds what they miss.
         let (base, max) = if pushed { (self.poll.pushed_base, self.poll.pushed_max) } else { (self.poll.base, self.poll.max) };
         if pushed != self.pushed {
             (self.pushed, self.empties) = (pushed, 0);
         }
         self.empties = self.empties.saturating_add(1);
         self.next = if self.empties <= 2 { base } else { self.next.mul_f64(self.poll.factor.max(1.0)).clamp(base, max.max(base)) };
+        if !pushed && self.wake == Wake::Hybrid && self.next > self.poll.unnotified {
+            // Randomly shorter, never longer: the row must be found within this time.
+            return self.poll.unnotified.div_f64(self.jittered(Duration::from_secs(1), self.poll.jitter).as_secs_f64());
+        }
         self.jittered(self.next, self.poll.jitter)
     }
 
-    /// The wait after an error that may pass.
+    /// The delay after a temporary error.
     pub(super) fn after_error(&mut self) -> Duration {
         self.errors = (self.errors + 1).min(30);
         let grown = self.backoff.base.as_secs_f64() * self.backoff.factor.max(1.0).powi(self.errors.cast_signed());
@@ -150,7 +164,7 @@ impl Pace {
         self.jittered(wait, self.backoff.jitter)
     }
 
-    /// The wait after an error that will probably not pass: as seldom as the poll ever is.
+    /// The delay after an error that is probably permanent: the longest poll interval.
     pub(super) fn after_refusal(&mut self) -> Duration {
         self.jittered(self.poll.max, self.poll.jitter)
     }
@@ -173,15 +187,15 @@ mod tests {
     }
 
     fn follow(waits: &[f64], table: &[f64]) {
-        for (wait, spec) in waits.iter().zip(table) {
-            assert!(*wait >= spec - 0.01 && *wait <= spec * 1.1 + 0.01, "{waits:?} is not {table:?}");
+        for (wait, documented) in waits.iter().zip(table) {
+            assert!(*wait >= documented - 0.01 && *wait <= documented * 1.1 + 0.01, "{waits:?} is not {table:?}");
         }
         assert_eq!(waits.len(), table.len());
     }
 
     #[test]
-    fn the_poll_backs_off_as_the_spec_says() {
-        let mut pace = pace(Wake::Hybrid);
+    fn the_poll_backs_off_from_5_to_30_seconds() {
+        let mut pace = pace(Wake::PollOnly);
         let table = [5.0, 5.0, 7.5, 11.25, 16.87, 25.31, 30.0, 30.0];
         follow(&waits(&mut pace, false, 8), &table);
         pace.found();
@@ -195,9 +209,15 @@ mod tests {
 
     #[test]
     fn a_push_that_is_lost_starts_the_other_table() {
-        let mut pace = pace(Wake::Hybrid);
+        let mut pace = pace(Wake::PollOnly);
         waits(&mut pace, true, 6);
         follow(&waits(&mut pace, false, 3), &[5.0, 5.0, 7.5]);
+    }
+
+    #[test]
+    fn where_rows_may_arrive_without_a_notification_the_poll_stays_below_a_second() {
+        let waits = waits(&mut pace(Wake::Hybrid), false, 20);
+        assert!(waits.iter().all(|wait| *wait <= 1.0), "{waits:?}");
     }
 
     #[test]
@@ -227,7 +247,7 @@ mod tests {
     #[test]
     fn a_ring_that_finds_nothing_looks_again() {
         let mut pace = pace(Wake::Hybrid);
-        pace.rung();
+        pace.notified();
         assert_eq!([(); 3].map(|()| pace.empty(true, None)), Pace::AGAIN.map(Some));
         assert!(pace.empty(true, None) >= Some(Duration::from_secs(30)));
     }
@@ -236,16 +256,16 @@ mod tests {
     fn push_only_waits_for_a_push_and_nothing_else() {
         let mut pace = pace(Wake::PushOnly);
         assert_eq!(pace.empty(true, None), None);
-        pace.rung();
+        pace.notified();
         assert_eq!([(); 4].map(|()| pace.empty(true, None)), [50, 200, 1000, 0].map(|ms| (ms > 0).then(|| Duration::from_millis(ms))));
     }
 
     #[test]
     fn errors_wait_2_4_8_and_then_10_seconds() {
         let mut pace = pace(Wake::Hybrid);
-        for spec in [2.0, 4.0, 8.0, 10.0, 10.0] {
+        for least in [2.0, 4.0, 8.0, 10.0, 10.0] {
             let wait = pace.after_error().as_secs_f64();
-            assert!(wait >= spec && wait <= spec * 1.25, "{wait} is not {spec}");
+            assert!(wait >= least && wait <= least * 1.25, "{wait} is not {least}");
         }
         pace.found();
         assert!(pace.after_error() < Duration::from_secs(3));

@@ -1,79 +1,85 @@
-//! Runs one item: waits for a handler to be free, runs it, hands on how it ended.
+//! Runs one item: waits for a free handler, runs it, and passes its result to the completer.
 
 use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use super::burst::Starting;
 use super::context::Context;
-use super::held::{Id, Row};
+use super::held::Row;
 use super::limit::Slot;
-use super::shift::{Finished, Shift};
-use crate::queue::{Item, Outcome};
+use super::run::{Finished, Run};
+use crate::queue::{Held, Item, Outcome, Progress};
 
 /// Room for one item.
 #[derive(Debug)]
 pub(super) enum Room {
     /// A handler is free.
     Run(Slot),
-    /// It waits for one; given back when it gets it.
+    /// It waits for a handler; the permit is returned when it gets one.
     Wait(OwnedSemaphorePermit),
 }
 
-pub(super) fn spawn(shift: &Arc<Shift>, item: Item, room: Room) {
-    let id = (item.key.clone(), item.lease);
+/// `begun` says that the claim itself has marked the work as started.
+pub(super) fn spawn(run: &Arc<Run>, item: Item, room: Room, begun: bool) {
+    let held = item.held();
     let row = Row::new(item.lease_for);
-    let context = Context {
-        queue: shift.transport.clone(),
-        key: item.key.clone(),
-        lease: item.lease,
-        ended: row.ended.subscribe(),
-        control: shift.control.clone(),
+    let context = Context { queue: run.transport.clone(), held: held.clone(), ended: row.ended.subscribe(), control: run.control.clone() };
+    run.held.insert(held.clone(), row);
+    // Count it here, or a task that waits for the burst misses handlers that no thread has started yet.
+    let room = match room {
+        Room::Run(slot) => Ok((slot, run.burst.begin())),
+        Room::Wait(permit) => Err(permit),
     };
-    shift.held.insert(id.clone(), row);
-    let task = tokio::spawn(run(shift.clone(), id.clone(), item, context, room));
-    shift.held.change(&id, |row| row.abort = Some(task.abort_handle()));
+    let task = tokio::spawn(run_item(run.clone(), held.clone(), item, context, room, begun));
+    run.held.change(&held, |row| row.abort = Some(task.abort_handle()));
 }
 
-async fn run(shift: Arc<Shift>, id: Id, item: Item, context: Context, room: Room) {
-    let slot = match room {
-        Room::Run(slot) => slot,
-        Room::Wait(_waiting) => shift.control.slot().await,
+async fn run_item(
+    run: Arc<Run>,
+    held: Held,
+    item: Item,
+    context: Context,
+    room: Result<(Slot, Starting), OwnedSemaphorePermit>,
+    begun: bool,
+) {
+    let (slot, starting) = match room {
+        Ok(begins) => begins,
+        Err(_waiting) => (run.control.slot().await, run.burst.begin()),
     };
-    // Gone: the worker is about to stop or paused, and has given the row back.
-    let Some(taken) = shift.held.change(&id, |row| {
+    // No longer held: the worker is stopping or paused, and has released the row.
+    let Some(taken) = run.held.change(&held, |row| {
         row.begun = Some(Instant::now());
         row.extended
     }) else {
         return;
     };
-    // It may have waited here for most of its lease: make sure that it is still ours, and stays so.
+    // It may have waited here for most of its lease: make sure that the lease is still held, and extend it.
     let long = taken.elapsed() >= item.lease_for / 2;
-    // Without prefetch the claim itself has said that everything begins.
-    let begins = shift.settings.prefetch > 0;
-    if long && !is_still_ours(&shift, &id).await || begins && !shift.starter.start(&*shift.transport, &id).await {
-        tracing::debug!(key = id.0, "its lease was lost before a handler was free");
-        shift.held.remove(&id);
+    if long && !is_still_ours(&run, &held).await || !begun && !run.starter.start(&*run.transport, &held).await {
+        tracing::debug!(key = held.key, "its lease was lost before a handler was free");
+        run.held.remove(&held);
         return;
     }
-    shift.control.begun(shift.queue(), &item);
-    let reply = shift.handlers.run(item, context).await;
-    shift.control.ended(shift.queue(), &id);
-    if shift.held.change(&id, |row| row.finished = true).is_none() {
-        // Given back in this very moment: how a handler ended that was told to end is no result.
+    run.control.begun(run.queue(), &item);
+    let reply = starting.until_it_waits(run.handlers.run(item, context)).await;
+    run.control.ended(run.queue(), &held);
+    if run.held.change(&held, |row| row.finished = true).is_none() {
+        // Released at this very moment: the reply of a stopped handler is not a result.
         return;
     }
-    // Keeps its slot until there is room for the result: results that cannot be written stop the claiming.
-    let Ok(unwritten) = shift.unwritten.clone().acquire_owned().await else { return };
+    // Keep the slot until there is room for the result: results that cannot be written stop the claiming.
+    let Ok(unwritten) = run.unwritten.clone().acquire_owned().await else { return };
     drop(slot);
     // The completer outlives every handler.
-    let _ = shift.finished.send(Finished { id, reply, _unwritten: unwritten });
+    let _ = run.finished.send(Finished { held, reply, unwritten });
 }
 
-async fn is_still_ours(shift: &Shift, id: &Id) -> bool {
-    match shift.transport.progress(&id.0, id.1, None, None, None).await {
+async fn is_still_ours(run: &Run, held: &Held) -> bool {
+    match run.transport.progress(held, &Progress::default()).await {
         Ok((answer, left)) if answer.outcome == Outcome::Done => {
-            shift.held.change(id, |row| (row.extended, row.hold) = (Instant::now(), left));
+            run.held.change(held, |row| (row.extended, row.hold) = (Instant::now(), left));
             true
         }
         _ => false,

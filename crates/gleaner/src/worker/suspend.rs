@@ -1,7 +1,7 @@
-//! Notices that the machine, or only this process, slept: what was held before may be somebody else's by now.
+//! Detects that the machine, or only this process, slept: rows held before may be held by another agent now.
 //!
-//! Two signs. The wall clock went further than the monotonic one, which stands still while a machine is suspended; and a tick
-//! came far too late, as after SIGSTOP or in a virtual machine that was paused. A false alarm costs one statement.
+//! There are two signs. The wall clock advanced further than the monotonic one, which stands still while a machine is suspended.
+//! Or a tick came far too late, as after SIGSTOP or in a paused virtual machine. A false alarm costs one statement.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 const TICK: Duration = Duration::from_secs(2);
-/// A busy machine is this late at times; leases last longer.
+/// A busy machine is sometimes this late; leases last longer.
 const LATE: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
@@ -41,12 +41,12 @@ impl Sleep {
         Self { wall, seen: Mutex::new(now), times: watch::Sender::new(0) }
     }
 
-    /// How often we slept so far. Call it before anything that should not be done in half-sleep.
+    /// How many sleeps were detected so far. Call it before anything that must not be done with stale leases.
     pub(super) fn times(&self) -> u64 {
         let now = (Instant::now(), self.wall.0());
         let before = std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), now);
         let ran = now.0.duration_since(before.0);
-        // A wall clock that was set back tells nothing.
+        // A wall clock that was set back proves nothing.
         let passed = now.1.duration_since(before.1).unwrap_or_default();
         if ran > TICK + LATE || passed > ran + LATE {
             tracing::info!(asleep_s = ran.max(passed).as_secs(), "awake again; looking whether what we hold is still ours");

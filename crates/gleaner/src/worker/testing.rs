@@ -1,4 +1,4 @@
-//! For tests: one item through a worker's handlers, and a queue in memory whose time can be driven.
+//! For tests: runs one item through a worker's handlers, and provides a queue in memory with a controllable clock.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -14,11 +14,11 @@
 //! # });
 //! ```
 //!
-//! [`Memory`] reads tokio's clock. In a test with `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`) hours pass in
-//! milliseconds, always the same way, and `tokio::time::advance` drives them.
+//! [`Memory`] reads tokio's clock. In a test with `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`) hours pass
+//! in milliseconds and deterministically, and `tokio::time::advance` moves the clock.
 
-mod ear;
 mod memory;
+mod push;
 mod rows;
 
 use std::time::Duration;
@@ -31,9 +31,10 @@ pub use self::rows::State;
 use super::context::Context;
 use super::handler::{Replied, Reply};
 use super::{Control, Worker};
-use crate::queue::{Failure, Item};
+use crate::error::Error;
+use crate::queue::{Failure, Item, Payload};
 
-/// An item as a claim would bring it.
+/// An item as a claim would return it.
 pub fn item(kind: &str, payload: Value) -> Item {
     Item {
         key: "1".into(),
@@ -48,16 +49,23 @@ pub fn item(kind: &str, payload: Value) -> Item {
     }
 }
 
+/// A job as a claim would return it.
+pub fn job<P: Payload>(payload: &P) -> Result<Item, Error> {
+    let payload = serde_json::to_value(payload).map_err(|source| Error::Payload { kind: P::KIND, source })?;
+    Ok(item(P::KIND, payload))
+}
+
 /// What a handler did with one item.
 #[derive(Debug)]
 pub struct Trial {
+    /// How the handler ended.
     pub reply: Replied,
-    /// Stages shown, with percent and partial result.
+    /// The reported stages, with percent and partial result.
     pub progress: Vec<(String, Option<f64>, Option<Value>)>,
 }
 
 impl Trial {
-    /// The result, where the handler left the completing to the runtime.
+    /// The result, if the handler left the completion to the runtime.
     pub fn result(self) -> Result<Option<Value>, Failure> {
         match self.reply? {
             Reply::Complete(result) => Ok(result),
@@ -66,13 +74,12 @@ impl Trial {
     }
 }
 
-/// Runs one item through the worker's handlers, with middleware, time limit and all, and nothing else: no queue is asked.
+/// Runs one item through the worker's handlers, including middleware and time limit. It uses no queue.
 pub async fn run_one(worker: &Worker, item: Item) -> Trial {
     let memory = Memory::new(worker.transport.queue());
     memory.hold(&item);
     let (_ended, ended) = watch::channel(false);
-    let (key, lease) = (item.key.clone(), item.lease);
-    let context = Context { queue: memory.transport(), key, lease, ended, control: Control::new(1) };
+    let context = Context { queue: memory.transport(), held: item.held(), ended, control: Control::new(1) };
     let reply = worker.handlers.run(item, context).await;
     Trial { reply, progress: memory.progress() }
 }

@@ -1,5 +1,5 @@
-//! `kill -9` in the middle of a drain, of workers and of PostgreSQL itself, again and again: every item is completed exactly
-//! once and none is lost.
+//! `kill -9` in the middle of a drain, of workers and of PostgreSQL itself, repeatedly: every item is completed exactly once and
+//! none is lost.
 //!
 //! Workers are processes: this test program itself, started again with `GLEANER_DRAIN` set. Each records what it did in the
 //! transaction that completes the item, so the record shows how often work took effect.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use gleaner::queue::Acts;
-use gleaner::{Claim, Outcome};
+use gleaner::{Claim, Completion, Outcome};
 use gleaner_postgres::testing::PrivateServer;
 use tokio::process::{Child, Command};
 use tokio_postgres::Client;
@@ -26,7 +26,7 @@ const WORKERS: usize = 4;
 async fn drains_when_told_to() -> Result<()> {
     let Ok(url) = std::env::var("GLEANER_DRAIN") else { return Ok(()) };
     loop {
-        // PostgreSQL may go away at any moment; whatever was under way is unknown, and somebody will take it up.
+        // PostgreSQL may go away at any moment. The outcome of running work is then unknown, and another worker claims it again.
         if let Ok(true) = drain(&url).await {
             return Ok(());
         }
@@ -34,7 +34,7 @@ async fn drains_when_told_to() -> Result<()> {
     }
 }
 
-/// Works until nothing is left; true then.
+/// Works until nothing is left, and then returns true.
 async fn drain(url: &str) -> Result<bool> {
     let mut client = gleaner::connect(url).await?;
     let acts = Acts::of(&client, "jobs").await?;
@@ -49,14 +49,14 @@ async fn drain(url: &str) -> Result<bool> {
             }
         }
         if claimed.items.len() == 1 {
-            // One that lost its holder before, and travels alone: slowly, so that its former holder may come back meanwhile.
+            // A row that lost its holder before is claimed alone. Work slowly, so that its former holder may come back meanwhile.
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         for some in claimed.items.chunks(5) {
             let tx = client.transaction().await?;
-            let done: Vec<_> = some.iter().map(|item| (item.key.as_str(), item.lease, None)).collect();
+            let done: Vec<_> = some.iter().map(|item| Completion::new(item.held(), None)).collect();
             for answer in acts.complete(&tx, &done).await? {
-                // Work takes effect with its completion or not at all.
+                // The effect is committed with the completion or not at all.
                 if answer.outcome == Outcome::Done {
                     let id: i64 = answer.key.parse()?;
                     let lease = some.iter().find(|item| item.key == answer.key).map_or(0, |item| item.lease);
@@ -97,7 +97,7 @@ async fn done(client: &Client) -> Result<i64> {
     Ok(client.query_one("select count(*) from effects", &[]).await?.get(0))
 }
 
-/// Nothing lost, nothing twice, and each effect that of the lease that completed the item.
+/// No item is lost, none is done twice, and each effect was written under the lease that completed the item.
 async fn exactly_once(client: &Client, items: usize) -> Result<()> {
     let items = i64::try_from(items)?;
     let one = async |sql: &str| Ok::<i64, anyhow::Error>(client.query_one(sql, &[]).await?.get(0));
@@ -124,7 +124,7 @@ async fn killed_workers_neither_lose_nor_double_work() -> Result<()> {
     let begun = Instant::now();
     let kills = 12 * scale(10);
     for kill in 0..kills {
-        // In the middle: work is going on, and some of it is left.
+        // Wait for the middle of the drain: some work is done, and some is left.
         while usize::try_from(done(&w.client).await?)? < items * (kill + 1) / (kills + 4) {
             tokio::time::sleep(Duration::from_millis(5)).await;
             ensure!(begun.elapsed() < Duration::from_secs(60 * scale(5) as u64), "the drain stands still");
@@ -132,14 +132,14 @@ async fn killed_workers_neither_lose_nor_double_work() -> Result<()> {
         let mut killed = workers.insert(kill % WORKERS, start_worker(w.url())?).context("a worker to kill")?;
         killed.kill().await?;
     }
-    // One falls asleep with work in its hands, and wakes up when another has taken some of that work over and is at it.
+    // One worker is stopped while it holds items, and continues when another worker has claimed some of them and works on them.
     let sleeper = &workers[&0];
     let agent = format!("process {}", sleeper.id().unwrap_or(0));
     let holds = format!("select count(*) from gleaner.jobs where status = 'running' and agent = '{agent}'");
     loop {
         ensure!(w.count("select count(*) from gleaner.jobs where status = 'ready'").await? > 0, "the sleeper came too late to work");
         signal(sleeper, "STOP").await?;
-        // Of five it may be in the middle of the completion.
+        // It completes five at a time, and may be in the middle of that.
         if w.count("select count(*) from gleaner.jobs where status = 'ready'").await? < 2000 && w.count(&holds).await? > 10 {
             break;
         }

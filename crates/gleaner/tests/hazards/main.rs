@@ -1,15 +1,15 @@
-//! The ways such a queue breaks, tried: races, crashes, hostile rows, and a model that must agree over thousands of steps.
+//! Failure scenarios of a queue: races, crashes, rows that reject changes, and a model that must agree over thousands of steps.
 //!
 //! `GLEANER_TEST_FULL=1` runs the long forms.
 
 #[path = "../world/mod.rs"]
 mod world;
 
-mod bell;
 mod chaos;
 mod model;
-mod offenders;
 mod races;
+mod rejected_rows;
+mod waking;
 mod worker;
 
 /// How much longer the long forms are.

@@ -1,4 +1,4 @@
-//! Many at once on the same rows: in opposite orders, in open transactions, behind a floor, with one unique key.
+//! Many sessions on the same rows: in opposite orders, in open transactions, with a cursor, with one unique key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use futures_util::future::try_join_all;
 use gleaner::queue::OnDuplicate;
-use gleaner::{Claim, Failure, Queue};
-use rand::Rng as _;
+use gleaner::{Claim, Completion, Failure, Held, Queue};
+use rand::RngExt as _;
 use rand::seq::SliceRandom as _;
 use serde_json::json;
 use tokio_postgres::Client;
@@ -17,12 +17,12 @@ use tokio_postgres::Client;
 use crate::scale;
 use crate::world::{World, jobs, keys, world};
 
-/// Batches of every act, over the same sixty rows, each in an order of its own, for several seconds: nobody sees a deadlock.
+/// Batches of every act, over the same sixty rows, each in its own order, for several seconds: no session gets a deadlock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batches_in_opposite_orders_do_not_deadlock() -> Result<()> {
     let w = world().await?;
     let queue = w.queue("jobs").await?;
-    // Every third has a twin, so that going back to the line looks at other rows too.
+    // Rows share unique keys in pairs, so that going back to waiting reads other rows too.
     let items: Vec<_> = (0..60).map(|n| json!({"kind": "k", "unique_key": format!("u{}", n / 2)})).collect();
     queue.enqueue(&items).await?;
     queue.claim(&Claim::by("first").limit(100)).await?;
@@ -47,14 +47,14 @@ async fn batches_in_opposite_orders_do_not_deadlock() -> Result<()> {
                     keys.iter().filter_map(|k| held.get(k).map(|l| (k.clone(), *l))).collect()
                 };
                 let ids: Vec<&str> = keys.iter().map(String::as_str).collect();
-                let leases: Vec<(&str, i64)> = known.iter().map(|(k, l)| (k.as_str(), *l)).collect();
+                let leases: Vec<Held> = known.iter().map(|(k, l)| Held::new(k, *l)).collect();
                 let act = rand::rng().random_range(0..8);
                 let done = match act {
                     0 => queue.cancel(&ids, None).await.map(drop),
                     1 | 2 => queue.requeue(&ids).await.map(drop),
                     3 => queue.bury(&ids, None).await.map(drop),
                     4 => queue.release(&leases).await.map(drop),
-                    5 => queue.complete(&leases.iter().map(|(k, l)| (*k, *l, None)).collect::<Vec<_>>()).await.map(drop),
+                    5 => queue.complete(&leases.iter().map(|held| Completion::new(held.clone(), None)).collect::<Vec<_>>()).await.map(drop),
                     6 => queue.start(&leases).await.map(drop),
                     _ => queue.claim(&Claim::by(format!("agent {n}")).limit(40)).await.map(|claimed| {
                         let mut held = held.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -74,7 +74,7 @@ async fn batches_in_opposite_orders_do_not_deadlock() -> Result<()> {
     Ok(())
 }
 
-/// The table of somebody who splits it in parts, or not; with children that refer to it.
+/// A user's table, partitioned or not, with child rows that refer to it.
 async fn attached(w: &World, partitioned: bool) -> Result<Queue> {
     let parts = if partitioned {
         "partition by hash (id); create table public.parcel_0 partition of public.parcel for values with (modulus 2, remainder 0);
@@ -96,26 +96,26 @@ async fn attached(w: &World, partitioned: bool) -> Result<Queue> {
     w.queue("parcel").await
 }
 
-/// Rows that are being edited, or get a child, while a claim looks: what is handed out is what was changed, no more, no less.
+/// Rows that are being edited, or get a child row, during a claim: the rows returned are exactly the rows changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_hands_out_exactly_what_it_changed_while_rows_are_edited() -> Result<()> {
     for partitioned in [false, true] {
         let w = world().await?;
         let queue = attached(&w, partitioned).await?;
 
-        // An open insert of a child hides nothing; an open edit hides its row alone, until it ends.
+        // An open insert of a child hides no row. An open edit hides only its own row, until it ends.
         let (parent, editor) = (w.connect().await?, w.connect().await?);
         parent.batch_execute("begin; insert into label (parcel) values (1)").await?;
         editor.batch_execute("begin; update parcel set note = 'edited' where id = 2").await?;
         let found = keys(&queue.claim(&Claim::by("a").limit(3)).await?.items);
         assert_eq!(found, ["1", "3", "4"], "partitioned: {partitioned}");
         editor.batch_execute("commit").await?;
-        // In a session of its own: one whose first look was slow may begin its second where that one ended.
+        // In a new session: one whose first look was slow may begin its second where the first ended.
         let found = keys(&queue.acts().claim(&w.connect().await?, &Claim::by("a")).await?.items);
         assert_eq!(found, ["2"], "partitioned: {partitioned}");
         parent.batch_execute("commit").await?;
 
-        // The same without stopping: edits that commit between the claim's snapshot and its lock.
+        // The same without pauses: edits that commit between the claim's snapshot and its lock.
         w.run("update parcel set status = 'ready' where status = 'running'").await?;
         let over = Arc::new(AtomicBool::new(false));
         let mut editors = Vec::new();
@@ -159,7 +159,7 @@ async fn a_claim_hands_out_exactly_what_it_changed_while_rows_are_edited() -> Re
     Ok(())
 }
 
-/// Rows that appear late although they are old: without a floor, and that is the normal case, they are found at once.
+/// Rows that become visible late although they are old: without a cursor, which is the normal case, they are found at once.
 #[tokio::test]
 async fn latecomers_are_found_at_once() -> Result<()> {
     let w = world().await?;
@@ -180,10 +180,11 @@ async fn latecomers_are_found_at_once() -> Result<()> {
     Ok(())
 }
 
-/// A session that remembers where its last claim ended, for as long as `seconds`, in the lane of ordinary jobs of kind `k`.
+/// Makes the session remember where its last claim ended, for `seconds`, in the lane of ordinary jobs of kind `k`.
 async fn floor(client: &Client, seconds: f64) -> Result<()> {
-    let sql = "select set_config('gleaner.floor_jobs', jsonb_build_object('global', jsonb_build_object(
-                   'until', extract(epoch from clock_timestamp()) + $1::float8, 'lanes', jsonb_build_object('2:k', jsonb_build_array(clock_timestamp() - interval '1 minute', 0))))::text, false)";
+    let sql = "select set_config('gleaner.cursor_jobs', jsonb_build_object(
+                   'asked', '', 'until', extract(epoch from clock_timestamp()) + $1::float8, 'kinds', array['k'],
+                   'lanes', jsonb_build_object('k 2', jsonb_build_array(clock_timestamp() - interval '1 minute', 0)))::text, false)";
     client.query(sql, &[&seconds]).await?;
     Ok(())
 }
@@ -215,20 +216,20 @@ async fn what_lies_behind_a_floor_is_found_when_its_time_is_over() -> Result<()>
     Ok(())
 }
 
-/// A forgotten transaction pins tens of thousands of dead entries at the head of the line; claims begin behind them, and what
-/// comes late is still found soon.
+/// A forgotten transaction keeps tens of thousands of dead entries at the start of the index. Claims begin after them, and rows
+/// that become visible late are still found soon.
 #[tokio::test]
 async fn latecomers_are_found_soon_under_a_pinned_horizon() -> Result<()> {
     let w = world().await?;
     let forgotten = w.connect().await?;
     forgotten.batch_execute("begin isolation level repeatable read; select from gleaner.jobs").await?;
     w.run("insert into gleaner.jobs (kind) select 'k' from generate_series(1, 40000)").await?;
-    // By another session: this one has no floor yet.
+    // In another session: this one has no cursor yet.
     let worked = w.connect().await?;
     worked
         .batch_execute(
             "do $$ begin for i in 1 .. 8 loop
-               perform gleaner.complete_jobs(array_agg(c.id), array_agg(c.lease)) from gleaner.claim_jobs('a', 5000) as c;
+               perform gleaner.complete_jobs_many(array_agg(c.id), array_agg(c.lease)) from gleaner.claim_jobs('a', 5000) as c;
            end loop; end $$",
         )
         .await?;
@@ -251,7 +252,7 @@ async fn latecomers_are_found_soon_under_a_pinned_horizon() -> Result<()> {
     Ok(())
 }
 
-/// Somebody's transaction has the whole head of one lane in its hands: a batch claim turns to the other lane.
+/// Another transaction has locked the first rows of one lane: a batch claim takes rows of the other lane.
 #[tokio::test]
 async fn a_locked_lane_does_not_hide_the_others() -> Result<()> {
     let w = world().await?;
@@ -288,7 +289,7 @@ async fn fifty_who_enqueue_with_one_unique_key_leave_one_waiting_row() -> Result
     assert_eq!(told.iter().filter(|t| t.outcome == "enqueued").count(), 1, "{told:?}");
     assert_eq!(w.count("select count(*) from gleaner.jobs").await?, 1);
 
-    // And while others take it away as fast as they can: everybody gets an answer, and one at most waits at any time.
+    // The same while other sessions claim as fast as they can: every session gets an answer, and at most one waits at any time.
     let over = Arc::new(AtomicBool::new(false));
     let takers: Vec<_> = (0..3)
         .map(|n| {
@@ -296,7 +297,7 @@ async fn fifty_who_enqueue_with_one_unique_key_leave_one_waiting_row() -> Result
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
                     for item in queue.claim(&Claim::by(format!("taker {n}"))).await?.items {
-                        queue.complete(&[(&item.key, item.lease, None)]).await?;
+                        queue.complete(&[Completion::new(item.held(), None)]).await?;
                     }
                 }
                 anyhow::Ok(())
@@ -323,7 +324,7 @@ async fn fifty_who_enqueue_with_one_unique_key_leave_one_waiting_row() -> Result
     Ok(())
 }
 
-/// While rows come, fail and are called off, two hundred reach for them: no row is ever in two hands.
+/// While rows are added, fail and are cancelled, two hundred agents claim them: no row is ever held twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_claimers_never_hold_a_row_together() -> Result<()> {
     let w = world().await?;
@@ -331,7 +332,7 @@ async fn two_hundred_claimers_never_hold_a_row_together() -> Result<()> {
     let queue = Queue::open(&pool, "jobs").await?;
     queue.enqueue_copy(&jobs("k", 1000)).await?;
     let start = Arc::new(tokio::sync::Barrier::new(202));
-    // Every claim, and every failure that gave a row back.
+    // Every claim, and every failure that released a row.
     let log: Arc<Mutex<Vec<(String, i64)>>> = Arc::default();
     let given_back: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
     let inserted = 1000 * scale(5);
@@ -354,7 +355,7 @@ async fn two_hundred_claimers_never_hold_a_row_together() -> Result<()> {
                     if item.lease % 4 == 0 {
                         let mut failure = Failure::new("again");
                         failure.retry_in = Some(Duration::ZERO);
-                        let told = queue.acts().fail(&**client, &item.key, item.lease, &failure).await?;
+                        let told = queue.acts().fail(&**client, &item.held(), &failure).await?;
                         if told.outcome == gleaner::Outcome::Done {
                             *given_back.lock().unwrap_or_else(std::sync::PoisonError::into_inner).entry(item.key).or_default() += 1;
                         }

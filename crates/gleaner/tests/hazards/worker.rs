@@ -1,4 +1,4 @@
-//! The worker around the acts: what it does when handlers panic, linger or are called off, and when PostgreSQL goes away.
+//! The worker around the acts: when handlers panic, take long or are cancelled, and when PostgreSQL goes away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use gleaner::queue::Item;
-use gleaner::worker::{Context, Options, Tally, Worker};
+use gleaner::transport::DirectQueue;
+use gleaner::worker::{Builder, Context, Job, Poll, Tally, Wake, Worker};
 use gleaner::{Claim, Failure, Queue};
 use gleaner_postgres::testing::PrivateServer;
 use serde_json::{Value, json};
@@ -17,18 +18,21 @@ use crate::world::{World, jobs, world};
 
 type Run = JoinHandle<gleaner::error::Result<Tally>>;
 
-fn quick() -> Options {
+fn quick(queue: &Queue) -> Builder {
     let poll = Duration::from_millis(50);
-    Options { poll_base: poll, poll_max: poll, listen: false, ..Options::default() }
+    Worker::builder(Arc::new(DirectQueue::new(queue.clone(), None)))
+        .poll(Poll { base: poll, max: poll, ..Poll::default() })
+        .wake(Wake::PollOnly)
 }
 
-fn start<H, F>(queue: &Queue, options: Options, handler: H) -> (watch::Sender<bool>, Run)
+fn start<H, F>(worker: Builder, handler: H) -> (watch::Sender<bool>, Run)
 where
     H: Fn(Item, Context) -> F + Send + Sync + 'static,
     F: Future<Output = std::result::Result<Option<Value>, Failure>> + Send + 'static,
 {
     let (stop, stopped) = watch::channel(false);
-    (stop, tokio::spawn(Worker::new(queue.clone(), None, options).run(handler, stopped)))
+    let worker = worker.otherwise(move |job: Job<Value>| handler(job.item, job.context)).build();
+    (stop, tokio::spawn(worker.run_until(stopped)))
 }
 
 async fn finish(stop: watch::Sender<bool>, run: Run) -> Result<Tally> {
@@ -68,7 +72,7 @@ async fn a_panicking_handler_is_a_failed_item_and_not_a_dead_worker() -> Result<
     queue.enqueue(&jobs("calm", 5)).await?;
     queue.enqueue(&[json!({"kind": "panics"})]).await?;
     queue.enqueue(&jobs("calm", 5)).await?;
-    let (stop, run) = start(&queue, quick(), |item, _| async move {
+    let (stop, run) = start(quick(&queue), |item, _| async move {
         assert!(item.kind.as_deref() != Some("panics"), "as I was saying");
         Ok(None)
     });
@@ -80,7 +84,7 @@ async fn a_panicking_handler_is_a_failed_item_and_not_a_dead_worker() -> Result<
     Ok(())
 }
 
-/// On the way out what runs may finish, what waits for a handler is given back at once, and nobody's attempts are burnt.
+/// During shutdown, running handlers may finish, items that wait for a handler are released at once, and no row loses an attempt.
 #[tokio::test]
 async fn a_stopping_worker_gives_back_what_it_has_not_begun() -> Result<()> {
     let w = world().await?;
@@ -89,7 +93,7 @@ async fn a_stopping_worker_gives_back_what_it_has_not_begun() -> Result<()> {
     let gate = Arc::new(Semaphore::new(0));
     let (begun, opened) = (Arc::new(AtomicUsize::new(0)), gate.clone());
     let seen = begun.clone();
-    let (stop, run) = start(&queue, Options { concurrency: 2, prefetch: 4, ..quick() }, move |_, _| {
+    let (stop, run) = start(quick(&queue).concurrency(2).prefetch(4), move |_, _| {
         let (begun, gate) = (begun.clone(), opened.clone());
         async move {
             begun.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +116,7 @@ async fn a_handler_that_outstays_the_grace_is_released_without_burning_an_attemp
     let w = world().await?;
     let queue = w.queue("jobs").await?;
     queue.enqueue(&jobs("endless", 3)).await?;
-    let (stop, run) = start(&queue, Options { grace: Duration::from_millis(200), ..quick() }, |_, _| std::future::pending());
+    let (stop, run) = start(quick(&queue).grace(Duration::from_millis(200)), |_, _| std::future::pending());
     until("all run", async || Ok(count_of(&w, "running").await? == 3)).await?;
     let tally = finish(stop, run).await?;
     assert_eq!((tally.released, tally.completed), (3, 0));
@@ -128,7 +132,7 @@ async fn a_handler_that_outlives_its_hold_is_kept_alive() -> Result<()> {
     let w = world().await?;
     let queue = brief(&w).await?;
     w.run("insert into brief default values").await?;
-    let (stop, run) = start(&queue, quick(), |_, _| async {
+    let (stop, run) = start(quick(&queue), |_, _| async {
         tokio::time::sleep(Duration::from_millis(5000)).await;
         Ok(None)
     });
@@ -149,7 +153,7 @@ async fn a_cancel_reaches_a_running_handler() -> Result<()> {
     let queue = w.queue("jobs").await?;
     let key = queue.enqueue(&jobs("called off", 1)).await?[0].key.clone();
     let (tell, mut told) = mpsc::unbounded_channel();
-    let (stop, run) = start(&queue, Options { watch: Duration::from_millis(100), ..quick() }, move |_, context| {
+    let (stop, run) = start(quick(&queue).watch(Duration::from_millis(100)), move |_, context| {
         let tell = tell.clone();
         async move {
             let _ = tell.send("begun");
@@ -167,8 +171,8 @@ async fn a_cancel_reaches_a_running_handler() -> Result<()> {
     Ok(())
 }
 
-/// An operator puts running work back and the same worker takes it again: for a moment it has the row twice, and the former
-/// handler learns that its result will not count.
+/// An operator requeues running work and the same worker claims it again: for a moment it holds the row twice, and the former
+/// handler learns that its result will not be stored.
 #[tokio::test]
 async fn a_worker_that_gets_its_own_row_again_tells_the_former_handler() -> Result<()> {
     let w = world().await?;
@@ -178,7 +182,7 @@ async fn a_worker_that_gets_its_own_row_again_tells_the_former_handler() -> Resu
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
     let runs = Arc::new(AtomicUsize::new(0));
-    let (stop, run) = start(&queue, Options { watch: Duration::from_millis(100), ..quick() }, move |_, context| {
+    let (stop, run) = start(quick(&queue).watch(Duration::from_millis(100)), move |_, context| {
         let (tell, gate, n) = (tell.clone(), opened.clone(), runs.fetch_add(1, Ordering::Relaxed));
         async move {
             let _ = tell.send((n, "begun"));
@@ -192,11 +196,11 @@ async fn a_worker_that_gets_its_own_row_again_tells_the_former_handler() -> Resu
     let mut next = async || tokio::time::timeout(Duration::from_secs(5), told.recv()).await.context("nothing happens");
     assert_eq!(next().await?, Some((0, "begun")));
     queue.requeue(&[&key]).await?;
-    // In either order: the look after running work may come before the next claim.
+    // In either order: the check of running work may come before the next claim.
     let mut both = [next().await?, next().await?];
     both.sort();
     assert_eq!(both, [Some((0, "ended")), Some((1, "begun"))]);
-    // The second is still looked after: it is told too when it is called off.
+    // The second is still watched: its handler is notified too when it is cancelled.
     until("the former's late result is in", async || Ok(w.count("select count(*) from gleaner.late_result").await? == 1)).await?;
     queue.cancel(&[&key], None).await?;
     assert_eq!(next().await?, Some((1, "ended")));
@@ -206,7 +210,7 @@ async fn a_worker_that_gets_its_own_row_again_tells_the_former_handler() -> Resu
     Ok(())
 }
 
-/// One result that the table refuses: the others of its batch are written all the same, and are not worked again.
+/// The table rejects one result: the others of its batch are still written, and not worked on again.
 #[tokio::test]
 async fn one_result_that_cannot_be_written_does_not_cost_the_others_theirs() -> Result<()> {
     let w = world().await?;
@@ -216,11 +220,11 @@ async fn one_result_that_cannot_be_written_does_not_cost_the_others_theirs() -> 
     w.run("alter table gleaner.jobs add constraint no_bad_end check (kind <> 'bad' or status <> 'done') not valid").await?;
     let runs = Arc::new(AtomicUsize::new(0));
     let (seen, gate) = (runs.clone(), Arc::new(tokio::sync::Barrier::new(9)));
-    let (stop, run) = start(&queue, Options { concurrency: 9, ..quick() }, move |_, _| {
+    let (stop, run) = start(quick(&queue).concurrency(9), move |_, _| {
         let (runs, gate) = (runs.clone(), gate.clone());
         async move {
             runs.fetch_add(1, Ordering::Relaxed);
-            // All end in the same moment, to be written in the same statement.
+            // All end at the same moment, so that they are written in the same statement.
             gate.wait().await;
             Ok(None)
         }
@@ -231,7 +235,7 @@ async fn one_result_that_cannot_be_written_does_not_cost_the_others_theirs() -> 
     Ok(())
 }
 
-/// Rows that wait for a handler longer than their lease lasts are not begun on a lease that somebody else may have by now.
+/// A row that waited for a handler longer than its lease lasts is not started on a lease that another agent may hold by now.
 #[tokio::test]
 async fn a_prefetched_row_is_not_begun_on_a_lapsed_lease() -> Result<()> {
     let w = world().await?;
@@ -241,7 +245,7 @@ async fn a_prefetched_row_is_not_begun_on_a_lapsed_lease() -> Result<()> {
     let mut workers = Vec::new();
     for prefetch in [7, 0] {
         let runs = runs.clone();
-        workers.push(start(&queue, Options { concurrency: 1, prefetch, ..quick() }, move |_, _| {
+        workers.push(start(quick(&queue).concurrency(1).prefetch(prefetch), move |_, _| {
             let runs = runs.clone();
             async move {
                 runs.fetch_add(1, Ordering::Relaxed);
@@ -274,24 +278,19 @@ async fn a_worker_survives_the_restart_of_the_database() -> Result<()> {
     let (begin, mut begins) = mpsc::unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
     let opened = gate.clone();
-    let (stop, stopped) = watch::channel(false);
-    let worker = Worker::new(queue.clone(), Some(&url), Options { concurrency: 4, ..quick() });
-    let run = tokio::spawn(worker.run(
-        move |item: Item, _| {
-            let (begin, gate) = (begin.clone(), opened.clone());
-            async move {
-                let _ = begin.send(item.key);
-                let _open = gate.acquire().await;
-                Ok(None)
-            }
-        },
-        stopped,
-    ));
+    let (stop, run) = start(quick(&queue).concurrency(4), move |item: Item, _| {
+        let (begin, gate) = (begin.clone(), opened.clone());
+        async move {
+            let _ = begin.send(item.key);
+            let _open = gate.acquire().await;
+            Ok(None)
+        }
+    });
     for _ in 0..4 {
         begins.recv().await.context("the worker begins")?;
     }
     server.crash().await?;
-    // They end while there is nobody to tell.
+    // They end while no connection is available to report to.
     gate.add_permits(100);
     tokio::time::sleep(Duration::from_millis(300)).await;
     server.restart().await?;

@@ -1,8 +1,8 @@
-//! Cancelled is cancelled, whoever was just taking, holding or finishing the row.
+//! A cancelled row stays cancelled, even if another session is claiming, holding or finishing it.
 
 use anyhow::{Context as _, Result};
 use futures_util::future::{join, try_join_all};
-use gleaner::{Claim, Outcome, Queue};
+use gleaner::{Claim, Completion, Outcome, Progress, Queue};
 use serde_json::json;
 
 use crate::hands::{claim_anew, held_activity, held_job, row};
@@ -17,8 +17,8 @@ async fn cancel_beats_a_running_holder() -> Result<()> {
         let answers = queue.cancel(&[&item.key], Some("the customer called back")).await?;
         assert_eq!((answers[0].outcome, answers[0].status.as_deref()), (Outcome::Done, Some("cancelled")));
         assert_eq!(outcomes(&queue.cancel(&[&item.key], None).await?), [Outcome::Already]);
-        assert_eq!(queue.progress(&item.key, item.lease, Some("x"), None, None).await?.0.outcome, Outcome::Lost, "the holder learns it");
-        let late = queue.complete(&[(&item.key, item.lease, Some(json!({"late": true})))]).await?;
+        assert_eq!(queue.progress(&item.held(), &Progress::stage("x")).await?.0.outcome, Outcome::Lost, "the holder learns it");
+        let late = queue.complete(&[Completion::new(item.held(), Some(json!({"late": true})))]).await?;
         assert_eq!((late[0].outcome, late[0].status.as_deref()), (Outcome::Lost, Some("cancelled")));
         world.age(queue.name(), "1 day").await?;
         assert!(claim_anew(&world, &queue, "b", None, 1).await?.is_empty());
@@ -29,7 +29,7 @@ async fn cancel_beats_a_running_holder() -> Result<()> {
     Ok(())
 }
 
-/// Fifty agents reach for the rows while they are called off by filter: whatever an agent got, it cannot finish.
+/// Fifty agents claim rows while they are cancelled by filter: an agent cannot finish a row that it got.
 #[tokio::test]
 async fn cancel_by_filter_against_fifty_racing_claims_leaves_nothing_to_complete() -> Result<()> {
     let world = world().await?;
@@ -48,7 +48,7 @@ async fn cancel_by_filter_against_fifty_racing_claims_leaves_nothing_to_complete
         assert_eq!(cancelled?.len(), 50, "round {round}: every unfinished row, moving or not");
 
         for item in claimed?.into_iter().flat_map(|c| c.items) {
-            let late = queue.complete(&[(&item.key, item.lease, None)]).await?;
+            let late = queue.complete(&[Completion::new(item.held(), None)]).await?;
             assert_eq!(late[0].outcome, Outcome::Lost, "round {round}");
         }
         assert_eq!(world.count("select count(*) from gleaner.jobs where kind = 'doomed' and status <> 'cancelled'").await?, 0);
@@ -58,7 +58,7 @@ async fn cancel_by_filter_against_fifty_racing_claims_leaves_nothing_to_complete
     Ok(())
 }
 
-/// The prospect replied: what waits, what backs off and what is being sent right now.
+/// The prospect replied: cancels waiting rows, rows that back off and rows that are being sent right now.
 #[tokio::test]
 async fn a_reply_calls_off_every_unfinished_follow_up_of_the_prospect() -> Result<()> {
     let world = world().await?;
@@ -77,7 +77,7 @@ async fn a_reply_calls_off_every_unfinished_follow_up_of_the_prospect() -> Resul
     assert_eq!(cancelled, 4);
     for item in &due {
         let anns = item.payload == json!({}) && row(&world, "scheduled_actions", &item.key).await?["prospect_id"] == "ann";
-        let late = queue.complete(&[(&item.key, item.lease, None)]).await?;
+        let late = queue.complete(&[Completion::new(item.held(), None)]).await?;
         assert_eq!(late[0].outcome, if anns { Outcome::Lost } else { Outcome::Done });
     }
     let ann = "select count(*) from scheduled_actions where prospect_id = 'ann'";
@@ -91,14 +91,14 @@ async fn a_reply_calls_off_every_unfinished_follow_up_of_the_prospect() -> Resul
     Ok(())
 }
 
-/// The specifications' agents do not show a lease. Their late end of a cancelled row changes nothing all the same.
+/// Plain writers send no lease. Their late completion of a cancelled row still changes nothing.
 #[tokio::test]
 async fn cancel_beats_a_plain_holder_too() -> Result<()> {
     let world = world().await?;
     let me = world.person("me", 5, true).await?;
     let key = world.activity(Some(me), "call", 0.0).await?;
     let agent = world.signed_in(me, "laptop").await?;
-    assert_eq!(crate::hands::claim_by_spec(&agent, me).await?.as_deref(), Some(key.as_str()));
+    assert_eq!(crate::hands::claim_by_function(&agent, me).await?.as_deref(), Some(key.as_str()));
     let queue = world.queue("activities").await?;
     queue.cancel(&[&key], None).await?;
     assert_eq!(crate::hands::complete_plainly(&agent, &key, "late").await?, 0);
@@ -106,7 +106,7 @@ async fn cancel_beats_a_plain_holder_too() -> Result<()> {
     let row = row(&world, "activities", &key).await?;
     assert_eq!((&row["processing_status"], &row["processed_data"]), (&"cancelled".into(), &json!(null)));
 
-    // And the daemon of the follow-ups, which shares the service key with whoever cancelled.
+    // The same for the daemon of the follow-ups, which shares the service key with the caller that cancelled.
     let service = world.service().await?;
     world.run("insert into scheduled_actions (prospect_id, scheduled_for) values ('ann', now())").await?;
     let id: String = service.query_one("select id::text from claim_due_actions()", &[]).await?.get(0);

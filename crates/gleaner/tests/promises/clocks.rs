@@ -1,4 +1,4 @@
-//! Only the database's clock counts.
+//! Only the database's clock is used.
 
 use anyhow::{Context as _, Result};
 use gleaner::Claim;
@@ -6,7 +6,7 @@ use gleaner::Claim;
 use crate::hands::{claim_anew, claimable_by, seconds_until};
 use crate::world::{keys, world};
 
-/// A caller cannot tell an act what time it is: the acts take durations. Only what is meant for a certain time names one
+/// A caller cannot pass the current time to an act: the acts take durations. Only an act meant for a certain time takes a time
 /// (`snooze`; `enqueue` in the item itself).
 #[tokio::test]
 async fn no_act_takes_the_callers_time() -> Result<()> {
@@ -26,8 +26,8 @@ async fn no_act_takes_the_callers_time() -> Result<()> {
     Ok(())
 }
 
-/// The specifications' programs write their own clock into `started_at` and `locked_at`. A day off either way, the lease
-/// is as long as ever, nobody gets the row before its end, and everybody after.
+/// Plain writers write their own clock into `started_at` and `locked_at`. If it is a day off in either direction, the lease is as
+/// long as ever: no agent gets the row before its end, and any agent after it.
 #[tokio::test]
 async fn a_worker_whose_clock_is_a_day_off_changes_nothing() -> Result<()> {
     for off in ["-1 day", "1 day"] {
@@ -52,7 +52,7 @@ async fn a_worker_whose_clock_is_a_day_off_changes_nothing() -> Result<()> {
             assert_eq!(queue.recover().await?, 0, "{off}: a sweep does not believe it either");
         }
 
-        // It shows life with the same clock, and finishes.
+        // It reports progress with the same clock, and finishes.
         agent.execute(&format!("update activities set locked_at = now() + interval '{off}'"), &[]).await?;
         let left = seconds_until(&world, "activities", &key, "due_at").await?;
         assert!(left <= 300.0, "{off}: {left}");
@@ -63,13 +63,13 @@ async fn a_worker_whose_clock_is_a_day_off_changes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Of a session's environment only its zone reaches the database, and that decides nothing.
+/// The only part of a session's environment that reaches the database is its time zone, and it affects nothing.
 #[tokio::test]
 async fn sessions_in_three_time_zones_agree_on_who_is_stale() -> Result<()> {
     let world = world().await?;
     let (me, other) = (world.person("me", 5, true).await?, world.person("other", 5, true).await?);
     let zones = ["America/New_York", "Asia/Tokyo", "UTC"];
-    // Inserted by sessions of each zone, fresh and stale.
+    // Inserted by sessions of each time zone, fresh and stale.
     let mut stale = Vec::new();
     for zone in zones {
         let writer = world.connect().await?;
@@ -99,7 +99,7 @@ async fn sessions_in_three_time_zones_agree_on_who_is_stale() -> Result<()> {
     Ok(())
 }
 
-/// A column without a zone is read as the declaration says, whatever zone the session is in.
+/// A column without a time zone is read in the declared zone, whatever zone the session has.
 #[tokio::test]
 async fn a_timestamp_without_zone_is_read_through_the_declared_zone() -> Result<()> {
     let world = world().await?;

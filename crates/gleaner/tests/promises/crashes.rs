@@ -1,4 +1,4 @@
-//! Nobody sweeps: what a dead agent held comes back because its time comes.
+//! No sweep is needed: rows that a dead agent held become due when their lease expires.
 
 use anyhow::{Context as _, Result};
 use gleaner::Claim;
@@ -6,7 +6,7 @@ use gleaner::Claim;
 use crate::hands::{claim_anew, claimable_by, held_job, row};
 use crate::world::{jobs, keys, world};
 
-/// Puts one row of each queue in; the activity belongs to nobody.
+/// Inserts one row into each queue; the activity has no owner.
 const ONE_OF_EACH: &str = "
     insert into activities (type, raw_data) values ('sms', '{}');
     insert into gleaner.jobs default values;
@@ -34,7 +34,7 @@ async fn a_crashed_holders_row_comes_back_by_itself_in_every_queue() -> Result<(
     Ok(())
 }
 
-/// The connection goes in the middle of a claim's transaction: as if it had never been made.
+/// The connection is lost in the middle of a claim's transaction: it is as if the claim had never been made.
 #[tokio::test]
 async fn a_claim_whose_transaction_dies_holds_nothing() -> Result<()> {
     let world = world().await?;
@@ -50,13 +50,13 @@ async fn a_claim_whose_transaction_dies_holds_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Work that was taken but never begun was merely parked: its return costs it nothing. From then on it travels alone and
-/// counts as begun.
+/// A row that was claimed but never started only waited: nothing is counted against it. A row that comes back repeatedly is
+/// claimed alone in the end, and from then on counts as started.
 #[tokio::test]
 async fn a_parked_row_that_comes_back_has_lost_nothing() -> Result<()> {
     let world = world().await?;
     let (queue, item) = held_job(&world, "dies").await?;
-    for lost in [0, 1] {
+    for lost in [0, 0, 1] {
         world.age("jobs", "10 minutes").await?;
         assert_eq!(keys(&claim_anew(&world, &queue, "dies too", None, 1).await?), [item.key.as_str()]);
         let row = row(&world, "gleaner.jobs", &item.key).await?;
@@ -65,7 +65,7 @@ async fn a_parked_row_that_comes_back_has_lost_nothing() -> Result<()> {
     Ok(())
 }
 
-/// What a sweep does by hand happens anyway; calling it changes only what people see.
+/// What a sweep does happens without it. Calling it changes only the status that people see.
 #[tokio::test]
 async fn recover_only_shows_what_a_claim_would_take() -> Result<()> {
     let world = world().await?;

@@ -1,4 +1,4 @@
-//! Many items that are alike go in by one statement. Nothing else about them is different.
+//! Many similar items are enqueued by one statement. The result is the same as for single items.
 
 use anyhow::{Context as _, Result};
 use gleaner::queue::OnDuplicate;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::world;
 
-/// What became of an item, but for its key and the moment.
+/// The resulting row, except for its key and time.
 const SEEN: &str = "select jsonb_agg(to_jsonb(q) - 'id' || jsonb_build_object('due_at', q.due_at < now() - interval '1 day', 'created_at', q.created_at < now() - interval '1 day')
     order by q.id)::text from gleaner.jobs as q";
 
@@ -18,7 +18,7 @@ async fn many_alike_become_what_each_becomes_alone() -> Result<()> {
         (0..20).map(|n| json!({"payload": n, "due_at": "2020-01-01T00:00:00Z"})).collect(),
         (0..20).map(|n| json!({"payload": n, "due_at": if n % 2 == 0 { json!("2020-01-01T00:00:00Z") } else { Value::Null }})).collect(),
         (0..20).map(|n| json!({"payload": n, "created_at": "2020-01-01T00:00:00Z"})).collect(),
-        // What is read from the table and put in again carries the engine's columns, which are the engine's to set.
+        // Items that were read from the table and enqueued again contain the engine's columns, which only the engine sets.
         (0..20).map(|n| json!({"payload": n, "lease": 7, "agent": "me", "attempts": 3})).collect(),
     ];
     for items in sets {

@@ -1,12 +1,12 @@
-//! Failures are counted where they are told, apart from everything else, and end in dead letters.
+//! Failures are counted when they are reported, separately from everything else, and end in dead letters.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use gleaner::{Claim, Failure, Outcome};
+use gleaner::{Claim, Completion, Failure, Outcome};
 use serde_json::json;
 
-use crate::hands::{activity, claim_anew, held, held_activity, held_job, row, seconds_until};
+use crate::hands::{activity, claim_anew, held_activity, held_job, row, seconds_until};
 use crate::world::world;
 
 #[tokio::test]
@@ -14,8 +14,8 @@ async fn release_burns_no_attempt() -> Result<()> {
     let world = world().await?;
     let (queue, mut item) = held_job(&world, "a").await?;
     for _ in 0..10 {
-        queue.start(&[held(&item)]).await?;
-        assert_eq!(queue.release(&[held(&item)]).await?[0].outcome, Outcome::Done);
+        queue.start(&[item.held()]).await?;
+        assert_eq!(queue.release(&[item.held()]).await?[0].outcome, Outcome::Done);
         item = claim_anew(&world, &queue, "a", None, 1).await?.pop().context("due at once again")?;
     }
     let row = row(&world, "gleaner.jobs", &item.key).await?;
@@ -28,7 +28,7 @@ async fn snooze_burns_no_attempt_and_holds_to_its_time() -> Result<()> {
     let world = world().await?;
     let (queue, mut item) = held_job(&world, "a").await?;
     for _ in 0..10 {
-        assert_eq!(queue.snooze(&item.key, item.lease, Duration::from_secs(600)).await?.outcome, Outcome::Done);
+        assert_eq!(queue.snooze(&item.held(), Duration::from_secs(600)).await?.outcome, Outcome::Done);
         world.age("jobs", "9 minutes").await?;
         assert!(claim_anew(&world, &queue, "a", None, 1).await?.is_empty(), "it was put off for ten minutes");
         world.age("jobs", "61 seconds").await?;
@@ -39,7 +39,7 @@ async fn snooze_burns_no_attempt_and_holds_to_its_time() -> Result<()> {
     Ok(())
 }
 
-/// Thirty seconds, doubled, and up to a fifth more: so that a batch that failed together does not return together.
+/// Thirty seconds, doubled each time, plus up to a fifth: so that a batch that failed together is not retried together.
 #[tokio::test]
 async fn failing_counts_backs_off_and_is_dead_after_three() -> Result<()> {
     let world = world().await?;
@@ -47,7 +47,7 @@ async fn failing_counts_backs_off_and_is_dead_after_three() -> Result<()> {
     world.run("update activities set metadata = '{\"from\": \"+14158675309\"}'").await?;
     for attempt in 1..=3 {
         let failure = Failure::new(format!("no audio, try {attempt}")).category("TranscriptionError");
-        let answer = queue.fail(&item.key, item.lease, &failure).await?;
+        let answer = queue.fail(&item.held(), &failure).await?;
         assert_eq!((answer.outcome, answer.status.as_deref()), (Outcome::Done, Some("failed")));
 
         let row = activity(&world, &item.key).await?;
@@ -116,7 +116,7 @@ async fn jitter_spreads_a_batch_within_its_bounds() -> Result<()> {
 async fn what_may_not_be_retried_is_dead_at_once() -> Result<()> {
     let world = world().await?;
     let (queue, item) = held_activity(&world, "a", "sms").await?;
-    queue.fail(&item.key, item.lease, &Failure::new("not a recording").category("BadInput").for_good()).await?;
+    queue.fail(&item.held(), &Failure::new("not a recording").category("BadInput").for_good()).await?;
     let row = activity(&world, &item.key).await?;
     assert_eq!((&row["processing_status"], &row["due_at"], &row["attempts"]), (&"failed".into(), &json!(null), &1.into()));
     assert_eq!(world.text("select failure_reason from activity_failures").await?.as_deref(), Some("not a recording"));
@@ -131,7 +131,7 @@ async fn automatic_retry_ends_a_day_after_creation() -> Result<()> {
         let key = world.activity(None, "sms", age).await?;
         let item = claim_anew(&world, &queue, "a", None, 1).await?.pop().context("nothing to claim")?;
         assert_eq!(item.key, key);
-        queue.fail(&item.key, item.lease, &Failure::new("no")).await?;
+        queue.fail(&item.held(), &Failure::new("no")).await?;
         let explained = queue.explain(&key, None).await?.context("explained")?;
         assert_eq!(explained["state"], status, "{age} minutes after creation: {explained}");
     }
@@ -139,14 +139,14 @@ async fn automatic_retry_ends_a_day_after_creation() -> Result<()> {
     Ok(())
 }
 
-/// The caller knows better than the declaration, as when a provider says `Retry-After`.
+/// The caller may know better than the declaration, for example when a provider sends `Retry-After`.
 #[tokio::test]
 async fn a_failure_may_name_its_own_next_try() -> Result<()> {
     let world = world().await?;
     let (queue, item) = held_job(&world, "a").await?;
     let mut failure = Failure::new("429").category("RateLimited");
     failure.retry_in = Some(Duration::from_secs(7200));
-    queue.fail(&item.key, item.lease, &failure).await?;
+    queue.fail(&item.held(), &failure).await?;
     let wait = seconds_until(&world, "gleaner.jobs", &item.key, "due_at").await?;
     assert!((7100.0..=7200.0).contains(&wait), "{wait}");
     Ok(())
@@ -156,7 +156,7 @@ async fn a_failure_may_name_its_own_next_try() -> Result<()> {
 async fn an_operators_retry_starts_from_zero() -> Result<()> {
     let world = world().await?;
     let (queue, item) = held_activity(&world, "a", "sms").await?;
-    queue.fail(&item.key, item.lease, &Failure::new("no").for_good()).await?;
+    queue.fail(&item.held(), &Failure::new("no").for_good()).await?;
     assert_eq!(queue.requeue(&[&item.key]).await?[0].outcome, Outcome::Done);
     assert_eq!(queue.requeue(&[&item.key]).await?[0].outcome, Outcome::Already);
     let again = claim_anew(&world, &queue, "a", None, 1).await?.pop().context("due at once")?;
@@ -164,7 +164,7 @@ async fn an_operators_retry_starts_from_zero() -> Result<()> {
     assert_eq!(world.count("select count(*) from gleaner.audit where act = 'requeue'").await?, 1);
 
     assert_eq!(queue.bury(&[&again.key], Some("spam")).await?[0].outcome, Outcome::Done);
-    assert_eq!(queue.complete(&[(&again.key, again.lease, None)]).await?[0].outcome, Outcome::Lost);
+    assert_eq!(queue.complete(&[Completion::new(again.held(), None)]).await?[0].outcome, Outcome::Lost);
     assert_eq!(world.count("select count(*) from activity_failures where failure_reason = 'spam'").await?, 1);
     Ok(())
 }

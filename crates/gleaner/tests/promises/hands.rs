@@ -1,4 +1,4 @@
-//! Short hands for what tests do to rows, and for looking at what became of them.
+//! Helpers that change rows in tests and read the result.
 
 use anyhow::{Context as _, Result};
 use gleaner::queue::Item;
@@ -8,12 +8,7 @@ use tokio_postgres::Client;
 
 use crate::world::{World, jobs, keys};
 
-/// What a holder shows with every act.
-pub fn held(item: &Item) -> (&str, i64) {
-    (&item.key, item.lease)
-}
-
-/// The row as it stands, every column of it.
+/// The current row, with every column.
 pub async fn row(world: &World, table: &str, key: &str) -> Result<Value> {
     let sql = format!("select to_jsonb(t) from {table} as t where t.id::text = $1");
     Ok(world.client.query_opt(&sql, &[&key]).await?.with_context(|| format!("no row {key} in {table}"))?.get(0))
@@ -23,20 +18,20 @@ pub async fn activity(world: &World, key: &str) -> Result<Value> {
     row(world, "activities", key).await
 }
 
-/// How many seconds lie between the database's now and a time in the row; negative when it has passed.
+/// How many seconds there are between the database's clock and a time in the row; negative when it has passed.
 pub async fn seconds_until(world: &World, table: &str, key: &str, column: &str) -> Result<f64> {
     let sql = format!("select extract(epoch from t.{column} - clock_timestamp())::float8 from {table} as t where t.id::text = $1");
     Ok(world.client.query_one(&sql, &[&key]).await?.get(0))
 }
 
-/// Claims on a connection nobody has used: it has no floor to begin from, and reads the line from its start.
+/// Claims on a new connection: it has no cursor, and reads the index from its start.
 pub async fn claim_anew(world: &World, queue: &Queue, agent: &str, owner: Option<i64>, limit: i32) -> Result<Vec<Item>> {
     let mut claim = Claim::by(agent).limit(limit);
     claim.owner = owner.map(|o| o.to_string());
     Ok(queue.acts().claim(&world.connect().await?, &claim).await?.items)
 }
 
-/// The keys an agent of `owner` would be given now; the claim is rolled back.
+/// The keys that an agent of `owner` would get now; the claim is rolled back.
 pub async fn claimable_by(world: &World, queue: &Queue, owner: Option<i64>) -> Result<Vec<String>> {
     let mut client = world.connect().await?;
     let tx = client.transaction().await?;
@@ -44,7 +39,7 @@ pub async fn claimable_by(world: &World, queue: &Queue, owner: Option<i64>) -> R
     claim.owner = owner.map(|o| o.to_string());
     let mut all = Vec::new();
     loop {
-        // A short answer is no proof of emptiness: ask until there is nothing left.
+        // A short answer does not prove that the queue is empty: claim until nothing is left.
         let items = queue.acts().claim(&tx, &claim).await?.items;
         if items.is_empty() {
             break;
@@ -55,7 +50,7 @@ pub async fn claimable_by(world: &World, queue: &Queue, owner: Option<i64>) -> R
     Ok(all)
 }
 
-/// One job, put in and held by `agent`.
+/// One job, enqueued and held by `agent`.
 pub async fn held_job(world: &World, agent: &str) -> Result<(Queue, Item)> {
     let queue = world.queue("jobs").await?;
     queue.enqueue(&jobs("default", 1)).await?;
@@ -63,7 +58,7 @@ pub async fn held_job(world: &World, agent: &str) -> Result<(Queue, Item)> {
     Ok((queue, item))
 }
 
-/// One activity that belongs to nobody, put in and held by `agent`, begun.
+/// One activity without an owner, inserted, held by `agent` and started.
 pub async fn held_activity(world: &World, agent: &str, kind: &str) -> Result<(Queue, Item)> {
     let queue = world.queue("activities").await?;
     world.activity(None, kind, 0.0).await?;
@@ -71,13 +66,13 @@ pub async fn held_activity(world: &World, agent: &str, kind: &str) -> Result<(Qu
     Ok((queue, item))
 }
 
-/// Takes one activity the way the specifications' agents do; its id, if there was one.
-pub async fn claim_by_spec(client: &Client, owner: i64) -> Result<Option<String>> {
+/// Claims one activity by `claim_next_pending_activity`; returns its id, if there was one.
+pub async fn claim_by_function(client: &Client, owner: i64) -> Result<Option<String>> {
     let row = client.query_opt(&format!("select id::text from claim_next_pending_activity({owner})"), &[]).await?;
     Ok(row.map(|r| r.get(0)))
 }
 
-/// Ends an activity the way the specifications' agents do; how many rows that changed.
+/// Completes an activity by a plain update; returns how many rows changed.
 pub async fn complete_plainly(client: &Client, key: &str, summary: &str) -> Result<u64> {
     Ok(client
         .execute(
@@ -90,7 +85,7 @@ pub async fn complete_plainly(client: &Client, key: &str, summary: &str) -> Resu
         .await?)
 }
 
-/// Gives an activity up the way the specifications' agents do; how many rows that changed.
+/// Fails an activity by a plain update; returns how many rows changed.
 pub async fn fail_plainly(client: &Client, key: &str) -> Result<u64> {
     Ok(client
         .execute(&format!("update activities set processing_status = 'failed', locked_by = null, locked_at = null where id = '{key}'"), &[])

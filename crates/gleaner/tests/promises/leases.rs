@@ -1,27 +1,27 @@
-//! The lease is fenced: who no longer holds a row changes nothing, and learns it.
+//! The lease is a fencing token: a caller that no longer holds a row changes nothing, and the answer says so.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gleaner::queue::Item;
-use gleaner::{Failure, Outcome, Queue};
+use gleaner::{Completion, Failure, Held, Outcome, Progress, Queue};
 use serde_json::json;
 
-use crate::hands::{claim_anew, held, held_activity, held_job, row};
+use crate::hands::{claim_anew, held_activity, held_job, row};
 use crate::world::{World, jobs, outcomes, world};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What every act of a holder answers to this lease, in a fixed order.
+/// The answers of every holder's act to this lease, in a fixed order.
 async fn every_act(queue: &Queue, item: &Item) -> Result<Vec<Outcome>> {
-    let (key, lease) = held(item);
+    let held = item.held();
     Ok(vec![
-        queue.start(&[(key, lease)]).await?[0].outcome,
-        queue.progress(key, lease, Some("late"), Some(99.0), Some(&json!({"summary": "late"}))).await?.0.outcome,
-        queue.fail(key, lease, &Failure::new("late")).await?.outcome,
-        queue.release(&[(key, lease)]).await?[0].outcome,
-        queue.snooze(key, lease, MINUTE).await?.outcome,
-        queue.complete(&[(key, lease, Some(json!({"summary": "late"})))]).await?[0].outcome,
+        queue.start(std::slice::from_ref(&held)).await?[0].outcome,
+        queue.progress(&held, &Progress::stage("late").percent(99.0).partial(json!({"summary": "late"}))).await?.0.outcome,
+        queue.fail(&held, &Failure::new("late")).await?.outcome,
+        queue.release(std::slice::from_ref(&held)).await?[0].outcome,
+        queue.snooze(&held, MINUTE).await?.outcome,
+        queue.complete(&[Completion::new(held, Some(json!({"summary": "late"})))]).await?[0].outcome,
     ])
 }
 
@@ -39,7 +39,7 @@ async fn stale_lease_changes_nothing(world: &World, queue: &Queue, table: &str, 
         .text(&format!("select result ->> 'summary' from gleaner.late_result where queue = '{}' and key = '{}'", queue.name(), first.key))
         .await?;
     assert_eq!(kept.as_deref(), Some("late"), "the late result is evidence");
-    let done = queue.complete(&[(&second.key, second.lease, Some(json!({"summary": "right"})))]).await?;
+    let done = queue.complete(&[Completion::new(second.held(), Some(json!({"summary": "right"})))]).await?;
     assert_eq!(outcomes(&done), [Outcome::Done]);
     Ok(())
 }
@@ -58,7 +58,7 @@ async fn a_stale_lease_can_neither_complete_fail_extend_release_nor_snooze_an_ac
     stale_lease_changes_nothing(&world, &queue, "activities", first).await
 }
 
-/// Evidence is for those who can have held the row; made-up leases fill nothing.
+/// Late results are kept only from callers that can have held the row; invented leases store nothing.
 #[tokio::test]
 async fn late_results_are_kept_once_and_made_up_ones_are_bounded() -> Result<()> {
     let world = world().await?;
@@ -70,14 +70,18 @@ async fn late_results_are_kept_once_and_made_up_ones_are_bounded() -> Result<()>
     let kept = "select count(*) from gleaner.late_result";
     world.activity(None, "call", 1.0).await?;
     let first = acts.claim(&laptop, &gleaner::Claim::by("laptop")).await?.items.pop().context("due")?;
-    let late = |lease: i64| (first.key.as_str(), lease, Some(json!({"summary": "late"})));
+    let late = |lease: i64| Completion::new(Held::new(&first.key, lease), Some(json!({"summary": "late"})));
 
-    // Above the lease of the row, of one that was never held, of one that is not there.
+    // A lease above that of the row, of a row that was never held, and of a row that does not exist.
     let untouched = world.activity(None, "sms", 1.0).await?;
     for n in 1..50 {
         acts.complete(
             &stranger,
-            &[late(first.lease + n), (untouched.as_str(), n, None), ("00000000-0000-0000-0000-0000000000ff", n, None)],
+            &[
+                late(first.lease + n),
+                Completion::new(Held::new(untouched.as_str(), n), None),
+                Completion::new(Held::new("00000000-0000-0000-0000-0000000000ff", n), None),
+            ],
         )
         .await?;
     }
@@ -96,23 +100,23 @@ async fn late_results_are_kept_once_and_made_up_ones_are_bounded() -> Result<()>
     let of_the_holder = format!("{kept} where lease = {} and result ->> 'summary' = 'late'", first.lease);
     assert_eq!(world.count(&of_the_holder).await?, 1, "the former holder's is kept, once");
 
-    // Operators may say what they like, of rows that are gone too, and still fill nothing.
+    // Operators may send any lease, also for deleted rows, and still store nothing.
     let many: Vec<_> = (1..100).map(late).collect();
     queue.complete(&many).await?;
     queue.complete(&many).await?;
     assert!((6..=32).contains(&world.count(kept).await?), "so many for a row");
-    queue.complete(&[("00000000-0000-0000-0000-0000000000ff", 7, None)]).await?;
+    queue.complete(&[Completion::new(Held::new("00000000-0000-0000-0000-0000000000ff", 7), None)]).await?;
     assert_eq!(world.count(&format!("{kept} where key like '%ff'")).await?, 1);
     Ok(())
 }
 
-/// Laptops sleep: waking up after the end of a lease that nobody took, the work is still theirs to finish.
+/// Laptops sleep: when one wakes up after its lease expired and no agent claimed the row, it can still finish the work.
 #[tokio::test]
 async fn an_expired_lease_that_nobody_took_still_completes() -> Result<()> {
     let world = world().await?;
     let (queue, item) = held_job(&world, "asleep").await?;
     world.age("jobs", "3 days").await?;
-    let done = queue.complete(&[(&item.key, item.lease, Some(json!({"ok": true})))]).await?;
+    let done = queue.complete(&[Completion::new(item.held(), Some(json!({"ok": true})))]).await?;
     assert_eq!(outcomes(&done), [Outcome::Done]);
     assert!(claim_anew(&world, &queue, "other", None, 1).await?.is_empty());
     Ok(())
@@ -127,12 +131,12 @@ async fn repeating_ones_own_act_answers_already() -> Result<()> {
     let [completed, failed, dead, released, snoozed] = &items[..] else { anyhow::bail!("five jobs, not {}", items.len()) };
 
     for expected in [Outcome::Done, Outcome::Already, Outcome::Already] {
-        let done = queue.complete(&[(&completed.key, completed.lease, Some(json!({"n": 1})))]).await?;
+        let done = queue.complete(&[Completion::new(completed.held(), Some(json!({"n": 1})))]).await?;
         assert_eq!(outcomes(&done), [expected], "complete");
-        assert_eq!(queue.fail(&failed.key, failed.lease, &Failure::new("no")).await?.outcome, expected, "fail");
-        assert_eq!(queue.fail(&dead.key, dead.lease, &Failure::new("no").for_good()).await?.outcome, expected, "fail for good");
-        assert_eq!(outcomes(&queue.release(&[held(released)]).await?), [expected], "release");
-        assert_eq!(queue.snooze(&snoozed.key, snoozed.lease, MINUTE).await?.outcome, expected, "snooze");
+        assert_eq!(queue.fail(&failed.held(), &Failure::new("no")).await?.outcome, expected, "fail");
+        assert_eq!(queue.fail(&dead.held(), &Failure::new("no").for_good()).await?.outcome, expected, "fail for good");
+        assert_eq!(outcomes(&queue.release(&[released.held()]).await?), [expected], "release");
+        assert_eq!(queue.snooze(&snoozed.held(), MINUTE).await?.outcome, expected, "snooze");
     }
     assert_eq!(world.count("select sum(attempts)::int8 from gleaner.jobs").await?, 2, "repeating counts nothing twice");
     assert_eq!(world.count("select count(*) from gleaner.late_result").await?, 0, "nothing of this was late");
@@ -151,7 +155,7 @@ async fn acts_on_a_deleted_row_answer_gone() -> Result<()> {
     Ok(())
 }
 
-/// The same natural key, deleted and inserted again: what was held is not what is there now.
+/// The same natural key is deleted and inserted again: the row that was held is not the row that exists now.
 #[tokio::test]
 async fn a_lease_does_not_outlive_the_rebirth_of_its_key() -> Result<()> {
     let world = world().await?;
@@ -163,11 +167,11 @@ async fn a_lease_does_not_outlive_the_rebirth_of_its_key() -> Result<()> {
     assert_eq!(new.key, old.key);
     assert!(new.lease > old.lease);
     assert_eq!(every_act(&queue, &old).await?, [Outcome::Lost; 6], "while the new row is held");
-    assert_eq!(outcomes(&queue.complete(&[(&new.key, new.lease, None)]).await?), [Outcome::Done]);
+    assert_eq!(outcomes(&queue.complete(&[Completion::new(new.held(), None)]).await?), [Outcome::Done]);
     Ok(())
 }
 
-/// Whatever takes a row out of its holder's hands ends the lease, even where the status alone could pass for running again.
+/// Any act that takes a row from its holder ends the lease, even if the status alone could pass for running again.
 #[tokio::test]
 async fn release_snooze_fail_requeue_and_cancel_end_the_lease() -> Result<()> {
     let world = world().await?;
@@ -175,19 +179,19 @@ async fn release_snooze_fail_requeue_and_cancel_end_the_lease() -> Result<()> {
     for act in ["release", "snooze", "fail", "requeue", "cancel", "bury"] {
         queue.enqueue(&jobs("default", 1)).await?;
         let item = claim_anew(&world, &queue, "a", None, 1).await?.pop().context("nothing to claim")?;
-        let (key, lease) = held(&item);
+        let (held, key) = (item.held(), item.key.as_str());
         match act {
-            "release" => drop(queue.release(&[(key, lease)]).await?),
-            "snooze" => drop(queue.snooze(key, lease, MINUTE).await?),
-            "fail" => drop(queue.fail(key, lease, &Failure::new("no")).await?),
+            "release" => drop(queue.release(&[item.held()]).await?),
+            "snooze" => drop(queue.snooze(&held, MINUTE).await?),
+            "fail" => drop(queue.fail(&held, &Failure::new("no")).await?),
             "requeue" => drop(queue.requeue(&[key]).await?),
             "cancel" => drop(queue.cancel(&[key], None).await?),
             _ => drop(queue.bury(&[key], None).await?),
         }
         let before = row(&world, "gleaner.jobs", key).await?;
-        let late = queue.complete(&[(key, lease, Some(json!({"late": true})))]).await?;
+        let late = queue.complete(&[Completion::new(item.held(), Some(json!({"late": true})))]).await?;
         assert_eq!(outcomes(&late), [Outcome::Lost], "complete after {act}");
-        assert_eq!(queue.progress(key, lease, None, None, None).await?.0.outcome, Outcome::Lost, "progress after {act}");
+        assert_eq!(queue.progress(&held, &Progress::default()).await?.0.outcome, Outcome::Lost, "progress after {act}");
         assert_eq!(row(&world, "gleaner.jobs", key).await?, before, "after {act}");
         world.run("delete from gleaner.jobs").await?;
     }
@@ -200,11 +204,11 @@ async fn one_stale_member_does_not_spoil_a_batch() -> Result<()> {
     let queue = world.queue("jobs").await?;
     queue.enqueue(&jobs("default", 4)).await?;
     let items = world.claim(&queue, "a", None, 4).await?;
-    queue.complete(&[(&items[1].key, items[1].lease, None)]).await?;
+    queue.complete(&[Completion::new(items[1].held(), None)]).await?;
     queue.requeue(&[&items[2].key]).await?;
     world.run(&format!("delete from gleaner.jobs where id = {}", items[3].key)).await?;
 
-    let batch: Vec<_> = items.iter().map(|i| (i.key.as_str(), i.lease, Some(json!({"n": i.key})))).collect();
+    let batch: Vec<_> = items.iter().map(|i| Completion::new(i.held(), Some(json!({"n": i.key})))).collect();
     let mut answers = queue.complete(&batch).await?;
     answers.sort_by_key(|a| a.key.parse::<i64>().unwrap_or_default());
     assert_eq!(outcomes(&answers), [Outcome::Done, Outcome::Already, Outcome::Lost, Outcome::Gone]);
@@ -213,7 +217,8 @@ async fn one_stale_member_does_not_spoil_a_batch() -> Result<()> {
     Ok(())
 }
 
-/// A lease is not a password: another sign-in that shows it, as after copying a session's state to a second device, is refused.
+/// A lease is not a password: another sign-in that sends it, for example after a session's state was copied to a second device,
+/// is refused.
 #[tokio::test]
 async fn a_lease_shown_by_another_sign_in_is_lost() -> Result<()> {
     let world = world().await?;
@@ -226,17 +231,17 @@ async fn a_lease_shown_by_another_sign_in_is_lost() -> Result<()> {
 
     for stranger in [world.signed_in(me, "phone").await?, world.signed_in(other, "laptop").await?] {
         let acts = queue.acts();
-        assert_eq!(outcomes(&acts.complete(&stranger, &[(&item.key, item.lease, None)]).await?), [Outcome::Lost]);
-        assert_eq!(acts.fail(&stranger, &item.key, item.lease, &Failure::new("no")).await?.outcome, Outcome::Lost);
-        assert_eq!(acts.progress(&stranger, &item.key, item.lease, None, None, None).await?.0.outcome, Outcome::Lost);
-        assert_eq!(outcomes(&acts.release(&stranger, &[held(&item)]).await?), [Outcome::Lost]);
-        assert_eq!(acts.snooze(&stranger, &item.key, item.lease, MINUTE).await?.outcome, Outcome::Lost);
+        assert_eq!(outcomes(&acts.complete(&stranger, &[Completion::new(item.held(), None)]).await?), [Outcome::Lost]);
+        assert_eq!(acts.fail(&stranger, &item.held(), &Failure::new("no")).await?.outcome, Outcome::Lost);
+        assert_eq!(acts.progress(&stranger, &item.held(), &Progress::default()).await?.0.outcome, Outcome::Lost);
+        assert_eq!(outcomes(&acts.release(&stranger, &[item.held()]).await?), [Outcome::Lost]);
+        assert_eq!(acts.snooze(&stranger, &item.held(), MINUTE).await?.outcome, Outcome::Lost);
     }
-    assert_eq!(outcomes(&queue.acts().complete(&laptop, &[(&item.key, item.lease, None)]).await?), [Outcome::Done]);
+    assert_eq!(outcomes(&queue.acts().complete(&laptop, &[Completion::new(item.held(), None)]).await?), [Outcome::Done]);
     Ok(())
 }
 
-/// An answer was lost on the way: the same request id brings the same rows, not more of them.
+/// An answer was lost: the same request id returns the same rows, not more of them.
 #[tokio::test]
 async fn a_repeated_claim_request_returns_the_same_rows() -> Result<()> {
     let world = world().await?;
@@ -249,14 +254,13 @@ async fn a_repeated_claim_request_returns_the_same_rows() -> Result<()> {
     let first = queue.claim(&claim).await?.items;
     assert_eq!(first.len(), 3);
     assert_eq!(holds(&queue.claim(&claim).await?.items), holds(&first));
-    queue.complete(&[(&first[0].key, first[0].lease, None)]).await?;
+    queue.complete(&[Completion::new(first[0].held(), None)]).await?;
     assert_eq!(holds(&queue.claim(&claim).await?.items), holds(&first[1..]), "what is finished is not handed out again");
     assert_eq!(world.count("select count(*) from gleaner.jobs where status = 'running'").await?, 2);
 
     world.age("jobs", "1 hour").await?;
-    // The three that were never taken are older; then comes what the first claim took, one by one.
-    assert_eq!(claim_anew(&world, &queue, "b", None, 10).await?.len(), 3);
-    let passed_on = claim_anew(&world, &queue, "b", None, 1).await?.pop().context("b takes the first of them")?;
+    // The three that were never claimed are older; then come the rows that the first claim took and never started.
+    let passed_on = claim_anew(&world, &queue, "b", None, 4).await?.pop().context("b takes the first of them")?;
     assert_eq!(passed_on.key, first[1].key);
     assert_eq!(holds(&queue.claim(&claim).await?.items), holds(&first[2..]), "nor is what passed to somebody else");
     assert_eq!(world.count("select sum(lost)::int8 from gleaner.jobs").await?, 0, "nobody lost a lease by repeating");

@@ -1,27 +1,40 @@
-//! The engine's promises, each on a real PostgreSQL, each in a test named for it.
+//! The engine's guarantees, each tested on a real PostgreSQL, in a test named after it.
 //!
-//! One server per run, one database per test, cloned from a migrated template. Tests wait for signals, not for seconds:
-//! where time must pass, rows are moved back in time instead ([`world::World::age`]).
+//! One server per run, one database per test, cloned from a migrated template. Tests wait for conditions, not for seconds: to let
+//! time pass, rows are moved back in time instead ([`world::World::age`]).
 
+mod batch_leases;
+mod breadth;
+mod bulk_ranges;
+mod calls;
 mod cancelling;
 mod clocks;
+mod combining;
+mod contracts;
 mod crashes;
+mod deadlocks;
+mod early;
 mod enqueueing;
 mod failures;
+mod grants;
 mod hands;
 mod leases;
+mod linear;
 mod order;
+mod orders;
+mod partitions;
 mod plain_writers;
 mod poison;
 mod policy;
 mod progress;
 mod pruning;
 mod racing;
+mod recovering;
+mod rejected;
 mod rights;
-mod sheaves;
-mod specs;
-mod swaths;
+mod tenants;
 mod transactions;
+mod triggers_inside_acts;
 mod unique;
 #[path = "../world/mod.rs"]
 mod world;

@@ -1,13 +1,13 @@
-//! Programs that know nothing of us: their plain inserts and updates are acts, and the fence holds for them too.
+//! Programs that do not know Gleaner: their plain inserts and updates work as acts, and leases are checked for them too.
 
 use anyhow::{Context as _, Result};
-use gleaner::{Claim, Outcome};
+use gleaner::{Claim, Completion, Outcome};
 use serde_json::json;
 
-use crate::hands::{activity, claim_anew, claim_by_spec, claimable_by, complete_plainly, fail_plainly, held, row, seconds_until};
+use crate::hands::{activity, claim_anew, claim_by_function, claimable_by, complete_plainly, fail_plainly, row, seconds_until};
 use crate::world::{World, keys, world};
 
-/// The claim of the runs' specification.
+/// The plain claim in `docs/reference/systems/runs.md`.
 const CLAIM_RUN: &str = "update execution_jobs set status = 'running', started_at = now(), worker_id = 'worker-1' where status = 'queued'";
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn a_plain_claim_is_a_claim() -> Result<()> {
     Ok(())
 }
 
-/// Both of the specification's other claims, by version and by time, lose against the engine.
+/// The two optimistic plain claims, by version and by time, lose against the engine.
 #[tokio::test]
 async fn a_plain_claim_by_version_fails_when_the_engine_was_quicker() -> Result<()> {
     let world = world().await?;
@@ -47,7 +47,7 @@ async fn a_plain_claim_by_version_fails_when_the_engine_was_quicker() -> Result<
     Ok(())
 }
 
-/// Status says whether, timestamps say when: long after every lease, exactly the unfinished rows are claimable.
+/// The status decides whether, timestamps decide when: long after every lease, exactly the unfinished rows are claimable.
 #[tokio::test]
 async fn past_the_lease_a_row_is_claimable_exactly_when_its_status_says_so() -> Result<()> {
     let world = world().await?;
@@ -115,13 +115,13 @@ struct Desk {
     laptop: tokio_postgres::Client,
 }
 
-/// My activity, taken by my laptop the way the specification does it.
+/// My activity, claimed by my laptop with `claim_next_pending_activity`.
 async fn desk() -> Result<Desk> {
     let world = world().await?;
     let (me, other) = (world.person("me", 5, true).await?, world.person("other", 5, true).await?);
     let key = world.activity(Some(me), "call", 6.0).await?;
     let laptop = world.signed_in(me, "laptop").await?;
-    assert_eq!(claim_by_spec(&laptop, me).await?.as_deref(), Some(key.as_str()));
+    assert_eq!(claim_by_function(&laptop, me).await?.as_deref(), Some(key.as_str()));
     Ok(Desk { world, me, other, key, laptop })
 }
 
@@ -144,7 +144,7 @@ async fn the_holders_plain_completion_works_after_its_lease_ran_out_if_nobody_to
     Ok(())
 }
 
-/// Another user and another sign-in of the same user, while the row is held: nothing changes.
+/// Another user, and another sign-in of the same user, while the row is held: nothing changes.
 #[tokio::test]
 async fn a_plain_end_by_anybody_but_the_holder_changes_nothing() -> Result<()> {
     let desk = desk().await?;
@@ -160,7 +160,7 @@ async fn a_plain_end_by_anybody_but_the_holder_changes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// The lease ran out and the row passed on. Until the new holder is done, and after it, the former one changes nothing.
+/// The lease expired and another agent claimed the row. Before and after the new holder finishes, the former one changes nothing.
 #[tokio::test]
 async fn a_former_holders_plain_end_changes_nothing() -> Result<()> {
     for heir_is_me in [true, false] {
@@ -168,7 +168,7 @@ async fn a_former_holders_plain_end_changes_nothing() -> Result<()> {
         desk.world.age("activities", "6 minutes").await?;
         let (heir, owner) = if heir_is_me { ("phone", desk.me) } else { ("laptop", desk.other) };
         let heir = desk.world.signed_in(owner, heir).await?;
-        assert_eq!(claim_by_spec(&heir, owner).await?.as_deref(), Some(desk.key.as_str()));
+        assert_eq!(claim_by_function(&heir, owner).await?.as_deref(), Some(desk.key.as_str()));
         for state in ["held by the heir", "completed by the heir"] {
             let before = activity(&desk.world, &desk.key).await?;
             assert_eq!(complete_plainly(&desk.laptop, &desk.key, "late").await?, 0, "{state}");
@@ -198,7 +198,7 @@ async fn a_former_holders_plain_end_of_a_row_that_waits_again_changes_nothing() 
     Ok(())
 }
 
-/// A worker that begins the last of its ten rows after its lease ran out: the work was done meanwhile, and stays done.
+/// A worker starts the last of its ten rows after its lease expired: the work was done meanwhile, and stays done.
 #[tokio::test]
 async fn a_plain_start_of_finished_work_changes_nothing() -> Result<()> {
     let world = world().await?;
@@ -217,7 +217,7 @@ async fn a_plain_start_of_finished_work_changes_nothing() -> Result<()> {
             "completed" => {
                 world.age("dumps", "6 minutes").await?;
                 let heir = claim_anew(&world, &queue, "heir", None, 1).await?.pop().context("it came back")?;
-                queue.complete(&[(&heir.key, heir.lease, Some(json!({"by": "heir"})))]).await?;
+                queue.complete(&[Completion::new(heir.held(), Some(json!({"by": "heir"})))]).await?;
             }
             "cancelled" => drop(queue.cancel(&[&id], None).await?),
             _ => drop(queue.bury(&[&id], None).await?),
@@ -232,7 +232,7 @@ async fn a_plain_start_of_finished_work_changes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Agents with the service key are told apart by nothing; among themselves the specifications' programs work.
+/// Agents that share the service key cannot be distinguished: plain writers may end each other's work.
 #[tokio::test]
 async fn a_plain_worker_with_the_service_key_works() -> Result<()> {
     let world = world().await?;
@@ -242,17 +242,17 @@ async fn a_plain_worker_with_the_service_key_works() -> Result<()> {
     assert_eq!(id, key);
     assert_eq!(complete_plainly(&service, &key, "by service").await?, 1);
 
-    // A row an act has taken names its agent, and is not a plain writer's to end, even under the same key.
+    // A row claimed by an act names its agent, and a plain writer may not end it, even with the same service key.
     let key = world.activity(None, "call", 1.0).await?;
     let queue = world.queue("activities").await?;
     let item = queue.acts().claim(&service, &Claim::by("agent 7")).await?.items.pop().context("due")?;
     assert_eq!(complete_plainly(&service, &key, "by another").await?, 0);
-    let done = queue.acts().complete(&service, &[(&item.key, item.lease, None)]).await?;
+    let done = queue.acts().complete(&service, &[Completion::new(item.held(), None)]).await?;
     assert_eq!(done[0].outcome, Outcome::Done);
     Ok(())
 }
 
-/// Clients write whole rows back. What belongs to the engine stays; what they meant to change is stored.
+/// Clients write whole rows back. The engine's columns stay; the columns they meant to change are stored.
 #[tokio::test]
 async fn a_whole_row_written_back_changes_only_what_is_the_writers_to_change() -> Result<()> {
     let desk = desk().await?;
@@ -270,7 +270,7 @@ async fn a_whole_row_written_back_changes_only_what_is_the_writers_to_change() -
         assert_eq!(activity(&desk.world, &desk.key).await?, expected);
         desk.world.run("update activities set contact_id = null").await?;
     }
-    // The same on a row nobody holds.
+    // The same on a row that is not held.
     let unheld = desk.world.activity(Some(desk.other), "sms", 1.0).await?;
     let mut expected = activity(&desk.world, &unheld).await?;
     expected["contact_id"] = contact.into();
@@ -279,7 +279,7 @@ async fn a_whole_row_written_back_changes_only_what_is_the_writers_to_change() -
     Ok(())
 }
 
-/// Linking a contact is anybody's, held or not, and does not disturb the holder.
+/// Any user may link a contact, whether the row is held or not, and it does not disturb the holder.
 #[tokio::test]
 async fn a_contact_may_be_linked_while_somebody_works_on_the_row() -> Result<()> {
     let desk = desk().await?;
@@ -294,7 +294,7 @@ async fn a_contact_may_be_linked_while_somebody_works_on_the_row() -> Result<()>
     Ok(())
 }
 
-/// A colleague corrects a summary: an edit, not an end of the work.
+/// A colleague corrects a summary: an edit, which does not end the work.
 #[tokio::test]
 async fn a_finished_result_may_be_corrected_by_hand() -> Result<()> {
     let desk = desk().await?;
@@ -306,7 +306,7 @@ async fn a_finished_result_may_be_corrected_by_hand() -> Result<()> {
     Ok(())
 }
 
-/// Early results written plainly are a sign of life, and only the holder's count.
+/// Early results written by a plain update extend the lease, and only if the holder writes them.
 #[tokio::test]
 async fn plain_partial_results_keep_the_row_for_its_holder() -> Result<()> {
     let desk = desk().await?;
@@ -339,13 +339,13 @@ async fn a_plain_failure_counts_backs_off_and_dead_letters() -> Result<()> {
             let wait = seconds_until(&desk.world, "activities", &desk.key, "due_at").await?;
             let first = 30.0 * f64::from(1 << (attempt - 1));
             assert!(wait > first - 10.0 && wait <= first * 1.2, "{wait}");
-            assert_eq!(claim_by_spec(&desk.laptop, desk.me).await?, None);
+            assert_eq!(claim_by_function(&desk.laptop, desk.me).await?, None);
             desk.world.age("activities", "2 minutes").await?;
-            assert_eq!(claim_by_spec(&desk.laptop, desk.me).await?.as_deref(), Some(desk.key.as_str()));
+            assert_eq!(claim_by_function(&desk.laptop, desk.me).await?.as_deref(), Some(desk.key.as_str()));
         }
     }
     desk.world.age("activities", "1 day").await?;
-    assert_eq!(claim_by_spec(&desk.laptop, desk.me).await?, None);
+    assert_eq!(claim_by_function(&desk.laptop, desk.me).await?, None);
     let letters = desk.world.client.query("select original_activity_id::text, raw_data from activity_failures", &[]).await?;
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].get::<_, String>(0), desk.key);
@@ -353,7 +353,7 @@ async fn a_plain_failure_counts_backs_off_and_dead_letters() -> Result<()> {
     Ok(())
 }
 
-/// A writer's own account of what went wrong is kept, and a stale one of an earlier try is not mistaken for it.
+/// The error that a writer gives is kept, and a stale error of an earlier attempt is not mistaken for it.
 #[tokio::test]
 async fn a_plain_failure_keeps_the_error_its_writer_gives() -> Result<()> {
     let desk = desk().await?;
@@ -362,7 +362,7 @@ async fn a_plain_failure_keeps_the_error_its_writer_gives() -> Result<()> {
     desk.laptop.execute(&fail("'{\"error\": {\"type\": \"TranscriptionError\", \"message\": \"no audio\"}}'"), &[]).await?;
     assert_eq!(activity(&desk.world, &desk.key).await?["metadata"]["error"]["message"], "no audio");
     desk.world.age("activities", "2 minutes").await?;
-    claim_by_spec(&desk.laptop, desk.me).await?;
+    claim_by_function(&desk.laptop, desk.me).await?;
     desk.laptop.execute(&fail("metadata || '{\"seen\": true}'"), &[]).await?;
     let row = activity(&desk.world, &desk.key).await?;
     assert_eq!(row["metadata"]["seen"], true);
@@ -370,7 +370,7 @@ async fn a_plain_failure_keeps_the_error_its_writer_gives() -> Result<()> {
     Ok(())
 }
 
-/// "Retry processing" of the specification's feed.
+/// The "Retry" button of a feed writes the ready status.
 #[tokio::test]
 async fn a_plain_reset_is_a_requeue() -> Result<()> {
     let desk = desk().await?;
@@ -381,15 +381,15 @@ async fn a_plain_reset_is_a_requeue() -> Result<()> {
     let row = activity(&desk.world, &desk.key).await?;
     assert_eq!((&row["attempts"], &row["lost"], &row["started"]), (&0.into(), &0.into(), &0.into()));
     assert_eq!(claimable_by(&desk.world, &queue, Some(desk.me)).await?, [desk.key.as_str()]);
-    // The holder's own reset is a release: nothing is forgotten.
-    claim_by_spec(&desk.laptop, desk.me).await?;
+    // The holder's own reset is a release: its counters are kept.
+    claim_by_function(&desk.laptop, desk.me).await?;
     fail_plainly(&desk.laptop, &desk.key).await?;
     desk.world.age("activities", "1 minute").await?;
-    claim_by_spec(&desk.laptop, desk.me).await?;
+    claim_by_function(&desk.laptop, desk.me).await?;
     assert_eq!(desk.laptop.execute(&reset, &[]).await?, 1);
     assert_eq!(activity(&desk.world, &desk.key).await?["attempts"], 1);
-    // Nobody else can take running work away by resetting it while its lease stands.
-    claim_by_spec(&desk.laptop, desk.me).await?;
+    // No other user can take running work away by resetting it while its lease is valid.
+    claim_by_function(&desk.laptop, desk.me).await?;
     let colleague = desk.world.signed_in(desk.other, "laptop").await?;
     assert_eq!(colleague.execute(&reset, &[]).await?, 0);
     Ok(())
@@ -406,7 +406,7 @@ async fn an_old_created_at_in_a_plain_insert_is_stale_at_once() -> Result<()> {
     Ok(())
 }
 
-/// Written by a program that took its work itself, and died: the lease counts from when it says it took it.
+/// Written by a program that claimed its work itself and died: the lease counts from the time at which it says it claimed it.
 #[tokio::test]
 async fn a_row_inserted_as_running_with_an_old_lock_is_recovered() -> Result<()> {
     let world = world().await?;
@@ -425,7 +425,7 @@ async fn a_row_inserted_as_running_with_an_old_lock_is_recovered() -> Result<()>
     Ok(())
 }
 
-/// A plain claim obeys the owner's policy as every other does.
+/// A plain claim obeys the owner's policy as every other claim does.
 #[tokio::test]
 async fn a_plain_claim_cannot_steal_fresh_work() -> Result<()> {
     let world = world().await?;
@@ -442,7 +442,7 @@ async fn a_plain_claim_cannot_steal_fresh_work() -> Result<()> {
     Ok(())
 }
 
-/// An act's own holder may be disturbed by nobody's plain write, and its acts go through whatever was written beside them.
+/// No plain write may disturb a holder that claimed by an act, and its acts succeed whatever was written meanwhile.
 #[tokio::test]
 async fn acts_and_plain_writes_on_one_row_do_not_disturb_each_other() -> Result<()> {
     let world = world().await?;
@@ -456,7 +456,7 @@ async fn acts_and_plain_writes_on_one_row_do_not_disturb_each_other() -> Result<
         .await?;
     let row = activity(&world, &key).await?;
     assert_eq!((&row["direction"], &row["lease"]), (&"outbound".into(), &item.lease.into()));
-    assert_eq!(queue.start(&[held(&item)]).await?[0].outcome, Outcome::Done);
-    assert_eq!(queue.complete(&[(&item.key, item.lease, Some(json!({"ok": true})))]).await?[0].outcome, Outcome::Done);
+    assert_eq!(queue.start(&[item.held()]).await?[0].outcome, Outcome::Done);
+    assert_eq!(queue.complete(&[Completion::new(item.held(), Some(json!({"ok": true})))]).await?[0].outcome, Outcome::Done);
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! Rows that bring their agents down: counted apart from failures, and buried by the claim itself.
+//! Rows that crash their agents: counted separately from failures, and buried by the claim itself.
 
 use anyhow::{Context as _, Result};
-use gleaner::{Claim, Outcome};
+use gleaner::{Claim, Completion, Outcome, Progress};
 use serde_json::json;
 
-use crate::hands::{activity, claim_anew, held, row};
+use crate::hands::{activity, claim_anew, row};
 use crate::world::{jobs, keys, world};
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn lost_leases_are_counted_apart_from_failures_and_a_poison_pill_ends_in_d
         }
         world.age("activities", "6 minutes").await?;
     }
-    // No sweep has run. The claim that would have been the fourth buries it instead, and goes on to what comes behind.
+    // No sweep has run. The fourth claim buries it instead, and goes on to the next rows.
     let next = world.activity(None, "sms", 0.0).await?;
     assert_eq!(keys(&claim_anew(&world, &queue, "survivor", None, 1).await?), [next]);
     let row = activity(&world, &key).await?;
@@ -36,7 +36,8 @@ async fn lost_leases_are_counted_apart_from_failures_and_a_poison_pill_ends_in_d
     Ok(())
 }
 
-/// An agent that prefetches five rows and dies of one, again and again: the other four are worked, and never blamed.
+/// An agent prefetches five rows and one of them crashes it, repeatedly: the other four are worked on, and nothing is counted
+/// against them.
 #[tokio::test]
 async fn a_crash_loop_with_prefetch_buries_only_the_guilty_row() -> Result<()> {
     for guilty_position in [0, 2, 4] {
@@ -55,13 +56,13 @@ async fn a_crash_loop_with_prefetch_buries_only_the_guilty_row() -> Result<()> {
                 continue;
             }
             for item in &batch {
-                queue.start(&[held(item)]).await?;
+                queue.start(&[item.held()]).await?;
                 if item.key == *guilty {
-                    // The agent is gone, with whatever else it held.
+                    // The agent has crashed while it also held the other rows.
                     world.age("jobs", "6 minutes").await?;
                     break;
                 }
-                assert_eq!(queue.complete(&[(&item.key, item.lease, None)]).await?[0].outcome, Outcome::Done);
+                assert_eq!(queue.complete(&[Completion::new(item.held(), None)]).await?[0].outcome, Outcome::Done);
             }
         }
         for key in &all {
@@ -102,7 +103,7 @@ async fn a_follow_up_lost_before_its_sending_step_is_tried_again() -> Result<()>
     Ok(())
 }
 
-/// A sign of life says nothing of the work: a handler that merely runs long has not begun to send.
+/// A lease renewal says nothing about the work: a handler that merely runs long has not started to send.
 #[tokio::test]
 async fn a_bare_sign_of_life_does_not_begin_the_sending() -> Result<()> {
     let world = world().await?;
@@ -110,14 +111,14 @@ async fn a_bare_sign_of_life_does_not_begin_the_sending() -> Result<()> {
     let queue = world.queue("followups").await?;
     let first = queue.claim(&Claim::by("dies").started()).await?.items.pop().context("due")?;
     world.age("followups", "4 minutes").await?;
-    assert_eq!(queue.progress(&first.key, first.lease, None, None, None).await?.0.outcome, Outcome::Done);
+    assert_eq!(queue.progress(&first.held(), &Progress::default()).await?.0.outcome, Outcome::Done);
     world.age("followups", "10 minutes").await?;
     let again = claim_anew(&world, &queue, "heir", None, 1).await?.pop().context("it was not sent: try again")?;
     assert_eq!(again.key, first.key);
     Ok(())
 }
 
-/// After it nobody can know whether the message went out: a person must look, and no agent ever runs it again.
+/// After the sending step it is unknown whether the message was sent: a person must check, and no agent ever runs it again.
 #[tokio::test]
 async fn a_follow_up_lost_after_its_sending_step_is_never_run_again() -> Result<()> {
     for sweep in [false, true] {
@@ -125,7 +126,7 @@ async fn a_follow_up_lost_after_its_sending_step_is_never_run_again() -> Result<
         world.run("insert into scheduled_actions (prospect_id, scheduled_for) values ('p', now())").await?;
         let queue = world.queue("followups").await?;
         let item = queue.claim(&Claim::by("dies").started()).await?.items.pop().context("due")?;
-        assert_eq!(queue.progress(&item.key, item.lease, Some("sending"), None, None).await?.0.outcome, Outcome::Done);
+        assert_eq!(queue.progress(&item.held(), &Progress::stage("sending")).await?.0.outcome, Outcome::Done);
         world.age("followups", "20 minutes").await?;
         if sweep {
             world.run("select reset_stale_processing(0)").await?;
@@ -136,8 +137,8 @@ async fn a_follow_up_lost_after_its_sending_step_is_never_run_again() -> Result<
         let row = row(&world, "scheduled_actions", &item.key).await?;
         assert_eq!((&row["status"], &row["due_at"]), (&"failed".into(), &json!(null)));
         assert!(row["error_message"].as_str().is_some_and(|m| m.starts_with("outcome unknown")), "{}", row["error_message"]);
-        // The one that did the sending wakes up: it lost the row, and cannot pretend otherwise.
-        assert_eq!(queue.complete(&[(&item.key, item.lease, None)]).await?[0].outcome, Outcome::Lost);
+        // The agent that did the sending wakes up: it lost the row, and its completion is refused.
+        assert_eq!(queue.complete(&[Completion::new(item.held(), None)]).await?[0].outcome, Outcome::Lost);
     }
     Ok(())
 }

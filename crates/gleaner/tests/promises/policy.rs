@@ -1,9 +1,9 @@
-//! The owner's row decides, now: when others may take the work, and whether at all.
+//! The owner's current row decides when other agents may claim the work, and whether at all.
 
 use anyhow::{Context as _, Result};
-use gleaner::{Claim, Failure, Outcome, Queue};
+use gleaner::{Claim, Failure, Outcome, Progress, Queue};
 
-use crate::hands::{activity, claim_anew, claimable_by, held, refused};
+use crate::hands::{activity, claim_anew, claimable_by, refused};
 use crate::world::{World, keys, outcomes, world};
 
 struct Field {
@@ -13,7 +13,7 @@ struct Field {
     thief: i64,
 }
 
-/// An owner who shares after five minutes, and somebody else with an agent.
+/// An owner who shares after five minutes, and another user with an agent (the thief).
 async fn field() -> Result<Field> {
     let world = world().await?;
     let (owner, thief) = (world.person("owner", 5, true).await?, world.person("thief", 5, true).await?);
@@ -26,7 +26,7 @@ impl Field {
         self.world.run(&format!("update sales set {set} where id = {}", self.owner)).await
     }
 
-    /// What the thief would be given, by every way there is to take another's work.
+    /// The rows that the thief would get, by every way to claim another owner's work.
     async fn stealable(&self) -> Result<Vec<String>> {
         let batch = claimable_by(&self.world, &self.queue, Some(self.thief)).await?;
         let mut client = self.world.connect().await?;
@@ -40,18 +40,18 @@ impl Field {
         assert_eq!(nobody, batch, "for an agent of nobody");
 
         let agent = self.world.signed_in(self.thief, "laptop").await?;
-        let by_spec =
+        let by_functions =
             "select array(select id::text from claim_stale_activity()) || array(select id::text from claim_next_pending_activity(null))";
         agent.batch_execute("begin").await?;
-        let row = agent.query_one(by_spec, &[]).await?;
+        let row = agent.query_one(by_functions, &[]).await?;
         let mut stolen: Vec<String> = row.get(0);
         agent.batch_execute("rollback").await?;
         stolen.retain(|key| !batch.contains(key));
-        assert!(stolen.is_empty(), "the specification's functions steal {stolen:?}");
+        assert!(stolen.is_empty(), "the functions of the CRM steal {stolen:?}");
         Ok(batch)
     }
 
-    /// Whether explain, asked for the thief, agrees.
+    /// Whether `explain` gives the same answer for the thief.
     async fn explained(&self, key: &str) -> Result<bool> {
         let explained = self.queue.explain(key, Some(&self.thief.to_string())).await?.context("explained")?;
         Ok(explained["claimable"] == true)
@@ -68,7 +68,7 @@ impl Field {
     }
 }
 
-/// Half a second before the threshold passes a thief begins to ask, and goes on asking. What it gets, it got in time.
+/// Half a second before the threshold passes a thief starts to claim repeatedly. It gets the row only after the threshold.
 #[tokio::test]
 async fn an_owners_threshold_holds_to_the_very_second() -> Result<()> {
     let f = field().await?;
@@ -100,7 +100,7 @@ async fn a_raised_threshold_holds_at_once_for_rows_that_wait() -> Result<()> {
     f.policy("stale_threshold_minutes = 30").await?;
     assert!(f.stealable().await?.is_empty());
     assert!(!f.explained(&key).await?);
-    // A claim that is kept, not only looked at: the row was refused and restamped.
+    // A claim that is committed, not rolled back: the row was refused and stamped again.
     assert!(claim_anew(&f.world, &f.queue, "thief", Some(f.thief), 10).await?.is_empty());
     f.world.age("activities", "23 minutes").await?;
     assert!(f.stealable().await?.is_empty());
@@ -137,7 +137,7 @@ async fn work_turned_private_while_it_waits_is_private_at_once_and_shared_again_
     assert!(f.explained(&key).await?);
     assert_eq!(f.stealable().await?, [key]);
 
-    // And rows that were stamped while it was private.
+    // Also rows that were stamped while it was private.
     f.policy("allow_remote_processing = false").await?;
     let born_private = f.world.activity(Some(f.owner), "sms", 10.0).await?;
     f.policy("allow_remote_processing = true").await?;
@@ -145,7 +145,7 @@ async fn work_turned_private_while_it_waits_is_private_at_once_and_shared_again_
     Ok(())
 }
 
-/// The row is inserted under the old policy and appears under the new one.
+/// The row is inserted under the old policy and committed under the new one.
 #[tokio::test]
 async fn an_insert_open_while_its_owner_turns_private_is_private_when_it_commits() -> Result<()> {
     let f = field().await?;
@@ -202,7 +202,7 @@ async fn work_reassigned_to_a_sharing_owner_obeys_its_threshold() -> Result<()> 
     Ok(())
 }
 
-/// A running row changes hands on paper only; its next holder is found under the new owner's policy.
+/// A running row gets a new owner while its holder keeps it; its next holder is decided by the new owner's policy.
 #[tokio::test]
 async fn running_work_reassigned_to_a_private_owner_stays_private_after_a_crash() -> Result<()> {
     let f = field().await?;
@@ -223,7 +223,7 @@ async fn running_work_reassigned_to_a_private_owner_stays_private_after_a_crash(
     Ok(())
 }
 
-/// Nobody can be asked, so nobody else may: only an agent that speaks for that owner.
+/// There is no policy to read, so no other agent may claim it: only an agent of that owner.
 #[tokio::test]
 async fn work_of_an_owner_without_a_row_is_nobody_elses() -> Result<()> {
     let f = field().await?;
@@ -247,10 +247,10 @@ async fn a_private_owners_crashed_agent_leaves_the_row_to_its_owner_alone() -> R
         let item =
             claim_anew(&f.world, &f.queue, "owner's agent", Some(f.owner), 1).await?.pop().with_context(|| format!("before {act}"))?;
         match act {
-            "progress" => drop(f.queue.progress(&item.key, item.lease, Some("x"), None, None).await?),
-            "fail" => drop(f.queue.fail(&item.key, item.lease, &Failure::new("no")).await?),
-            "snooze" => drop(f.queue.snooze(&item.key, item.lease, std::time::Duration::from_secs(60)).await?),
-            "release" => drop(f.queue.release(&[held(&item)]).await?),
+            "progress" => drop(f.queue.progress(&item.held(), &Progress::stage("x")).await?),
+            "fail" => drop(f.queue.fail(&item.held(), &Failure::new("no")).await?),
+            "snooze" => drop(f.queue.snooze(&item.held(), std::time::Duration::from_secs(60)).await?),
+            "release" => drop(f.queue.release(&[item.held()]).await?),
             _ => {}
         }
         f.world.age("activities", "3 hours").await?;
@@ -259,7 +259,7 @@ async fn a_private_owners_crashed_agent_leaves_the_row_to_its_owner_alone() -> R
         }
         assert!(f.stealable().await?.is_empty(), "after {act}");
         assert!(f.queue.explain(&key, Some(&f.thief.to_string())).await?.is_some_and(|e| e["claimable"] == false), "after {act}");
-        // Attempts and lost leases are not the subject here.
+        // Attempts and lost leases are not tested here.
         f.world
             .run("set role gleaner_engine; update activities set attempts = 0, lost = 0, started = 0, created_at = now(); reset role")
             .await?;
@@ -267,7 +267,7 @@ async fn a_private_owners_crashed_agent_leaves_the_row_to_its_owner_alone() -> R
     f.nobody_else_ever_gets(&key).await
 }
 
-/// The same through the specification's agents: claim, crash, sweep, plain failure, plain reset.
+/// The same by plain writers: claim, crash, sweep, plain failure, plain reset.
 #[tokio::test]
 async fn a_private_owners_plain_agent_leaves_the_row_to_its_owner_alone() -> Result<()> {
     let f = field().await?;
@@ -275,7 +275,7 @@ async fn a_private_owners_plain_agent_leaves_the_row_to_its_owner_alone() -> Res
     let key = f.world.activity(Some(f.owner), "call", 60.0).await?;
     let agent = f.world.signed_in(f.owner, "laptop").await?;
     for act in ["crash", "sweep", "fail", "reset"] {
-        assert_eq!(crate::hands::claim_by_spec(&agent, f.owner).await?, Some(key.clone()), "before {act}");
+        assert_eq!(crate::hands::claim_by_function(&agent, f.owner).await?, Some(key.clone()), "before {act}");
         match act {
             "fail" => drop(crate::hands::fail_plainly(&agent, &key).await?),
             "reset" => drop(agent.execute(&format!("update activities set processing_status = 'raw' where id = '{key}'"), &[]).await?),
@@ -290,18 +290,18 @@ async fn a_private_owners_plain_agent_leaves_the_row_to_its_owner_alone() -> Res
     f.nobody_else_ever_gets(&key).await
 }
 
-/// A thief holds the row when its owner turns private. What it gives back, it cannot take again.
+/// A thief holds the row when its owner turns private. After releasing it, the thief cannot claim it again.
 #[tokio::test]
 async fn stolen_work_returns_to_an_owner_who_turned_private() -> Result<()> {
     let f = field().await?;
     let key = f.world.activity(Some(f.owner), "call", 60.0).await?;
     let item = claim_anew(&f.world, &f.queue, "thief", Some(f.thief), 1).await?.pop().context("stale")?;
     f.policy("allow_remote_processing = false").await?;
-    f.queue.release(&[held(&item)]).await?;
+    f.queue.release(&[item.held()]).await?;
     f.nobody_else_ever_gets(&key).await
 }
 
-/// Its owner's threshold passed long ago: what is given back or fails is open to all from its next due time on, no later.
+/// Its owner's threshold passed long ago: a row that is released or fails is open to all agents from its next due time on, no later.
 #[tokio::test]
 async fn stale_work_given_back_is_open_to_all_as_soon_as_it_is_due() -> Result<()> {
     let f = field().await?;
@@ -309,13 +309,13 @@ async fn stale_work_given_back_is_open_to_all_as_soon_as_it_is_due() -> Result<(
     for act in ["release", "snooze", "fail"] {
         let item = claim_anew(&f.world, &f.queue, "thief", Some(f.thief), 1).await?.pop().with_context(|| format!("before {act}"))?;
         match act {
-            "release" => drop(f.queue.release(&[held(&item)]).await?),
+            "release" => drop(f.queue.release(&[item.held()]).await?),
             "snooze" => {
-                f.queue.snooze(&item.key, item.lease, std::time::Duration::from_secs(60)).await?;
+                f.queue.snooze(&item.held(), std::time::Duration::from_secs(60)).await?;
                 f.world.age("activities", "61 seconds").await?;
             }
             _ => {
-                f.queue.fail(&item.key, item.lease, &Failure::new("no")).await?;
+                f.queue.fail(&item.held(), &Failure::new("no")).await?;
                 f.world.age("activities", "37 seconds").await?;
             }
         }
@@ -325,13 +325,13 @@ async fn stale_work_given_back_is_open_to_all_as_soon_as_it_is_due() -> Result<(
     Ok(())
 }
 
-/// Fresh work of an owner that its own agent gives back keeps the rest of its head start.
+/// Fresh work that the owner's own agent releases keeps the rest of its head start.
 #[tokio::test]
 async fn fresh_work_given_back_keeps_its_owners_head_start() -> Result<()> {
     let f = field().await?;
     let key = f.world.activity(Some(f.owner), "call", 1.0).await?;
     let item = claim_anew(&f.world, &f.queue, "owner's agent", Some(f.owner), 1).await?.pop().context("own")?;
-    f.queue.release(&[held(&item)]).await?;
+    f.queue.release(&[item.held()]).await?;
     assert!(f.stealable().await?.is_empty());
     f.world.age("activities", "230 seconds").await?;
     assert!(f.stealable().await?.is_empty());
@@ -356,7 +356,7 @@ async fn an_owner_with_unfinished_rows_cannot_be_deleted_before_they_are_assigne
     Ok(())
 }
 
-/// The threshold runs from the creation of the row, whatever its due time says, however the row was put in.
+/// The threshold runs from the creation of the row, whatever its due time is and however the row was added.
 #[tokio::test]
 async fn a_due_time_neither_shortens_nor_stretches_an_owners_threshold() -> Result<()> {
     let f = field().await?;

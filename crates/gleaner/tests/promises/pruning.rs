@@ -1,4 +1,4 @@
-//! What prune deletes and what it leaves, where it walks along the key and remembers how far it got.
+//! What prune deletes and what it leaves, when it walks along the key and records how far it got.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use futures_util::future::try_join_all;
 
 use crate::world::{World, world};
 
-/// Jobs with keys from `from` to `to`, made and, unless `ended` is null, done so long ago. The engine writes: no act is meant.
+/// Jobs with keys from `from` to `to`, created and, unless `ended` is null, done this long ago. Written as the engine's role, so
+/// that no trigger takes them for an act.
 async fn jobs(world: &World, from: i64, to: i64, created: &str, ended: &str) -> Result<()> {
     let ended = if ended == "null" { "null".to_owned() } else { format!("now() - interval '{ended}'") };
     world
@@ -20,13 +21,13 @@ async fn jobs(world: &World, from: i64, to: i64, created: &str, ended: &str) -> 
         .await
 }
 
-/// Lets time pass, for the rows and for what is remembered of them.
+/// Simulates that time passes, for the rows and for what is recorded about them.
 async fn later(world: &World, interval: &str) -> Result<()> {
     world
         .run(&format!(
             "begin; set local role gleaner_engine;
              update gleaner.jobs set created_at = created_at - interval '{interval}', finished_at = finished_at - interval '{interval}';
-             update gleaner.stretch set oldest = oldest - interval '{interval}', unread_since = unread_since - interval '{interval}'; commit"
+             update gleaner.prune_mark set oldest = oldest - interval '{interval}', unread_since = unread_since - interval '{interval}'; commit"
         ))
         .await
 }
@@ -43,7 +44,7 @@ async fn call(world: &World, arguments: &str) -> Result<i64> {
 async fn what_ended_before_the_retention_goes_and_nothing_else_does() -> Result<()> {
     let world = world().await?;
     let source = world.text("select source from gleaner.queue where name = 'jobs'").await?.context("attached")?;
-    let unbound = source.lines().filter(|line| !line.starts_with("sheaf")).collect::<Vec<_>>().join("\n");
+    let unbound = source.lines().filter(|line| !line.starts_with("bulk")).collect::<Vec<_>>().join("\n");
     for declaration in [&source, &unbound] {
         world.attach("jobs", declaration).await?;
         world
@@ -66,7 +67,7 @@ async fn what_ended_before_the_retention_goes_and_nothing_else_does() -> Result<
     Ok(())
 }
 
-/// Thousands that wait for ever stand at the head, and more among those that are old.
+/// Thousands of rows that wait for ever come first, and more are among the old ones.
 #[tokio::test]
 async fn a_prune_removes_all_that_is_old_in_one_go() -> Result<()> {
     let world = world().await?;
@@ -81,7 +82,7 @@ async fn a_prune_removes_all_that_is_old_in_one_go() -> Result<()> {
     Ok(())
 }
 
-/// Keys ascend with time, and work ends whenever it ends: after every walk that answered short nothing old is left.
+/// Keys ascend with time, and work ends in any order: after every walk with a short answer nothing old is left.
 #[tokio::test]
 async fn whatever_ends_in_whatever_order_a_short_answer_means_that_nothing_old_is_left() -> Result<()> {
     let world = world().await?;
@@ -109,7 +110,7 @@ async fn whatever_ends_in_whatever_order_a_short_answer_means_that_nothing_old_i
         let old =
             format!("select count(*) from gleaner.jobs where status = 'done' and finished_at < clock_timestamp() - interval '{days} days'");
         assert_eq!(world.count(&old).await?, 0);
-        assert_eq!(world.count("select count(*) from gleaner.stretch where begins = -9223372036854775808").await?, 1);
+        assert_eq!(world.count("select count(*) from gleaner.prune_mark where begins = -9223372036854775808").await?, 1);
     }
     assert!(next > 5000 && left(&world).await? > 100);
     Ok(())
@@ -124,9 +125,9 @@ async fn a_call_deletes_no_more_than_its_limit_and_the_next_goes_on_there() -> R
         told.push(call(&world, "70").await?);
     }
     assert_eq!(told, [70, 70, 70, 40, 0]);
-    // A stretch that is just as long as the slice, and another behind it.
+    // A stretch that is just as long as the slice, and another after it.
     jobs(&world, 1001, 3000, "1 day", "1 day").await?;
-    world.run("truncate gleaner.stretch").await?;
+    world.run("truncate gleaner.prune_mark").await?;
     assert_eq!(call(&world, "").await?, 0);
     assert_eq!(call(&world, "1000, '1 hour'").await?, 1000);
     assert_eq!(call(&world, "1000, '1 hour'").await?, 1000);
@@ -134,12 +135,12 @@ async fn a_call_deletes_no_more_than_its_limit_and_the_next_goes_on_there() -> R
     Ok(())
 }
 
-/// Nobody who does not need to reads the young; but no inference is trusted for longer than twice the retention.
+/// Young rows are not read unless needed, but no inference is trusted for longer than twice the retention.
 #[tokio::test]
 async fn a_row_whose_key_is_out_of_order_goes_late_and_is_not_forgotten() -> Result<()> {
     let world = world().await?;
     jobs(&world, 1, 3000, "1 day", "1 day").await?;
-    // Behind all keys that will ever come, among the young, and before the first: each ended long ago.
+    // After all keys that will ever come, among the young, and before the first: each ended long ago.
     jobs(&world, 1_000_000_000_000, 1_000_000_000_000, "1 year", "1 year").await?;
     assert_eq!(call(&world, "").await?, 0, "it is behind the young, where nobody looks");
     jobs(&world, 1_000_000_000_001, 1_000_000_000_001, "0", "null").await?;
@@ -149,7 +150,7 @@ async fn a_row_whose_key_is_out_of_order_goes_late_and_is_not_forgotten() -> Res
         .await?;
     let odd = "select count(*) from gleaner.jobs where id in (-5, 2500, 1000000000000)";
     for day in 1..=14 {
-        // There is always somebody young before the last.
+        // There is always a young row before the last.
         jobs(&world, day * 10_000, day * 10_000 + 1500, "0", "null").await?;
         later(&world, "1 day").await?;
         world.queue("jobs").await?.prune(None).await?;
@@ -161,7 +162,7 @@ async fn a_row_whose_key_is_out_of_order_goes_late_and_is_not_forgotten() -> Res
     Ok(())
 }
 
-/// The last day before the walk must go to the end finds the head of the line younger than ever.
+/// On the last day before the walk must go to the end, the first rows are younger than ever.
 #[tokio::test]
 async fn what_was_not_read_is_read_after_two_retentions_however_young_the_rows_before_it() -> Result<()> {
     let world = world().await?;
@@ -225,7 +226,7 @@ async fn a_call_waits_for_nobody_and_what_was_locked_goes_with_the_next() -> Res
     editor.rollback().await?;
     assert_eq!(queue.prune(None).await?, 2);
 
-    // A whole call that is not over yet: the rest of its stretch is its own, and nothing of it is remembered when it breaks off.
+    // A call that has not ended yet: the rest of its stretch is reserved for it, and nothing of it is recorded if it is interrupted.
     jobs(&world, 5001, 9000, "30 days", "8 days").await?;
     later(&world, "8 days").await?;
     let pruner = other.transaction().await?;
@@ -236,7 +237,7 @@ async fn a_call_waits_for_nobody_and_what_was_locked_goes_with_the_next() -> Res
     Ok(())
 }
 
-/// Half of the time is for the way back: a call that was broken off would have to begin anew, every time.
+/// A call uses at most half of the statement timeout: a call cancelled by the timeout would have to start again, every time.
 #[tokio::test]
 async fn a_call_answers_in_time_and_the_next_goes_on_there() -> Result<()> {
     let world = world().await?;
@@ -245,7 +246,7 @@ async fn a_call_answers_in_time_and_the_next_goes_on_there() -> Result<()> {
     world.run("set statement_timeout = '8s'").await?;
     let late = "select gleaner.prune_jobs()::bigint from (select pg_sleep(4.1) offset 0) as s";
     assert_eq!(world.count(late).await?, 0);
-    assert_eq!(world.count("select max(begins) from gleaner.stretch").await?, 1001);
+    assert_eq!(world.count("select max(begins) from gleaner.prune_mark").await?, 1001);
     assert_eq!(call(&world, "").await?, 10);
     Ok(())
 }
@@ -255,8 +256,8 @@ async fn what_was_remembered_goes_when_the_queue_does() -> Result<()> {
     let world = world().await?;
     jobs(&world, 1, 10, "1 day", "1 day").await?;
     call(&world, "").await?;
-    assert!(world.count("select count(*) from gleaner.stretch").await? > 0);
+    assert!(world.count("select count(*) from gleaner.prune_mark").await? > 0);
     gleaner::attach::detach(&mut world.connect().await?, "jobs", false).await?;
-    assert_eq!(world.count("select count(*) from gleaner.stretch").await?, 0);
+    assert_eq!(world.count("select count(*) from gleaner.prune_mark").await?, 0);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Many at once: no row is ever handed out twice.
+//! Many agents at once: no row is ever claimed twice.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use anyhow::Result;
 use futures_util::future::try_join_all;
 use gleaner::{Claim, Queue};
 
-use crate::hands::{claim_by_spec, complete_plainly};
+use crate::hands::{claim_by_function, complete_plainly};
 use crate::world::{World, jobs, keys, world};
 
-/// Two hundred claims at once on twenty-five connections, then whatever they stepped over for being locked.
+/// Two hundred claims at once on twenty-five connections, then claims for the rows that were skipped because they were locked.
 async fn race(world: &World, queue_name: &str, owners: &[Option<i64>]) -> Result<(Vec<String>, usize)> {
     let pool = gleaner::pool(world.url(), 25)?;
     let queue = Queue::open(&pool, queue_name).await?;
@@ -57,7 +57,7 @@ async fn two_hundred_racing_claimers_never_share_a_row_of_jobs() -> Result<()> {
 async fn two_hundred_racing_claimers_never_share_a_row_of_activities() -> Result<()> {
     let world = world().await?;
     let (ann, bob) = (world.person("ann", 5, true).await?, world.person("bob", 5, true).await?);
-    // A third each: Ann's, Bob's, nobody's. All of them are stale, so that every class of every claimer meets every row.
+    // A third each: Ann's, Bob's, without an owner. All of them are stale, so that every class of every claimer meets every row.
     world
         .run(&format!(
             "insert into activities (sales_id, type, raw_data, created_at)
@@ -73,9 +73,9 @@ async fn two_hundred_racing_claimers_never_share_a_row_of_activities() -> Result
     Ok(())
 }
 
-/// The same race through the specification's own function, one row each, with the plain completions of its agents.
+/// The same race through `claim_next_pending_activity`, one row each, completed by plain updates.
 #[tokio::test]
-async fn racing_agents_of_the_specification_complete_each_row_once() -> Result<()> {
+async fn racing_plain_agents_complete_each_row_once() -> Result<()> {
     let world = world().await?;
     world.run("insert into activities (type, raw_data) select 'sms', '{}' from generate_series(1, 60)").await?;
     let mut owners = Vec::new();
@@ -85,7 +85,7 @@ async fn racing_agents_of_the_specification_complete_each_row_once() -> Result<(
     let agents = try_join_all(owners.iter().map(|owner| async {
         let client = world.signed_in(*owner, "laptop").await?;
         let mut done = 0;
-        while let Some(key) = claim_by_spec(&client, *owner).await? {
+        while let Some(key) = claim_by_function(&client, *owner).await? {
             done += complete_plainly(&client, &key, "by an agent").await?;
         }
         anyhow::Ok(done)

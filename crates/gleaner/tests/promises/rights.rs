@@ -1,12 +1,12 @@
-//! Who may call what, and for whom.
+//! Which role may call which function, and for which owner.
 
 use anyhow::{Context as _, Result};
 use gleaner::Claim;
 
-use crate::hands::{claim_by_spec, refused};
+use crate::hands::{claim_by_function, refused};
 use crate::world::{keys, world};
 
-/// What a caller says of itself is a claim, not a fact.
+/// The owner that a caller names is not trusted.
 #[tokio::test]
 async fn a_signed_in_user_cannot_claim_with_anothers_owner_id() -> Result<()> {
     let world = world().await?;
@@ -23,13 +23,13 @@ async fn a_signed_in_user_cannot_claim_with_anothers_owner_id() -> Result<()> {
     }
     assert_eq!(world.count("select count(*) from activities where processing_status = 'raw'").await?, 1);
 
-    // As itself, and leaving the owner out means itself.
+    // A user may claim as itself, and omitting the owner means itself.
     let mine = world.activity(Some(me), "call", 0.0).await?;
     let queue = world.queue("activities").await?;
     assert_eq!(keys(&queue.acts().claim(&my_agent, &Claim::by("me")).await?.items), [mine]);
-    assert_eq!(claim_by_spec(&my_agent, me).await?, None);
-    // The service key speaks for whom it says.
-    assert_eq!(claim_by_spec(&world.service().await?, private).await?, Some(theirs));
+    assert_eq!(claim_by_function(&my_agent, me).await?, None);
+    // The service key may act for any owner it names.
+    assert_eq!(claim_by_function(&world.service().await?, private).await?, Some(theirs));
     Ok(())
 }
 
@@ -49,7 +49,7 @@ async fn a_signed_in_user_neither_sees_nor_touches_a_private_row() -> Result<()>
 }
 
 #[tokio::test]
-async fn anon_can_call_no_act_and_no_function_of_the_specifications() -> Result<()> {
+async fn anon_can_call_no_act_and_no_function_of_the_systems() -> Result<()> {
     let world = world().await?;
     let open = world
         .text(
@@ -107,7 +107,7 @@ async fn signed_in_users_work_and_do_not_operate() -> Result<()> {
     ] {
         assert_eq!(refused(&agent, &sql).await?, "42501", "{sql}");
     }
-    // The inner parts of the acts are nobody's to call, not even the service key's.
+    // No role may call the internal functions of the acts, not even the service key.
     let inner = world
         .text(
             "select string_agg(p.oid::regprocedure::text, ', ') from pg_proc as p
@@ -120,7 +120,7 @@ async fn signed_in_users_work_and_do_not_operate() -> Result<()> {
     Ok(())
 }
 
-/// Whoever set it: a token that does not name the service role is never believed about its owner.
+/// Whatever set it: a token that does not name the service role is never trusted about its owner.
 #[tokio::test]
 async fn a_token_takes_trust_away_from_a_direct_login() -> Result<()> {
     let world = world().await?;

@@ -1,8 +1,8 @@
-//! Acts take part in the caller's transaction, and say so where they cannot.
+//! Acts take part in the caller's transaction, and return an error if they cannot.
 
 use anyhow::{Context as _, Result};
 use gleaner::queue::OnDuplicate;
-use gleaner::{Acts, Claim, Failure, Outcome};
+use gleaner::{Acts, Claim, Completion, Failure, Outcome};
 use serde_json::json;
 
 use crate::hands::{claim_anew, held_job, row};
@@ -61,7 +61,7 @@ async fn complete_commits_with_the_data_it_belongs_to() -> Result<()> {
     for (commit, status) in [(false, "running"), (true, "done")] {
         let tx = client.transaction().await?;
         tx.execute("insert into public.invoices values (1)", &[]).await?;
-        let done = queue.acts().complete(&tx, &[(&item.key, item.lease, Some(json!({"invoice": 1})))]).await?;
+        let done = queue.acts().complete(&tx, &[Completion::new(item.held(), Some(json!({"invoice": 1})))]).await?;
         assert_eq!(outcomes(&done), [Outcome::Done]);
         if commit {
             tx.commit().await?
@@ -81,7 +81,7 @@ async fn a_rolled_back_failure_counts_nothing_and_a_rolled_back_claim_hands_out_
     let before = row(&world, "gleaner.jobs", &item.key).await?;
     let mut client = world.connect().await?;
     let tx = client.transaction().await?;
-    queue.acts().fail(&tx, &item.key, item.lease, &Failure::new("no")).await?;
+    queue.acts().fail(&tx, &item.held(), &Failure::new("no")).await?;
     queue.acts().enqueue(&tx, &jobs("default", 2), OnDuplicate::Skip).await?;
     assert_eq!(queue.acts().claim(&tx, &Claim::by("b").limit(5)).await?.items.len(), 2, "it sees its own");
     tx.rollback().await?;
@@ -108,7 +108,7 @@ async fn a_claim_under_repeatable_read_is_refused_with_a_sentence() -> Result<()
     Ok(())
 }
 
-/// now() is the start of the transaction. A lease counted from there could be over before the commit.
+/// now() is the start of the transaction. A lease counted from there could expire before the commit.
 #[tokio::test]
 async fn a_lease_taken_in_a_long_transaction_is_counted_from_the_claim() -> Result<()> {
     let world = world().await?;
@@ -116,7 +116,7 @@ async fn a_lease_taken_in_a_long_transaction_is_counted_from_the_claim() -> Resu
     let mut client = world.connect().await?;
     let tx = client.transaction().await?;
     tx.batch_execute("select pg_sleep(0.3)").await?;
-    // Put in by others after this transaction began, and due now: an old transaction must see them too.
+    // Enqueued by others after this transaction began, and due now: an old transaction must see them too.
     queue.enqueue(&jobs("default", 1)).await?;
     let mut claim = Claim::by("a");
     claim.hold = Some(std::time::Duration::from_millis(250));

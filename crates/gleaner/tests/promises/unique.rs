@@ -1,12 +1,12 @@
-//! Unique keys: of waiting rows there is one; a running row stands in nobody's way.
+//! Unique keys: at most one waiting row per key; a running row does not block a new one.
 
 use anyhow::{Context as _, Result};
 use futures_util::future::try_join_all;
 use gleaner::queue::OnDuplicate;
-use gleaner::{Failure, Outcome, Queue};
+use gleaner::{Completion, Failure, Outcome, Queue};
 use serde_json::{Value, json};
 
-use crate::hands::{claim_anew, held, row};
+use crate::hands::{claim_anew, row};
 use crate::world::{World, world};
 
 fn job(n: i32) -> Vec<Value> {
@@ -63,11 +63,11 @@ async fn a_running_row_neither_blocks_a_newer_one_nor_is_replaced() -> Result<()
     assert_ne!(newer.key, running.key);
     assert_eq!(replace(&world, &queue, 3).await?.key, newer.key);
     assert_eq!(row(&world, "gleaner.jobs", &running.key).await?["payload"], json!({"n": 1}));
-    assert_eq!(queue.complete(&[(&running.key, running.lease, None)]).await?[0].outcome, Outcome::Done);
+    assert_eq!(queue.complete(&[Completion::new(running.held(), None)]).await?[0].outcome, Outcome::Done);
     Ok(())
 }
 
-/// The old one goes back to waiting and finds the new one there: it ends as superseded, and the holder hears of no error.
+/// The old row goes back to waiting and finds the new one: it ends as superseded, and its holder gets no error.
 #[tokio::test]
 async fn a_returning_twin_is_superseded() -> Result<()> {
     for act in ["fail", "release", "snooze", "recover", "requeue"] {
@@ -78,13 +78,13 @@ async fn a_returning_twin_is_superseded() -> Result<()> {
         let newer = queue.enqueue(&job(2)).await?.remove(0);
         match act {
             "fail" => {
-                let answer = queue.fail(&old.key, old.lease, &Failure::new("no")).await?;
+                let answer = queue.fail(&old.held(), &Failure::new("no")).await?;
                 assert_eq!((answer.outcome, answer.status.as_deref()), (Outcome::Done, Some("cancelled")));
-                assert_eq!(queue.fail(&old.key, old.lease, &Failure::new("no")).await?.outcome, Outcome::Already);
+                assert_eq!(queue.fail(&old.held(), &Failure::new("no")).await?.outcome, Outcome::Already);
             }
-            "release" => assert_eq!(queue.release(&[held(&old)]).await?[0].outcome, Outcome::Done),
+            "release" => assert_eq!(queue.release(&[old.held()]).await?[0].outcome, Outcome::Done),
             "snooze" => {
-                assert_eq!(queue.snooze(&old.key, old.lease, std::time::Duration::from_secs(1)).await?.outcome, Outcome::Done);
+                assert_eq!(queue.snooze(&old.held(), std::time::Duration::from_secs(1)).await?.outcome, Outcome::Done);
             }
             "requeue" => assert_eq!(queue.requeue(&[&old.key]).await?[0].status.as_deref(), Some("cancelled")),
             _ => {
@@ -107,7 +107,7 @@ async fn requeue_of_a_finished_row_obeys_the_key() -> Result<()> {
     let queue = world.queue("jobs").await?;
     queue.enqueue(&job(1)).await?;
     let old = claim_anew(&world, &queue, "a", None, 1).await?.pop().context("due")?;
-    queue.complete(&[(&old.key, old.lease, None)]).await?;
+    queue.complete(&[Completion::new(old.held(), None)]).await?;
     queue.enqueue(&job(2)).await?;
     let answer = &queue.requeue(&[&old.key]).await?[0];
     assert_eq!((answer.outcome, answer.status.as_deref()), (Outcome::Done, Some("cancelled")));
@@ -115,14 +115,14 @@ async fn requeue_of_a_finished_row_obeys_the_key() -> Result<()> {
     Ok(())
 }
 
-/// A dead row waits for nothing: it does not stand in the way of a new one.
+/// A dead row is not waiting: it does not block a new one.
 #[tokio::test]
 async fn a_dead_row_does_not_block_its_key() -> Result<()> {
     let world = world().await?;
     let queue = world.queue("jobs").await?;
     queue.enqueue(&job(1)).await?;
     let dead = claim_anew(&world, &queue, "a", None, 1).await?.pop().context("due")?;
-    queue.fail(&dead.key, dead.lease, &Failure::new("no").for_good()).await?;
+    queue.fail(&dead.held(), &Failure::new("no").for_good()).await?;
     assert_eq!(queue.enqueue(&job(2)).await?[0].outcome, "enqueued");
     Ok(())
 }

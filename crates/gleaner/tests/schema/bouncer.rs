@@ -1,11 +1,13 @@
-//! Behind PgBouncer in transaction mode every statement may meet another session: nothing may lean on one.
+//! Behind PgBouncer in transaction mode every statement may run in another session: nothing may depend on session state.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use gleaner::worker::Options;
-use gleaner::{Claim, Failure, Outcome, Queue, Worker};
-use serde_json::json;
+use gleaner::transport::DirectQueue;
+use gleaner::worker::{Job, Poll, Wake};
+use gleaner::{Claim, Completion, Failure, Held, Outcome, Progress, Queue, Worker};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::pooler::Bouncer;
@@ -37,22 +39,27 @@ async fn a_whole_life_passes_through_pgbouncer_in_transaction_mode() -> Result<(
     let pool = gleaner::pool(&url, 8)?;
     let parcels = Queue::open(&pool, "parcels").await?;
     let items = parcels.claim(&Claim::by("a").limit(3)).await?.items;
-    let held: Vec<(&str, i64)> = items.iter().map(|i| (i.key.as_str(), i.lease)).collect();
+    let held: Vec<Held> = items.iter().map(|i| i.held()).collect();
     assert_eq!(held.len(), 3);
     parcels.start(&held).await?;
-    assert_eq!(parcels.progress(held[0].0, held[0].1, Some("loading"), Some(50.0), None).await?.0.outcome, Outcome::Done);
-    assert_eq!(parcels.complete(&[(held[0].0, held[0].1, None)]).await?[0].outcome, Outcome::Done);
-    assert_eq!(parcels.fail(held[1].0, held[1].1, &Failure::new("wet")).await?.outcome, Outcome::Done);
+    assert_eq!(parcels.progress(&held[0], &Progress::stage("loading").percent(50.0)).await?.0.outcome, Outcome::Done);
+    assert_eq!(parcels.complete(&[Completion::new(held[0].clone(), None)]).await?[0].outcome, Outcome::Done);
+    assert_eq!(parcels.fail(&held[1], &Failure::new("wet")).await?.outcome, Outcome::Done);
     assert_eq!(parcels.release(&held[2..]).await?[0].outcome, Outcome::Done);
     gleaner::attach::detach(&mut client, "parcels", false).await?;
 
-    // A worker that only polls, beside the claims of others on the same few server connections.
+    // A worker that only polls, next to the claims of others on the same few server connections.
     let queue = Queue::open(&pool, "jobs").await?;
     queue.enqueue(&jobs("mail", 50)).await?;
     queue.enqueue_copy(&jobs("mail", 50)).await?;
     let (_stop, stopped) = watch::channel(false);
-    let options = Options { listen: false, until_empty: true, poll_base: Duration::from_millis(20), concurrency: 4, ..Options::default() };
-    let tally = Worker::new(queue, None, options).run(|_item, _context| async move { Ok(Some(json!({"ok": true}))) }, stopped).await?;
+    let worker = Worker::builder(Arc::new(DirectQueue::new(queue, None)))
+        .wake(Wake::PollOnly)
+        .until_empty()
+        .poll(Poll { base: Duration::from_millis(20), ..Poll::default() })
+        .otherwise(|_: Job<Value>| async { Ok(json!({"ok": true})) })
+        .build();
+    let tally = worker.run_until(stopped).await?;
     assert_eq!(tally.completed, 100);
     still_working(&world).await
 }

@@ -1,8 +1,8 @@
-//! A declaration that does not fit its table: every mistake at once, each with what to write instead.
+//! A declaration that does not fit its table: all mistakes are reported at once, each with what to write instead.
 
 use anyhow::Result;
 use gleaner::attach::{Options, attach};
-use gleaner::{Declaration, Error};
+use gleaner::{Completion, Declaration, Error};
 
 use crate::world::{World, world};
 
@@ -16,7 +16,7 @@ async fn mistakes(world: &World, name: &str, toml: &str) -> Result<Vec<String>> 
     }
 }
 
-/// That each expected pair of (what, instead) is in the list, and nothing else.
+/// Asserts that each expected pair of (what, instead) is in the list, and nothing else.
 fn assert_told(told: &[String], expected: &[(&str, &str)]) {
     for (what, instead) in expected {
         assert!(
@@ -209,7 +209,7 @@ async fn owners_and_kinds_are_checked_against_their_own_tables_and_types() -> Re
     Ok(())
 }
 
-/// Values cannot be removed from an enum again, so adding one is asked for.
+/// Values cannot be removed from an enum again, so they are added only on request.
 #[tokio::test]
 async fn a_status_word_the_enum_lacks_is_added_only_when_asked() -> Result<()> {
     let world = world().await?;
@@ -229,7 +229,7 @@ async fn a_status_word_the_enum_lacks_is_added_only_when_asked() -> Result<()> {
     world.run("insert into public.base (id) values (1), (2)").await?;
     let queue = world.queue("base").await?;
     let item = &world.claim(&queue, "a", None, 1).await?[0];
-    queue.fail(&item.key, item.lease, &gleaner::Failure::new("no").for_good()).await?;
+    queue.fail(&item.held(), &gleaner::Failure::new("no").for_good()).await?;
     queue.cancel(&["2"], None).await?;
     assert_eq!(world.text("select string_agg(phase::text, ' ' order by id) from public.base").await?.as_deref(), Some("bad off"));
     Ok(())
@@ -255,7 +255,7 @@ async fn a_column_of_somebody_elses_is_never_written_over() -> Result<()> {
         world.text("select concat_ws(', ', agent, due_at, queue_agent, queue_due_at > now()) from public.calls").await?.as_deref(),
         Some("the caller's insurance agent, 2020-01-01, me, t")
     );
-    queue.complete(&[(&item.key, item.lease, None)]).await?;
+    queue.complete(&[Completion::new(item.held(), None)]).await?;
     let mut client = world.connect().await?;
     gleaner::attach::detach(&mut client, "calls", false).await?;
     assert_eq!(
@@ -277,5 +277,49 @@ async fn a_table_that_is_a_queue_already_is_not_made_a_second_one() -> Result<()
     world.run("create table public.base (id bigint primary key, status text)").await?;
     let told = mistakes(&world, "jobs", &format!("table = 'public.base'\n{STATUS}")).await?;
     assert_told(&told, &[("queue jobs is attached to gleaner.jobs", "choose another name")]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_generated_status_column_is_refused() -> Result<()> {
+    let world = world().await?;
+    world
+        .run(
+            "create table public.parcels (id bigint primary key, sent boolean not null default false,
+                 status text generated always as (case when sent then 'done' else 'new' end) stored)",
+        )
+        .await?;
+    let told = mistakes(&world, "parcels", &format!("table = 'public.parcels'\n{STATUS}")).await?;
+    assert_told(&told, &[("status.column = \"status\": the column is generated", "name a column that is written")]);
+    Ok(())
+}
+
+/// Otherwise no act could write the status, and rows would be claimable and never claimed.
+#[tokio::test]
+async fn a_status_word_that_a_check_does_not_allow_is_refused_by_name() -> Result<()> {
+    let world = world().await?;
+    world
+        .run(
+            "create table public.parcels (id bigint primary key, size integer, status character varying(20) not null default 'new',
+                 constraint parcels_known check (status in ('new', 'busy', 'done', 'sent')),
+                 -- What reads other columns depends on the row.
+                 constraint parcels_small check (size < 10 or status <> 'busy'));
+             alter table public.parcels add constraint parcels_short check (length(status) < 4) not valid",
+        )
+        .await?;
+    let declared = format!("table = 'public.parcels'\n{STATUS}");
+    let told = mistakes(&world, "parcels", &declared).await?;
+    let (known, short) = ("the check constraint parcels_known of public.parcels", "the check constraint parcels_short of public.parcels");
+    assert_told(
+        &told,
+        &[
+            (&format!("status word \"bad\": {known} does not allow it"), "'sent'"),
+            (&format!("status word \"busy\": {short} does not allow it"), "length"),
+            (&format!("status word \"done\": {short} does not allow it"), "length"),
+        ],
+    );
+    assert_eq!(world.count("select count(*) from gleaner.queue where name = 'parcels'").await?, 0);
+    world.run("alter table public.parcels drop constraint parcels_known, drop constraint parcels_short").await?;
+    assert_told(&mistakes(&world, "parcels", &declared).await?, &[]);
     Ok(())
 }

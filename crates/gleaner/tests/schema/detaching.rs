@@ -1,17 +1,17 @@
-//! A queue is taken off again, and the table is as it was.
+//! A queue is detached again, and the table is as it was.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use gleaner::attach::{Options, attach, detach};
-use gleaner::{Claim, Declaration, Failure, Outcome};
+use gleaner::{Claim, Completion, Declaration, Failure, Held, Outcome, Progress};
 use serde_json::json;
 
 use crate::dump::pg_dump;
 use crate::world::{World, keys, world};
 
-/// A table we have never seen: bigint key, enum status, text owner, triggers, foreign keys both ways, row security with
-/// policies of its own, a view and a check; and neighbours that must not notice either.
+/// A table unlike our own: bigint key, enum status, text owner, triggers, foreign keys in both directions, row security with its
+/// own policies, a view and a check. Related tables must not change either.
 const CLINIC: &str = "
     create schema clinic;
     create type clinic.stage as enum ('waiting', 'in treatment', 'healed', 'sent away', 'left');
@@ -79,21 +79,21 @@ async fn a_table_we_have_never_seen_is_attached_worked_and_detached_and_nothing_
         [vec![Some("ann"); 11], vec![None; 4]].concat(),
         "own first, then nobody's, and never the one who keeps work private"
     );
-    let held: Vec<(&str, i64)> = items.iter().map(|i| (i.key.as_str(), i.lease)).collect();
+    let held: Vec<Held> = items.iter().map(|i| i.held()).collect();
     queue.start(&held).await?;
-    queue.progress(held[0].0, held[0].1, Some("x-ray"), None, Some(&json!({"bones": 206}))).await?;
-    assert_eq!(queue.complete(&[(held[0].0, held[0].1, Some(json!({"ok": true})))]).await?[0].outcome, Outcome::Done);
-    assert_eq!(queue.fail(held[1].0, held[1].1, &Failure::new("hopeless").for_good()).await?.outcome, Outcome::Done);
-    assert_eq!(queue.fail(held[2].0, held[2].1, &Failure::new("later")).await?.outcome, Outcome::Done);
-    assert_eq!(queue.snooze(held[3].0, held[3].1, Duration::from_secs(5)).await?.outcome, Outcome::Done);
-    assert_eq!(queue.cancel(&[held[4].0], None).await?[0].outcome, Outcome::Done);
-    assert_eq!(queue.bury(&[held[5].0], Some("gone home")).await?[0].outcome, Outcome::Done);
-    assert_eq!(queue.assign(&[held[6].0], Some("ben")).await?[0].outcome, Outcome::Done);
+    queue.progress(&held[0], &Progress::stage("x-ray").partial(json!({"bones": 206}))).await?;
+    assert_eq!(queue.complete(&[Completion::new(held[0].clone(), Some(json!({"ok": true})))]).await?[0].outcome, Outcome::Done);
+    assert_eq!(queue.fail(&held[1], &Failure::new("hopeless").for_good()).await?.outcome, Outcome::Done);
+    assert_eq!(queue.fail(&held[2], &Failure::new("later")).await?.outcome, Outcome::Done);
+    assert_eq!(queue.snooze(&held[3], Duration::from_secs(5)).await?.outcome, Outcome::Done);
+    assert_eq!(queue.cancel(&[&held[4].key], None).await?[0].outcome, Outcome::Done);
+    assert_eq!(queue.bury(&[&held[5].key], Some("gone home")).await?[0].outcome, Outcome::Done);
+    assert_eq!(queue.assign(&[&held[6].key], Some("ben")).await?[0].outcome, Outcome::Done);
     assert_eq!(queue.cancel_matching(&json!({"doctor": "ben"}), Some("holiday")).await?.len(), 11);
     queue.release(&held[7..]).await?;
-    assert_eq!(queue.requeue(&[held[0].0]).await?[0].outcome, Outcome::Done);
+    assert_eq!(queue.requeue(&[&held[0].key]).await?[0].outcome, Outcome::Done);
     queue.recover().await?;
-    assert!(queue.explain(held[2].0, Some("ann")).await?.is_some());
+    assert!(queue.explain(&held[2].key, Some("ann")).await?.is_some());
     assert_eq!(
         world
             .text("select string_agg(reason || ': ' || complaint, ', ' order by reason) from clinic.archive")
@@ -109,7 +109,7 @@ async fn a_table_we_have_never_seen_is_attached_worked_and_detached_and_nothing_
     take_off(&world, "patients").await?;
     assert_eq!(pg_dump(world.url(), &[])?, before);
     assert_eq!(world.text(data).await?, worked, "what the work changed stays");
-    assert_eq!(world.count("select count(*) from gleaner.offender where queue = 'patients'").await?, 0);
+    assert_eq!(world.count("select count(*) from gleaner.rejected_row where queue = 'patients'").await?, 0);
 
     // And again, from the state it was left in.
     world.attach("patients", PATIENTS).await?;
@@ -162,7 +162,7 @@ async fn running_rows_stand_in_the_way_of_detach_unless_it_is_forced() -> Result
     Ok(())
 }
 
-/// Detach goes by what was recorded: a table that changed since, or is gone, does not keep its queue alive.
+/// Detach uses what was recorded: a table that changed since, or was dropped, does not prevent it.
 #[tokio::test]
 async fn a_queue_whose_table_changed_or_is_gone_can_be_detached() -> Result<()> {
     let world = world().await?;
@@ -189,7 +189,7 @@ async fn a_queue_whose_table_changed_or_is_gone_can_be_detached() -> Result<()> 
     Ok(())
 }
 
-/// What detach takes back is what attach gave: rights that were there before, or that another queue stands on, stay.
+/// Detach revokes only what attach granted: rights that existed before, or that another queue needs, stay.
 #[tokio::test]
 async fn rights_that_were_there_before_or_serve_another_queue_stay() -> Result<()> {
     let world = world().await?;
@@ -227,7 +227,7 @@ async fn triggers_that_note_changes_for_a_server_without_the_log_go_too() -> Res
     world.run("alter publication supabase_realtime drop table clinic.patient").await?;
     assert_eq!(pg_dump(world.url(), &["--schema=clinic"])?, before);
 
-    // They refuse nothing, and so a claim need not look at each refusal for their sake.
+    // These triggers reject nothing, so a claim may still use the fast path.
     world.run("create table clinic.bed (id int primary key, state text); alter publication supabase_realtime add table clinic.bed").await?;
     world.run("select gleaner.capture_changes('clinic.bed', true)").await?;
     assert_eq!(world.count("select count(*) from pg_trigger where tgrelid = 'clinic.bed'::regclass").await?, 4);

@@ -1,17 +1,14 @@
-//! What `pg_dump` says of a database: the words of the server's own installation.
+//! The schema of a database as `pg_dump` prints it, with the programs of the server's own installation.
 
-use std::process::Command;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use gleaner_postgres::Installation;
 
-/// The schema as `pg_dump --schema-only` prints it, without the lines that name versions or settings. `which` narrows it.
+/// The schema as `pg_dump --schema-only` prints it, without the lines that name versions or settings. `which` selects a part of it.
 pub fn pg_dump(url: &str, which: &[&str]) -> Result<String> {
-    let installation = match std::env::var_os("GLEANER_TEST_PG_BIN").filter(|v| !v.is_empty()) {
-        Some(bin) => Installation::at(bin)?,
-        None => Installation::find()?,
-    };
-    let output = Command::new(installation.program("pg_dump"))
+    let output = Command::new(installation()?.program("pg_dump"))
         .args(["--schema-only", "--no-publications", "--no-subscriptions", "--dbname", url])
         .args(which)
         .output()
@@ -20,14 +17,38 @@ pub fn pg_dump(url: &str, which: &[&str]) -> Result<String> {
     Ok(normalised(&String::from_utf8(output.stdout)?))
 }
 
-/// The same words for the same schema from every version: PostgreSQL 15 qualifies each column of a view, later ones only
-/// where two tables meet, and calls a view a table when it changes hands.
+/// The server's own programs.
+pub fn installation() -> Result<Installation> {
+    Ok(match std::env::var_os("GLEANER_TEST_PG_BIN").filter(|v| !v.is_empty()) {
+        Some(bin) => Installation::at(bin)?,
+        None => Installation::find()?,
+    })
+}
+
+/// Runs a script with psql, statement by statement, up to the first error.
+pub fn psql(url: &str, script: &str) -> Result<()> {
+    let mut output = Command::new(installation()?.program("psql"))
+        .args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", url, "--command"])
+        .args(["set client_min_messages = warning", "--file", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("run psql")?;
+    output.stdin.take().context("psql reads")?.write_all(script.as_bytes())?;
+    let output = output.wait_with_output()?;
+    ensure!(output.status.success(), "psql: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// The same text for the same schema from every version: PostgreSQL 15 qualifies each column of a view, later ones only if there
+/// are two tables; and 15 calls a view a table when its owner changes.
 fn normalised(dump: &str) -> String {
     let mut out = String::new();
     let (mut blank, mut in_view) = (true, false);
     for line in dump.lines() {
         let noise = ["--", "SET ", "\\restrict", "\\unrestrict", "SELECT pg_catalog.set_config"].iter().any(|n| line.starts_with(n));
-        // Whoever migrates owns the tables; who that is differs from place to place.
+        // The tables belong to the role that migrates, which differs between environments.
         if noise || line.ends_with(" OWNER TO gleaner;") || line.is_empty() && blank {
             continue;
         }
@@ -45,7 +66,7 @@ fn normalised(dump: &str) -> String {
     out
 }
 
-/// Without the aliases in front of columns; schemas stay.
+/// Removes the table aliases before columns; schemas stay.
 fn unqualified(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;

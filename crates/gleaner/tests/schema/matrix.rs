@@ -1,4 +1,5 @@
-//! Who may do what with which rows, cell by cell, tried for real: as we install, and where a platform grants everything by default.
+//! Which caller may do what with which rows, tested cell by cell: in our own installation, and on a platform that grants
+//! everything by default.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +14,10 @@ use probe::{Rows, callers};
 mod expected;
 mod probe;
 
-/// Of the key that `seed.sql` makes.
+/// The hash of the key that `seed.sql` creates.
 const WORKER_HASH: &[u8] = &[0];
 
-/// What a platform does to every database before anybody adds anything, and more: Supabase does it to schema public alone.
+/// What a platform does to every database before users add anything, and more: Supabase does it to schema public only.
 const PLATFORM: &str = "
     alter default privileges grant all on tables to anon, authenticated;
     alter default privileges grant all on sequences to anon, authenticated;
@@ -29,9 +30,9 @@ async fn seeded() -> Result<World> {
     Ok(world)
 }
 
-/// The same on a platform that grants everything to everybody, by default, from the start.
+/// The same on a platform that grants everything to every role, by default, from the start.
 async fn seeded_on_a_platform() -> Result<World> {
-    // Roles are the whole server's: once another database was migrated, they are there to be granted to.
+    // Roles belong to the whole server: once another database was migrated, they exist and can be granted to.
     drop(world().await?);
     let database = testing::server()
         .database_from("platform", async |url: String| {
@@ -45,7 +46,7 @@ async fn seeded_on_a_platform() -> Result<World> {
     Ok(world)
 }
 
-/// Lines of a table: its columns, cut at the first `n` spaces between words.
+/// Lines of a table: its columns, split at the first `n` spaces between words.
 fn lines(table: &str, n: usize) -> impl Iterator<Item = Vec<&str>> {
     table.lines().map(str::trim).filter(|line| !line.is_empty()).map(move |line| {
         let mut rest = line;
@@ -61,7 +62,7 @@ fn lines(table: &str, n: usize) -> impl Iterator<Item = Vec<&str>> {
     })
 }
 
-/// Every cell that is not as the table says.
+/// Every cell that differs from the table.
 async fn wrong_cells(world: &World) -> Result<Vec<String>> {
     let callers = callers(&world.client).await?;
     let mut wrong = Vec::new();
@@ -114,7 +115,7 @@ async fn a_new_table_or_view_needs_a_line_in_the_matrix() -> Result<()> {
     Ok(())
 }
 
-/// A view reads its tables as its owner unless it says otherwise, and its owner is not held by policies.
+/// A view reads its tables as its owner unless it is declared otherwise, and policies do not apply to its owner.
 #[tokio::test]
 async fn every_view_reads_its_tables_as_its_caller() -> Result<()> {
     let views = world()
@@ -129,7 +130,7 @@ async fn every_view_reads_its_tables_as_its_caller() -> Result<()> {
     Ok(())
 }
 
-/// Who may execute what, by the catalogue; overloads that differ would show as two.
+/// Which roles may execute which function, from the catalogue; overloads that differ would show as two.
 async fn executable(world: &World) -> Result<BTreeMap<String, String>> {
     let rows = world
         .client
@@ -165,7 +166,7 @@ async fn a_function_is_executable_by_those_the_matrix_names() -> Result<()> {
     Ok(())
 }
 
-/// Definer functions see past row security, so what they hand out is a matter of their own.
+/// Security definer functions bypass row security, so what they return must be tested separately.
 #[tokio::test]
 async fn functions_give_every_caller_what_the_matrix_says_and_no_more() -> Result<()> {
     let world = seeded().await?;
@@ -179,7 +180,7 @@ async fn functions_give_every_caller_what_the_matrix_says_and_no_more() -> Resul
             let found = match caller.attempt(&world.client, &format!("select from {call}")).await? {
                 Ok(rows) => rows > 0,
                 Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => false,
-                // No contact for this caller: the function's own word for it.
+                // No contact for this caller: the function's own error code.
                 Err(error) if error.code().is_some_and(|code| code.code() == "GL003") => false,
                 Err(error) => return Err(error).with_context(|| format!("{} {call}", caller.name)),
             };
@@ -192,7 +193,8 @@ async fn functions_give_every_caller_what_the_matrix_says_and_no_more() -> Resul
     Ok(())
 }
 
-/// Beside the four acts there are rights that pass by row security or tie up a table, and sequences anybody could wind on.
+/// Besides select, insert, update and delete there are rights that bypass row security or lock a table, and sequences that any
+/// caller could advance.
 #[tokio::test]
 async fn a_platforms_defaults_leave_no_other_right_on_anything_of_ours() -> Result<()> {
     let world = seeded_on_a_platform().await?;

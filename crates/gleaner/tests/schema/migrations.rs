@@ -1,4 +1,4 @@
-//! `gleaner migrate`: once, twice, several at a time, interrupted, and in the way of others.
+//! `gleaner migrate`: once, twice, concurrently, interrupted, and while other sessions use the tables.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ async fn applied(world: &World) -> Result<Vec<&'static str>> {
     Ok(migrate(world.url(), &|_| {}).await?)
 }
 
-/// Waits until the condition holds; tests wait for signals, not for seconds.
+/// Waits until the condition holds; tests wait for conditions, not for seconds.
 async fn until(world: &World, condition: &str) -> Result<()> {
     let begun = Instant::now();
     while world.text(&format!("select 1::text where {condition}")).await?.is_none() {
@@ -55,7 +55,7 @@ async fn five_runs_at_once_apply_each_step_once() -> Result<()> {
     Ok(())
 }
 
-/// A concurrent index build waits for older transactions; the second run waits for the first without getting into its way.
+/// A concurrent index build waits for older transactions; the second run waits for the first without blocking it.
 #[tokio::test]
 async fn two_runs_survive_a_transaction_held_while_an_index_is_built() -> Result<()> {
     let world = empty_world().await?;
@@ -106,7 +106,61 @@ async fn the_lock_of_a_run_that_died_is_taken_over_when_its_lease_ends() -> Resu
     Ok(())
 }
 
-/// A run that lost its lease (a suspended machine, say) notices before its next step, and leaves the lock to its new holder.
+/// Without a pooler PostgreSQL detects at once that a process is gone; its lease would last for half a minute.
+#[tokio::test]
+async fn the_lock_of_a_run_that_is_gone_makes_nobody_wait_for_its_lease() -> Result<()> {
+    let world = empty_world().await?;
+    let old = world.connect().await?;
+    old.batch_execute("begin isolation level repeatable read; select 1").await?;
+    let url = world.url().to_owned();
+    let run = tokio::spawn(async move { migrate(&url, &|_| {}).await.map(drop) });
+    until(&world, "exists (select from pg_stat_progress_create_index where phase like 'waiting%' and datname = current_database())")
+        .await?;
+    run.abort();
+    let _ = run.await;
+    let lease = world.text("select until::text from gleaner.migration_lock where until > clock_timestamp() + interval '5 seconds'").await?;
+    let lease = lease.expect("the lease stands");
+    old.batch_execute("commit").await?;
+    let taken = async {
+        until(&world, &format!("exists (select from gleaner.migration_lock where fence = 2 and clock_timestamp() < '{lease}')")).await
+    };
+    let (run, taken) = tokio::join!(applied(&world), taken);
+    taken?;
+    run?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_lock_of_a_run_that_lives_is_respected() -> Result<()> {
+    let world = world().await?;
+    let holder = world.connect().await?;
+    holder.query("select 1", &[]).await?;
+    let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).await?.get(0);
+    world
+        .run(&format!(
+            "update gleaner.migration_lock l set holder = 'one that lives', fence = 41, until = clock_timestamp() + interval '1 hour',
+                 backend_pid = a.pid, backend_start = a.backend_start from pg_stat_activity a where a.pid = {pid}"
+        ))
+        .await?;
+    let told = Mutex::new(Vec::new());
+    let url = world.url().to_owned();
+    let say = |line: &str| told.lock().unwrap().push(line.to_owned());
+    let release = async {
+        while told.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(world.text("select fence::text from gleaner.migration_lock").await?.as_deref(), Some("41"));
+        world.run(&format!("select pg_terminate_backend({pid})")).await
+    };
+    let (run, release) = tokio::join!(migrate(&url, &say), release);
+    release?;
+    run?;
+    assert_eq!(world.text("select fence::text from gleaner.migration_lock").await?.as_deref(), Some("42"));
+    Ok(())
+}
+
+/// A run that lost its lease (for example on a suspended machine) detects that before its next step, and leaves the lock to its
+/// new holder.
 #[tokio::test]
 async fn a_run_that_was_overtaken_stops_before_its_next_step() -> Result<()> {
     let world = empty_world().await?;
@@ -126,7 +180,11 @@ async fn a_run_that_was_overtaken_stops_before_its_next_step() -> Result<()> {
     assert_eq!(world.text("select holder from gleaner.migration_lock where until > now()").await?.as_deref(), Some("thief"));
     world.run("update gleaner.migration_lock set until = '-infinity'").await?;
     applied(&world).await?;
-    assert!(migrate::status(&world.client).await?.iter().all(|s| s.state == State::Applied), "the next run goes on where it stopped");
+    let steps = migrate::status(&world.client).await?;
+    assert!(steps.iter().all(|s| s.state == State::Applied), "the next run goes on where it stopped");
+    for system in migrate::SYSTEMS {
+        assert!(steps.iter().any(|s| s.name.starts_with(&format!("systems/{system}/"))), "{system} was meant to come, too");
+    }
     Ok(())
 }
 
@@ -185,7 +243,7 @@ async fn a_step_outside_a_transaction_adds_an_enum_value_and_uses_it() -> Result
     Ok(())
 }
 
-/// A migration that waited for a table's lock would hold up every reader behind it; it lets go and comes back instead.
+/// A migration that waited for a table's lock would block every reader behind it; it gives up the lock request and retries instead.
 #[tokio::test]
 async fn a_migration_gives_way_to_readers_of_a_locked_table() -> Result<()> {
     let world = empty_world().await?;
@@ -206,7 +264,7 @@ async fn a_migration_gives_way_to_readers_of_a_locked_table() -> Result<()> {
     Ok(())
 }
 
-/// People's own queues run the acts of the version that is installed, too; one that no longer fits is told and does not stop the rest.
+/// Queues that users attached get the acts of the installed version, too. One that no longer fits is reported and does not stop the rest.
 #[tokio::test]
 async fn a_migration_refreshes_the_queues_people_attached_themselves() -> Result<()> {
     let world = world().await?;
@@ -216,7 +274,7 @@ async fn a_migration_refreshes_the_queues_people_attached_themselves() -> Result
         world.attach(name, &format!("table = 'public.{name}'\n{status}")).await?;
     }
     let rendered = world.text("select rendered from gleaner.queue where name = 'parcels'").await?;
-    // As an earlier version left them: other text in the registry, and an act that is not there yet.
+    // As an earlier version left them: other text in the registry, and an act that does not exist yet.
     world.run("update gleaner.queue set rendered = 'earlier'; drop function gleaner.explain_parcels(bigint)").await?;
     world.run("alter table public.letters rename column status to state").await?;
     let said = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Who may call what: functions are everybody's from the moment they exist, unless somebody sees to it.
+//! Which roles may call which functions: every role may execute a new function unless that right is revoked.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ async fn list(world: &World, sql: &str) -> Result<Vec<String>> {
     Ok(world.client.query(sql, &[]).await?.iter().map(|r| r.get(0)).collect())
 }
 
-/// Every kind of declaration beside the five systems: a tenant, an owner without a table, a bell.
+/// The kinds of declaration that the five systems do not cover: a tenant, an owner without a table, notifications.
 async fn with_tenant_queue(world: &World) -> Result<()> {
     world
         .run(
@@ -41,16 +41,18 @@ async fn no_function_of_ours_is_executable_by_everybody_or_by_strangers() -> Res
     Ok(())
 }
 
-/// A definer function without a pinned path runs whatever its caller puts in the way; temporary tables come last.
+/// A security definer function without a fixed search path runs whatever its caller puts on the path; temporary tables come last.
 #[tokio::test]
-async fn every_function_pins_its_search_path_with_the_temporary_schema_last() -> Result<()> {
+async fn every_function_that_others_may_call_pins_its_search_path_with_the_temporary_schema_last() -> Result<()> {
     let world = world().await?;
     with_tenant_queue(&world).await?;
     let loose = list(
         &world,
         "select p.oid::regprocedure::text || coalesce(' ' || array_to_string(p.proconfig, ' '), '') from pg_proc p
-         where (p.pronamespace = 'gleaner'::regnamespace
-                or p.prosecdef and p.pronamespace = 'public'::regnamespace)
+         where (p.prosecdef and p.pronamespace in ('gleaner'::regnamespace, 'public'::regnamespace)
+                -- What only the engine may call runs inside an act, on the act's path.
+                or p.pronamespace = 'gleaner'::regnamespace
+                   and (has_function_privilege('authenticated', p.oid, 'execute') or has_function_privilege('service_role', p.oid, 'execute')))
            and not exists (select from unnest(p.proconfig) c where c ~ '^search_path=pg_catalog(, .*)?, pg_temp$') order by 1",
     )
     .await?;
@@ -59,16 +61,20 @@ async fn every_function_pins_its_search_path_with_the_temporary_schema_last() ->
 }
 
 #[tokio::test]
-async fn the_acts_are_definer_functions_of_the_engine_and_the_registry_lists_every_one() -> Result<()> {
+async fn the_registry_lists_every_function_of_the_engines_role_and_the_acts_are_definer_functions() -> Result<()> {
     let world = world().await?;
     with_tenant_queue(&world).await?;
     let helpers = declared_functions()?;
     let found = list(
         &world,
-        "select p.oid::regprocedure::text from pg_proc p where p.pronamespace = 'gleaner'::regnamespace and p.prosecdef
+        "select p.oid::regprocedure::text from pg_proc p where p.pronamespace = 'gleaner'::regnamespace
            and pg_get_userbyid(p.proowner) = 'gleaner_engine' order by 1",
     )
     .await?;
+    let callable = "select p.oid::regprocedure::text from pg_proc p where p.pronamespace = 'gleaner'::regnamespace and not p.prosecdef
+           and pg_get_userbyid(p.proowner) = 'gleaner_engine'
+           and (has_function_privilege('authenticated', p.oid, 'execute') or has_function_privilege('service_role', p.oid, 'execute'))";
+    assert_eq!(list(&world, callable).await?, Vec::<String>::new(), "an act runs as the engine");
     let recorded = list(
         &world,
         "select to_regprocedure(f)::text from gleaner.queue q, jsonb_array_elements_text(q.added -> 'functions') f order by 1",
@@ -88,7 +94,7 @@ async fn the_acts_are_definer_functions_of_the_engine_and_the_registry_lists_eve
             .await?;
         let found = world
             .count(&format!(
-                "select count(*) from pg_proc where pronamespace = 'gleaner'::regnamespace and proname ~ '_{queue}(_matching|_grouped)?$'
+                "select count(*) from pg_proc where pronamespace = 'gleaner'::regnamespace and proname ~ '_{queue}(_matching|_many)?$'
                    and pg_get_userbyid(proowner) = 'gleaner_engine'"
             ))
             .await?;
@@ -99,7 +105,7 @@ async fn the_acts_are_definer_functions_of_the_engine_and_the_registry_lists_eve
 
 /// The functions in schema `gleaner` that files of their own create, as opposed to acts rendered for a queue.
 fn declared_functions() -> Result<BTreeSet<String>> {
-    let sql = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql"));
+    let sql = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/sql"));
     let systems = std::fs::read_dir(sql.join("systems"))?.map(|entry| entry.map(|e| e.path())).collect::<std::io::Result<Vec<_>>>()?;
     let mut names = BTreeSet::new();
     for folder in systems.into_iter().chain([sql.join("engine")]).map(|system| system.join("functions")).filter(|f| f.is_dir()) {
@@ -112,7 +118,7 @@ fn declared_functions() -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Working is for those the declaration names; acts that see every row are for operators.
+/// Only the roles that the declaration names may work; acts that see every row are for operators.
 #[tokio::test]
 async fn signed_in_users_work_but_do_not_operate() -> Result<()> {
     let world = world().await?;
@@ -123,7 +129,7 @@ async fn signed_in_users_work_but_do_not_operate() -> Result<()> {
             queue.len() + 1
         )
     };
-    let work = ["claim", "complete", "complete", "explain", "fail", "next_due", "progress", "release", "snooze", "start"];
+    let work = ["claim", "complete", "explain", "fail", "next_due", "progress", "release", "snooze", "start"];
     assert_eq!(list(&world, &of("authenticated", "activities")).await?, work);
     for queue in ["jobs", "dumps", "runs", "followups"] {
         assert_eq!(list(&world, &of("authenticated", queue)).await?, Vec::<String>::new(), "{queue} is for the service key");
@@ -132,7 +138,7 @@ async fn signed_in_users_work_but_do_not_operate() -> Result<()> {
     for act in ["assign", "bury", "cancel", "enqueue", "recover", "requeue", "stats"] {
         assert!(all.contains(&act.to_owned()), "{act} is not in {all:?}");
     }
-    for inner in ["adapt", "dead_letter", "fill", "open", "own", "put_back", "rest"] {
+    for inner in ["adapt_insert", "dead_letter", "end", "fill", "find_own", "open", "own", "put_back", "take_each"] {
         assert!(!all.contains(&inner.to_owned()), "{inner} is nobody's to call");
     }
 

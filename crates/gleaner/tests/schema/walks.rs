@@ -1,16 +1,16 @@
-//! What a prune costs when the table is large and no index knows when work ended: it walks along the key, reads about what it
-//! deletes, and never the same for nothing twice.
+//! What a prune costs when the table is large and no index has the time when work ended: it walks along the key, reads about as
+//! much as it deletes, and never reads the same rows twice for nothing.
 
 use anyhow::Result;
 
 use crate::plans::{SESSIONS, Watched, load};
 use crate::world::{World, world};
 
-/// One row for each that was deleted, so that the bound grows with them.
+/// One row for each that was deleted, so that the limit grows with them.
 const TEN: &str = "select generate_series(1, gleaner.prune_jobs(10))";
 const THOUSAND: &str = "select generate_series(1, gleaner.prune_jobs())";
 
-/// So many jobs that wait, and that ended so long ago.
+/// Inserts `n` jobs that ended this long ago, or that wait if `ended` is null.
 fn many(n: i64, ended: &str) -> String {
     match ended {
         "null" => format!("insert into gleaner.jobs (created_at) select now() - interval '30 days' from generate_series(1, {n})"),
@@ -22,7 +22,7 @@ fn many(n: i64, ended: &str) -> String {
     }
 }
 
-/// Runs `calls` under each way a plan can come about, with statistics from when the table was empty and with true ones.
+/// Runs `calls` with each way in which a plan is made, with statistics from when the table was empty and with true ones.
 async fn under_every_plan(world: &World, calls: impl AsyncFn(&mut Watched, &dyn Fn(&str) -> String) -> Result<()>) -> Result<()> {
     for statistics in ["empty", "true"] {
         if statistics == "true" {
@@ -36,13 +36,13 @@ async fn under_every_plan(world: &World, calls: impl AsyncFn(&mut Watched, &dyn 
     Ok(())
 }
 
-/// The usual case: hundreds of thousands that ended, and none of them long enough ago.
+/// The usual case: hundreds of thousands of finished rows, and none of them old enough.
 #[tokio::test]
 async fn a_prune_that_finds_nothing_old_reads_one_slice() -> Result<()> {
     let world = world().await?;
     load(&world, "gleaner.jobs", &many(400_000, "1 day")).await?;
     under_every_plan(&world, async |watched, named| {
-        world.run("truncate gleaner.stretch").await?;
+        world.run("truncate gleaner.prune_mark").await?;
         for _ in 1..=7 {
             assert_eq!(watched.run(&named("prune, nothing old"), THOUSAND).await?.rows, 0);
         }
@@ -87,7 +87,7 @@ async fn rows_that_wait_for_ever_before_the_old_are_read_once_and_not_by_every_c
     .await
 }
 
-/// A forgotten transaction keeps vacuum from them, and every look from the start would wade through.
+/// A forgotten transaction prevents vacuum from removing them, and every search from the start would read them again.
 #[tokio::test]
 async fn the_dead_entries_of_what_was_pruned_are_not_walked_again() -> Result<()> {
     let world = world().await?;
@@ -113,14 +113,14 @@ async fn the_dead_entries_of_what_was_pruned_are_not_walked_again() -> Result<()
     Ok(forgotten.batch_execute("commit").await?)
 }
 
-/// Whoever had the index before is rid of it with the next migration; queues that do not bind keep theirs.
+/// The next migration drops the index from databases that have it; queues without batch leases keep theirs.
 #[tokio::test]
 async fn a_migration_drops_the_index_that_bulk_work_no_longer_needs() -> Result<()> {
     let world = world().await?;
     let index = "select string_agg(relname, ' ') from pg_class where relname = 'gleaner_jobs_finished'";
     assert_eq!(world.text(index).await?, None);
     let source = world.text("select source from gleaner.queue where name = 'jobs'").await?.unwrap_or_default();
-    let unbound: Vec<&str> = source.lines().filter(|line| !line.starts_with("sheaf")).collect();
+    let unbound: Vec<&str> = source.lines().filter(|line| !line.starts_with("bulk")).collect();
     world.attach("jobs", &unbound.join("\n")).await?;
     assert_eq!(world.text(index).await?.as_deref(), Some("gleaner_jobs_finished"));
     let plan = "explain select from gleaner.jobs where finished_at < now()";

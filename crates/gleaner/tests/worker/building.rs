@@ -1,4 +1,4 @@
-//! Workers as they are put together: handlers by kind, payloads by type, middleware around all of them.
+//! How workers are configured: handlers by kind, payloads by type, middleware around all of them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -80,7 +80,7 @@ async fn a_worker_without_a_handler_says_so() {
     }
 }
 
-/// Tells when it is entered and left.
+/// Records when it is entered and left.
 struct Told(&'static str, Arc<Mutex<Vec<String>>>);
 
 #[async_trait::async_trait]
@@ -130,7 +130,7 @@ async fn a_snoozed_item_comes_back_when_it_was_put_off_to_and_burns_no_attempt()
 
 #[tokio::test]
 async fn only_a_direct_worker_can_complete_in_a_transaction() {
-    // Said by the item's failure, and not by a result that is written twice or never.
+    // The item fails with an error, instead of a result that is written twice or never.
     let w = crate::world::world().await.unwrap();
     let url = w.url().to_owned();
     let worker = Worker::builder(Memory::new("jobs").transport())

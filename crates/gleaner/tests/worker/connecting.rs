@@ -1,4 +1,4 @@
-//! Who is not let in, on a real PostgreSQL: told at once at the start, told and outlived later.
+//! Rejected logins on a real PostgreSQL: an error at the start; later an error that the worker reports and retries.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use gleaner::Error;
-use gleaner::transport::{Direct, Place};
+use gleaner::transport::{Direct, Endpoint};
 use gleaner::worker::{Job, Poll, Worker};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
@@ -14,7 +14,7 @@ use tokio_postgres::config::{Config, Host};
 
 use crate::world::{World, jobs, world};
 
-/// The same server for another role and database.
+/// The same server with another role and database.
 fn address(w: &World, role: &str, password: &str, database: &str) -> Result<String> {
     let config: Config = w.url().parse()?;
     let Some(Host::Unix(folder)) = config.get_hosts().first() else { anyhow::bail!("no socket in {}", w.url()) };
@@ -22,7 +22,7 @@ fn address(w: &World, role: &str, password: &str, database: &str) -> Result<Stri
     Ok(format!("postgresql://{role}:{password}@/{database}?host={}&port={port}", folder.display()))
 }
 
-/// Has the server ask this role for its password; the others come in as before.
+/// Makes the server require a password for this role; the others connect as before.
 async fn ask_for_passwords(w: &World, role: &str) -> Result<()> {
     let file = w.text("show hba_file").await?.context("a file")?;
     let file = Path::new(&file);
@@ -49,7 +49,7 @@ async fn whoever_is_not_let_in_is_told_what_to_check_and_not_to_try_again() -> R
     ))
     .await?;
     ask_for_passwords(&w, "asked").await?;
-    // The new rules hold a moment after the reload.
+    // The new rules take effect a moment after the reload.
     let wrong = address(&w, "asked", "wrong", "postgres")?;
     for _ in 0..200 {
         if gleaner::connect(&wrong).await.is_err() {
@@ -90,18 +90,18 @@ async fn whoever_finds_nobody_there_or_no_room_may_try_again() -> Result<()> {
     Ok(())
 }
 
-/// A password is changed here and there, and not at the same moment.
+/// A changed password does not reach the server and its clients at the same moment.
 #[tokio::test]
 async fn a_worker_that_is_no_longer_let_in_tells_so_keeps_its_results_and_comes_back() -> Result<()> {
     let w = world().await?;
     w.run("create role turned_away superuser login").await?;
     let queue = w.queue("jobs").await?;
     queue.enqueue(&jobs("any", 1)).await?;
-    let place = Direct::new(&address(&w, "turned_away", "", &w.database.name)?, 4)?;
+    let endpoint = Direct::new(&address(&w, "turned_away", "", &w.database.name)?, 4)?;
     let quick = Duration::from_millis(20);
     let poll = Poll { base: quick, max: quick, pushed_base: quick, pushed_max: quick, ..Poll::default() };
     let (began, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let worker = Worker::builder(place.open("jobs").await?).concurrency(2).poll(poll).otherwise({
+    let worker = Worker::builder(endpoint.open("jobs").await?).concurrency(2).poll(poll).otherwise({
         let (began, go) = (began.clone(), go.clone());
         move |_: Job<Value>| {
             let (began, go) = (began.clone(), go.clone());
@@ -118,10 +118,10 @@ async fn a_worker_that_is_no_longer_let_in_tells_so_keeps_its_results_and_comes_
     let run = tokio::spawn(worker.run_until(stopped));
     tokio::time::timeout(Duration::from_secs(20), began.notified()).await.context("the job was not taken")?;
 
-    // One after the other: together they are one transaction, and who is thrown out could be back before it ends.
+    // As separate statements: together they are one transaction, and a disconnected session could reconnect before it ends.
     w.run("alter role turned_away nologin").await?;
     w.run("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'turned_away'").await?;
-    // More often than any other refusal would be endured.
+    // More often than any other refusal would be retried.
     until("it to be refused ten times", || control.stats().consecutive_errors >= 10).await?;
     let told = control.stats().errors.pop().context("an error")?;
     ensure!(told.category == "Refused" && told.message.contains("may log in"), "{told:?}");

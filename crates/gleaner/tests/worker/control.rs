@@ -1,4 +1,4 @@
-//! Pause, concurrency and figures, while workers run.
+//! Pause, concurrency and statistics, while workers run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -192,7 +192,7 @@ async fn the_last_errors_are_kept_for_people() -> Result<()> {
     Ok(())
 }
 
-/// A claim that comes back empty while something is due lost a race; one that found nothing due did not.
+/// A claim that is empty while a row is due lost a race; a claim that found no due row did not.
 #[tokio::test(start_paused = true)]
 async fn the_claim_success_rate_counts_only_claims_that_could_have_succeeded() -> Result<()> {
     let memory = Memory::new("jobs");

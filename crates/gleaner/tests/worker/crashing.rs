@@ -1,20 +1,20 @@
-//! Workers that go down or stand still with items in hand, against PostgreSQL.
+//! Workers that crash or are suspended while they hold items, against PostgreSQL.
 
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use gleaner::Claim;
 use gleaner::transport::DirectQueue;
 use gleaner::worker::{Job, Worker};
+use gleaner::{Claim, Completion, Held};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 
 use crate::world::{World, jobs, world};
 
-/// Of three items one had begun: only it may be the one that brings workers down.
+/// One of three items had started: only that one can be what crashed the worker.
 #[tokio::test]
 async fn a_crash_counts_against_what_had_begun_and_not_against_what_waited() -> Result<()> {
     let w = world().await?;
@@ -34,7 +34,7 @@ async fn a_crash_counts_against_what_had_begun_and_not_against_what_waited() -> 
     assert_eq!(w.count("select count(*) from gleaner.jobs where status = 'running'").await?, 3, "it told nobody");
     w.age("jobs", "10 minutes").await?;
     let mut taken = 0;
-    // What lost a lease travels alone.
+    // Rows that lost a lease are claimed alone.
     for _ in 0..3 {
         taken += queue.claim(&Claim::by("heir").limit(5)).await?.items.len();
     }
@@ -49,7 +49,7 @@ async fn a_crash_counts_against_what_had_begun_and_not_against_what_waited() -> 
 async fn works_when_told_to() -> Result<()> {
     let Ok(url) = std::env::var("GLEANER_WORK") else { return Ok(()) };
     let queue = gleaner::Queue::open(&gleaner::pool(&url, 4)?, "jobs").await?;
-    // Push and watch would tell it too; here only its clock does.
+    // Notifications and the regular check would report it too; here only its clock does.
     let worker = Worker::builder(Arc::new(DirectQueue::new(queue, None))).watch(Duration::from_secs(1000)).take(2).otherwise(
         move |_: Job<Value>| {
             let url = url.clone();
@@ -78,7 +78,7 @@ async fn running(w: &World) -> Result<i64> {
     w.count("select count(*) from gleaner.jobs where status = 'running'").await
 }
 
-/// SIGSTOP, as a laptop's lid. What was taken in the meantime is not even sent; what was not is completed.
+/// SIGSTOP, like closing a laptop. Results of rows that were claimed by others meanwhile are not even sent; the others are completed.
 #[tokio::test]
 async fn a_process_that_stood_still_does_not_send_what_was_taken_meanwhile() -> Result<()> {
     let w = world().await?;
@@ -105,7 +105,7 @@ async fn a_process_that_stood_still_does_not_send_what_was_taken_meanwhile() -> 
     assert!(ended.success());
     assert_eq!(w.text("select string_agg(id::text, ' ') from gleaner.jobs where status = 'done'").await?.as_ref(), Some(&keys[0]));
     assert_eq!(w.count("select count(*) from gleaner.late_result").await?, 0, "the lost result was sent");
-    queue.complete(&[(&keys[1], other.lease, None)]).await?;
+    queue.complete(&[Completion::new(Held::new(&keys[1], other.lease), None)]).await?;
     assert_eq!(running(&w).await?, 0);
     Ok(())
 }

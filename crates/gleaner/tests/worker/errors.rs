@@ -1,4 +1,4 @@
-//! What claims do that fail: those that may pass are waited out, the others are told.
+//! What happens when claims fail: temporary errors are retried, the others are reported.
 
 use anyhow::Result;
 use gleaner::worker::testing::{Memory, State, Trouble};
@@ -11,7 +11,7 @@ fn exact() -> Backoff {
     Backoff { jitter: 0.0, ..Backoff::default() }
 }
 
-/// Section 8.2 of the polling strategy: min(1000 · 2^n, 10000) ms.
+/// Delays after transient errors, as docs/reference/systems/runs.md gives them: min(1000 · 2^n, 10000) ms.
 #[tokio::test(start_paused = true)]
 async fn passing_errors_are_waited_out_2_4_8_and_then_10_seconds_each() -> Result<()> {
     let memory = Memory::new("jobs");
@@ -38,8 +38,8 @@ async fn the_wait_after_an_error_is_jittered_within_its_bound() -> Result<()> {
     let sim = Simulation::start(&memory, idle(&memory));
     sim.pass(2000.0).await;
     let waits = gaps(&sim.looks());
-    for (wait, spec) in waits.iter().zip([2.0, 4.0, 8.0].into_iter().chain(std::iter::repeat(10.0))) {
-        assert!(*wait >= spec - 0.01 && *wait <= spec * 1.25 + 0.01, "{waits:?}");
+    for (wait, documented) in waits.iter().zip([2.0, 4.0, 8.0].into_iter().chain(std::iter::repeat(10.0))) {
+        assert!(*wait >= documented - 0.01 && *wait <= documented * 1.25 + 0.01, "{waits:?}");
     }
     assert!(waits.iter().any(|wait| *wait > 11.0), "no jitter at all");
     sim.stop().await?;
@@ -57,7 +57,7 @@ async fn a_refusal_before_the_first_answer_ends_the_worker_with_the_error() {
     assert!(error.as_ref().is_err_and(|error| error.contains("permission denied")), "{error:?}");
 }
 
-/// Queues are migrated and rights corrected under running agents.
+/// Queues are migrated and rights corrected while agents run.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_had_answers_survives_four_refusals_and_ends_with_the_fifth() -> Result<()> {
     let memory = Memory::new("jobs");
@@ -76,7 +76,7 @@ async fn a_worker_that_had_answers_survives_four_refusals_and_ends_with_the_fift
     Ok(())
 }
 
-/// A laptop whose network is gone for an hour does not throw its results away: a lease does not end by itself.
+/// A laptop whose network is down for an hour does not throw its results away: a lease stays valid until another agent takes the row.
 #[tokio::test(start_paused = true)]
 async fn a_finished_result_outlives_a_long_outage() -> Result<()> {
     let memory = Memory::new("jobs");

@@ -1,8 +1,11 @@
-//! The examples are run as they are read.
+//! Runs the examples exactly as they are published.
 
-use anyhow::{Result, anyhow};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
 use gleaner::worker::Tally;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::world::{World, world};
 
@@ -22,11 +25,21 @@ async fn ends(w: &World) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn the_example_worker_writes_its_letter() -> Result<()> {
+async fn the_example_worker_writes_its_letters() -> Result<()> {
     let w = world().await?;
-    let tally = worker::run(w.url()).await.map_err(|error| anyhow!(error.to_string()))?;
-    assert_eq!(tally, Tally { completed: 1, ..Tally::default() });
-    assert_eq!(ends(&w).await?, json!([["letter", "done", {"text": "Dear ada, …"}]]));
+    let worker = worker::prepare(w.url()).await.map_err(|error| anyhow!(error.to_string()))?;
+    let (stop, stopped) = watch::channel(false);
+    let control = worker.control().clone();
+    let running = tokio::spawn(worker.run_until(stopped));
+    let both = async {
+        while control.stats().completed < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), both).await.context("the letters are not written")?;
+    stop.send_replace(true);
+    assert_eq!(running.await??, Tally { completed: 2, ..Tally::default() });
+    assert_eq!(ends(&w).await?, json!([["letter", "done", "Dear Ada, …"], ["letter", "done", "Dear Grace, …"]]));
     Ok(())
 }
 
@@ -54,26 +67,31 @@ async fn the_example_with_transactions_moves_money_once_or_not_at_all() -> Resul
 /// docs/how-to/embed-a-worker.md
 #[tokio::test]
 async fn the_manual_says_how_to_embed_a_worker() -> Result<()> {
-    use gleaner::transport::{Direct, Place};
     use gleaner::worker::testing;
-    use gleaner::worker::{Job, Worker};
+    use gleaner::{Direct, Failure, Job, Payload};
+    use serde::{Deserialize, Serialize};
 
-    #[derive(serde::Deserialize)]
+    #[derive(Serialize, Deserialize)]
     struct Letter {
         to: String,
     }
 
+    impl Payload for Letter {
+        const KIND: &'static str = "letter";
+    }
+
+    async fn write(job: Job<Letter>) -> std::result::Result<String, Failure> {
+        Ok(format!("Dear {}", job.payload.to))
+    }
+
     let w = world().await?;
-    w.queue("jobs").await?.enqueue(&[json!({"kind": "letter", "payload": {"to": "Ada"}})]).await?;
-    let place = Direct::new(w.url(), 4)?;
-    let worker = Worker::builder(place.open("jobs").await?)
-        .concurrency(8)
-        .handle("letter", |job: Job<Letter>| async move { Ok(format!("Dear {}", job.payload.to)) })
-        .take(1)
-        .build();
-    let trial = testing::run_one(&worker, testing::item("letter", json!({"to": "Ada"}))).await;
+    let database = Direct::new(w.url(), 4)?;
+    let queue = database.queue("jobs").await?;
+    queue.enqueue_job(&Letter { to: "Ada".into() }).await?;
+    let worker = database.worker("jobs").await?.concurrency(8).handle_job(write).until_empty().build();
+    let trial = testing::run_one(&worker, testing::job(&Letter { to: "Ada".into() })?).await;
     assert_eq!(trial.result(), Ok(Some(json!("Dear Ada"))));
-    let (_stop, stopped) = tokio::sync::watch::channel(false);
+    let (_stop, stopped) = watch::channel(false);
     worker.run_until(stopped).await?;
     assert_eq!(ends(&w).await?, json!([["letter", "done", "Dear Ada"]]));
     Ok(())

@@ -1,5 +1,5 @@
-//! The worker runtime: simulated against a queue in memory, where minutes pass in milliseconds and always the same way, and, where
-//! transactions matter, against PostgreSQL.
+//! The worker runtime: simulated against a queue in memory, where minutes pass in milliseconds and deterministically, and against
+//! PostgreSQL when transactions matter.
 
 #[path = "../world/mod.rs"]
 mod world;
@@ -10,6 +10,7 @@ mod control;
 mod crashing;
 mod errors;
 mod examples;
+mod jobs;
 mod polling;
 mod running;
 mod simulation;

@@ -1,4 +1,4 @@
-//! The adaptive poll of the polling strategy, its table and its promises, and what push changes about it.
+//! The adaptive poll, its documented times (docs/reference/systems/runs.md), and how notifications change it.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use serde_json::json;
 
 use crate::simulation::{Simulation, exact, gaps, idle, near};
 
-/// Section 3.3 of the polling strategy.
+/// Seconds between polls, as docs/reference/systems/runs.md gives them.
 const TABLE: [f64; 8] = [5.0, 5.0, 7.5, 11.25, 16.875, 25.3125, 30.0, 30.0];
 
 #[tokio::test(start_paused = true)]
-async fn without_push_the_poll_follows_the_table_of_the_spec() -> Result<()> {
+async fn without_push_the_poll_follows_the_documented_table() -> Result<()> {
     let memory = Memory::new("jobs");
     let sim = Simulation::start(&memory, idle(&memory));
     sim.pass(200.0).await;
@@ -44,7 +44,7 @@ async fn work_resets_the_poll() -> Result<()> {
     assert_eq!(memory.count(State::Done), 1);
     let looks = sim.looks();
     let found = looks.iter().position(|at| *at > 120.0).unwrap_or_default();
-    // The look that finds, one at once for more, and then the table from its beginning.
+    // The claim that finds the row, one at once for more, and then the intervals from the beginning.
     near(&gaps(&looks[found..]), &[0.0, 5.0, 5.0, 7.5]);
     sim.stop().await?;
     Ok(())
@@ -55,12 +55,12 @@ async fn jitter_lengthens_waits_within_its_bound_and_never_shortens_them() -> Re
     let mut all = Vec::new();
     for seed in 0..50 {
         let memory = Memory::new("jobs");
-        let sim = Simulation::start(&memory, idle(&memory).poll(Poll { jitter: 0.2, seed: Some(seed), ..Poll::default() }));
+        let sim = Simulation::start(&memory, idle(&memory).poll(Poll { jitter: 0.2, seed: Some(seed), ..exact() }));
         sim.pass(240.0).await;
         let waits = gaps(&sim.looks());
-        for (wait, spec) in waits.iter().zip(TABLE) {
-            assert!(*wait >= spec - 0.01 && *wait <= spec * 1.2 + 0.01, "seed {seed}: {waits:?}");
-            all.push(wait / spec);
+        for (wait, documented) in waits.iter().zip(TABLE) {
+            assert!(*wait >= documented - 0.01 && *wait <= documented * 1.2 + 0.01, "seed {seed}: {waits:?}");
+            all.push(wait / documented);
         }
         sim.stop().await?;
     }
@@ -69,11 +69,11 @@ async fn jitter_lengthens_waits_within_its_bound_and_never_shortens_them() -> Re
     Ok(())
 }
 
-/// The promise to whoever pays for the database: two statements a minute with push, and without it what the table says.
+/// The limit on database load: two statements a minute with notifications, and the intervals of the table without them.
 #[tokio::test(start_paused = true)]
 async fn an_idle_worker_asks_at_most_twice_a_minute_when_it_has_settled() -> Result<()> {
     for (memory, first_minute) in [(Memory::pushing("jobs"), 2), (Memory::new("jobs"), 6)] {
-        let sim = Simulation::start(&memory, idle(&memory).poll(Poll { seed: Some(3), ..Poll::default() }));
+        let sim = Simulation::start(&memory, idle(&memory).poll(Poll { jitter: Poll::default().jitter, seed: Some(3), ..exact() }));
         sim.pass(3600.0).await;
         let asked: Vec<f64> = memory.statements().iter().map(|statement| statement.at.as_secs_f64()).collect();
         let in_minute = |from: f64| asked.iter().filter(|at| (from..from + 60.0).contains(*at)).count();
@@ -105,14 +105,14 @@ async fn a_lost_push_costs_time_never_work() -> Result<()> {
     let memory = Memory::pushing("jobs");
     let sim = Simulation::start(&memory, idle(&memory));
     sim.pass(200.0).await;
-    let key = memory.add_unheard("any", json!(null), Duration::ZERO);
+    let key = memory.add_silently("any", json!(null), Duration::ZERO);
     sim.pass(61.0).await;
     assert_eq!(memory.state(&key), Some(State::Done));
     sim.stop().await?;
     Ok(())
 }
 
-/// The long wait is for workers that push wakes: one whose push is cut off does not sit it out.
+/// The long interval is for workers that receive notifications: one that loses its connection does not wait until its end.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_loses_its_push_polls_quicker_at_once() -> Result<()> {
     let memory = Memory::pushing("jobs");
@@ -185,7 +185,7 @@ async fn push_only_where_nothing_is_pushed_is_an_error() {
     let memory = Memory::new("jobs");
     let sim = Simulation::start(&memory, idle(&memory).wake(Wake::PushOnly));
     let error = sim.stop().await.map_err(|error| error.to_string());
-    assert!(error.as_ref().is_err_and(|error| error.contains("pushes nothing")), "{error:?}");
+    assert!(error.as_ref().is_err_and(|error| error.contains("has no notifications")), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,11 +214,11 @@ impl Write for Log {
     }
 }
 
-/// What an operator sees who asks why it is slow: `RUST_LOG=gleaner::worker=debug`.
+/// The log for an operator who asks why it is slow: `RUST_LOG=gleaner::worker=debug`.
 #[tokio::test(start_paused = true)]
 async fn each_poll_is_one_event_with_what_it_found_and_the_next_interval() -> Result<()> {
-    // Whether an event is wanted is remembered for the whole process, and may be asked of another test's thread: there somebody must
-    // want it, too.
+    // Whether an event is enabled is cached for the whole process, and may be decided on another test's thread. So that thread
+    // needs a subscriber that wants it, too.
     let _ = tracing::subscriber::set_global_default(
         tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(std::io::sink).finish(),
     );
@@ -238,5 +238,26 @@ async fn each_poll_is_one_event_with_what_it_found_and_the_next_interval() -> Re
     assert_eq!(polls.len(), looks, "{log}");
     assert!(polls[0].contains("found=1 next_ms=0") && polls[3].contains("found=0 next_ms=7500"), "{log}");
     assert!(polls.iter().all(|poll| poll.contains("queue=\"jobs\"")), "{log}");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_certain_notification_a_worker_looks_every_second() -> Result<()> {
+    let poll = || Poll { jitter: 0.0, seed: Some(1), ..Poll::default() };
+    let silent = Memory::new("jobs");
+    let sim = Simulation::start(&silent, idle(&silent).poll(poll()));
+    sim.pass(10.5).await;
+    near(&gaps(&sim.looks()), &[1.0; 10]);
+    sim.stop().await?;
+
+    let pushing = Memory::pushing("jobs");
+    let sim = Simulation::start(&pushing, idle(&pushing).poll(poll()));
+    sim.pass(100.0).await;
+    near(&gaps(&sim.looks()), &[30.0, 30.0]);
+    pushing.connect(false);
+    let before = sim.looks().len();
+    sim.pass(20.0).await;
+    assert!(sim.looks().len() - before >= 14, "cut off, it looks every second: {:?}", sim.looks());
+    sim.stop().await?;
     Ok(())
 }

@@ -16,12 +16,12 @@ pub struct Simulation {
     pub run: JoinHandle<gleaner::Result<Tally>>,
 }
 
-/// Waits that can be foretold.
+/// Reproducible intervals, without jitter.
 pub fn exact() -> Poll {
-    Poll { jitter: 0.0, seed: Some(1), ..Poll::default() }
+    Poll { jitter: 0.0, seed: Some(1), unnotified: Duration::MAX, ..Poll::default() }
 }
 
-/// A worker that does nothing with everything, and polls exactly.
+/// A worker whose handlers do nothing, with exact poll intervals.
 pub fn idle(memory: &Memory) -> Builder {
     Worker::builder(memory.transport()).poll(exact()).otherwise(|_: Job<Value>| async { Ok(()) })
 }
@@ -33,7 +33,7 @@ impl Simulation {
         Self { memory: memory.clone(), control: worker.control().clone(), stop, run: tokio::spawn(worker.run_until(stopped)) }
     }
 
-    /// Lets time pass, as it does for everybody who only waits.
+    /// Lets time pass while all tasks only wait.
     pub async fn pass(&self, seconds: f64) {
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
     }
@@ -43,7 +43,7 @@ impl Simulation {
         Ok(tokio::time::timeout(Duration::from_secs(3600), self.run).await.context("the worker does not end")???)
     }
 
-    /// When each look was, in seconds.
+    /// The time of each claim, in seconds.
     pub fn looks(&self) -> Vec<f64> {
         self.acts("claim").iter().map(|look| look.at.as_secs_f64()).collect()
     }
@@ -53,7 +53,7 @@ impl Simulation {
     }
 }
 
-/// The times between.
+/// The differences between the times.
 pub fn gaps(times: &[f64]) -> Vec<f64> {
     times.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }

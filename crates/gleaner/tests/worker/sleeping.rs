@@ -1,4 +1,4 @@
-//! Laptops sleep. What was held before may be somebody else's after, and is looked at before any result is sent.
+//! Laptops sleep. Rows held before may be held by another agent after, so the worker checks its leases before it sends any result.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::simulation::{Simulation, idle};
 
-/// A worker whose handlers end when the gate opens, or when they are told that their item is lost.
+/// A worker whose handlers end when the gate opens, or when they are notified that their item is lost.
 fn gated(memory: &Memory, gate: &Arc<Semaphore>) -> Builder {
     let gate = gate.clone();
     idle(memory).watch(Duration::from_secs(100_000)).otherwise(move |job: Job<Value>| {
@@ -23,7 +23,7 @@ fn gated(memory: &Memory, gate: &Arc<Semaphore>) -> Builder {
     })
 }
 
-/// Everybody who waited wakes up late, as after SIGSTOP or in a virtual machine that was paused.
+/// Every waiting task wakes up late, as after SIGSTOP or in a virtual machine that was paused.
 async fn stand_still(time: Duration) {
     tokio::time::advance(time).await;
 }
@@ -36,9 +36,9 @@ async fn after_a_sleep_leases_are_looked_at_before_any_result_is_sent() -> Resul
     let sim = Simulation::start(&memory, gated(&memory, &gate));
     sim.pass(10.0).await;
     memory.steal(&lost);
-    // The answer takes its time, and results wait for it.
+    // The answer takes some time, and results wait for it.
     memory.slow("ended", Duration::from_secs(1));
-    // Both results are ready in the moment of waking.
+    // Both results are ready at the moment of waking.
     gate.add_permits(2);
     stand_still(Duration::from_secs(3600)).await;
     sim.pass(2.0).await;
@@ -69,7 +69,7 @@ async fn a_handler_learns_on_waking_that_its_item_was_taken() -> Result<()> {
     Ok(())
 }
 
-/// A suspended machine's own clock stands still; only the wall clock tells how long it was.
+/// A suspended machine's monotonic clock stands still; only the wall clock shows how long it was.
 #[tokio::test(start_paused = true)]
 async fn a_suspended_machine_looks_at_its_leases_shows_life_and_looks_for_work() -> Result<()> {
     let (memory, gate) = (Memory::new("jobs"), Arc::new(Semaphore::new(0)));

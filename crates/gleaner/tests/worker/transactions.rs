@@ -1,11 +1,11 @@
-//! A handler that completes its item in its own transaction, against PostgreSQL: the work and its completion are one.
+//! A handler that completes its item in its own transaction, against PostgreSQL: the work and its completion are committed together.
 
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use gleaner::transport::DirectQueue;
 use gleaner::worker::{Builder, Job, Tally, Worker};
-use gleaner::{Claim, Failure, Queue};
+use gleaner::{Claim, Completion, Failure, Held, Queue};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio_postgres::Client;
@@ -27,7 +27,7 @@ async fn run(worker: Builder) -> Result<Tally> {
     Ok(tokio::time::timeout(std::time::Duration::from_secs(20), run).await.context("the worker does not end")??)
 }
 
-/// The work.
+/// The effect of the work.
 async fn take_effect(client: &impl tokio_postgres::GenericClient, key: &str) -> Result<(), Failure> {
     client.execute("insert into effect values ($1)", &[&key]).await?;
     Ok(())
@@ -37,7 +37,7 @@ async fn connect(url: &str) -> Result<Client, Failure> {
     Ok(gleaner::connect(url).await?)
 }
 
-/// Effects, completed items, items to be tried again after a failure.
+/// Effects, completed items, items to be retried after a failure.
 async fn counts(w: &World) -> Result<[i64; 3]> {
     Ok([
         w.count("select count(*) from effect").await?,
@@ -79,7 +79,7 @@ async fn a_rollback_leaves_the_item_uncompleted() -> Result<()> {
             let tx = client.transaction().await?;
             take_effect(&tx, job.key()).await?;
             let completed = job.complete_in(&tx, json!({"by": "the handler"})).await?;
-            // The transaction is dropped on the way out.
+            // The transaction is dropped when the handler returns.
             tx.batch_execute("select 1 / 0").await?;
             tx.commit().await?;
             Ok(completed)
@@ -92,7 +92,7 @@ async fn a_rollback_leaves_the_item_uncompleted() -> Result<()> {
     Ok(())
 }
 
-/// A handler that says it has completed the item when it has not: a mistake, and no reason to lose the item.
+/// A handler that claims to have completed the item when it has not: a bug, but no reason to lose the item.
 #[tokio::test]
 async fn a_completion_that_was_not_committed_is_a_failure() -> Result<()> {
     let (w, _, worker) = a_job().await?;
@@ -142,7 +142,7 @@ async fn work_whose_lease_was_lost_takes_no_effect() -> Result<()> {
     taken.notify_one();
     assert_eq!(run.await??, Tally { lost: 1, ..Tally::default() });
     assert_eq!(counts(&w).await?, [0, 0, 0]);
-    queue.complete(&[(&key, other.lease, None)]).await?;
+    queue.complete(&[Completion::new(Held::new(&key, other.lease), None)]).await?;
     assert_eq!(counts(&w).await?, [0, 1, 0]);
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use gleaner_postgres::testing;
 
-/// A PgBouncer of this test's own, in front of the test server; ended and swept away when dropped.
+/// A PgBouncer for this test, in front of the test server; stopped and deleted when dropped.
 pub struct Bouncer {
     child: Child,
     folder: PathBuf,
@@ -20,7 +20,7 @@ impl Bouncer {
         let server = testing::server().cluster().socket_directory().to_owned();
         let folder = std::env::temp_dir().join(format!("gleaner-bouncer-{}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        // As root it insists on being somebody else, who must reach both sockets: the server's own account does.
+        // Started as root it must switch to another account that can access both sockets: the server's own account can.
         let account = fs::metadata(&server)?.uid();
         std::os::unix::fs::chown(&folder, Some(account), None)
             .or_else(|e| if account == fs::metadata(&folder)?.uid() { Ok(()) } else { Err(e) })?;

@@ -1,4 +1,4 @@
-//! What tests stand on: a migrated database of their own, people, rows and agents.
+//! What tests use: a migrated database for each, users, rows and agents.
 
 #![allow(dead_code)] // Each test program uses its own part of it.
 
@@ -16,7 +16,7 @@ pub struct World {
     pub pool: Pool,
 }
 
-/// A database with everything we ship.
+/// A database with everything that ships with the library.
 pub async fn world() -> Result<World> {
     let database =
         testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
@@ -68,23 +68,23 @@ impl World {
         Ok(gleaner::attach::attach(&mut client, &declaration, toml, gleaner::attach::Options { add_words: false }, &|_| {}).await?)
     }
 
-    /// The built-in queue, with sheaves of `from` rows and more.
+    /// The built-in queue, with batch leases for claims of at least `from` rows.
     pub async fn bind_jobs_from(&self, from: u32) -> Result<()> {
-        let smaller = format!("sheaf = {from}\n{}", self.jobs_without_sheaves().await?);
+        let smaller = format!("bulk = {from}\n{}", self.jobs_without_batches().await?);
         self.attach("jobs", &smaller).await.map(drop)
     }
 
-    /// Lets every claim of jobs write its lease on the rows, and plain writers write theirs.
+    /// Makes every claim of jobs write its lease on the rows, and lets plain writers write theirs.
     pub async fn never_bind_jobs(&self) -> Result<()> {
-        self.attach("jobs", &self.jobs_without_sheaves().await?).await.map(drop)
+        self.attach("jobs", &self.jobs_without_batches().await?).await.map(drop)
     }
 
-    async fn jobs_without_sheaves(&self) -> Result<String> {
+    async fn jobs_without_batches(&self) -> Result<String> {
         let source = self.text("select source from gleaner.queue where name = 'jobs'").await?.context("jobs are attached")?;
-        Ok(source.lines().filter(|line| !line.starts_with("sheaf")).collect::<Vec<_>>().join("\n"))
+        Ok(source.lines().filter(|line| !line.starts_with("bulk")).collect::<Vec<_>>().join("\n"))
     }
 
-    /// A salesperson; returns the id. `threshold` in minutes.
+    /// Adds a salesperson and returns the id. `threshold` in minutes.
     pub async fn person(&self, name: &str, threshold: i32, shared: bool) -> Result<i64> {
         let row = self
             .client
@@ -97,7 +97,7 @@ impl World {
         Ok(row.get(0))
     }
 
-    /// An activity inserted plainly, `age_minutes` old, in raw status; returns the id.
+    /// An activity inserted by a plain statement, `age_minutes` old, in status raw; returns the id.
     pub async fn activity(&self, owner: Option<i64>, kind: &str, age_minutes: f64) -> Result<String> {
         let row = self
             .client
@@ -110,7 +110,8 @@ impl World {
         Ok(row.get(0))
     }
 
-    /// Lets time pass for every row of a queue: all its times move back by `interval`. The engine's role writes, so no act is meant.
+    /// Simulates that time passes for every row of a queue: all its times move back by `interval`. Written as the engine's role,
+    /// so that triggers do not take it for an act.
     pub async fn age(&self, queue: &str, interval: &str) -> Result<()> {
         let (table, own) = match queue {
             "activities" => ("activities", ", open_at = open_at - $i, locked_at = locked_at - $i"),
@@ -120,21 +121,21 @@ impl World {
             "followups" => ("scheduled_actions", ", scheduled_for = scheduled_for - $i"),
             other => (other, ""),
         };
-        // The lease keeps its value: holders still know it.
+        // The lease keeps its value: holders still use it.
         let set = format!("created_at = created_at - $i, due_at = due_at - $i, deadline_at = deadline_at - $i{own}")
             .replace("$i", &format!("interval '{interval}'"));
-        let sheaves = if queue == "jobs" {
+        let batches = if queue == "jobs" {
             format!(
-                "update gleaner.sheaf set due_at = due_at - interval '{interval}', deadline_at = deadline_at - interval '{interval}';
-                 update gleaner.swath set due_at = due_at - interval '{interval}' where queue = 'jobs';"
+                "update gleaner.batch_lease set due_at = due_at - interval '{interval}', deadline_at = deadline_at - interval '{interval}';
+                 update gleaner.bulk_range set due_at = due_at - interval '{interval}' where queue = 'jobs';"
             )
         } else {
             String::new()
         };
-        self.run(&format!("begin; set local role gleaner_engine; update {table} set {set}; {sheaves} commit")).await
+        self.run(&format!("begin; set local role gleaner_engine; update {table} set {set}; {batches} commit")).await
     }
 
-    /// As PostgREST would connect for a signed-in user: role and claims.
+    /// Connects as PostgREST would for a signed-in user: role and claims.
     pub async fn signed_in(&self, owner: i64, session: &str) -> Result<Client> {
         let client = self.connect().await?;
         let uid = self.text(&format!("select user_id::text from sales where id = {owner}")).await?.unwrap_or_default();
@@ -146,7 +147,7 @@ impl World {
         Ok(client)
     }
 
-    /// With the service key.
+    /// Connects with the service key.
     pub async fn service(&self) -> Result<Client> {
         let client = self.connect().await?;
         client
@@ -155,7 +156,7 @@ impl World {
         Ok(client)
     }
 
-    /// Keys of what `agent` of `owner` can claim now, in order.
+    /// Claims for `agent` of `owner`; returns the items in order.
     pub async fn claim(&self, queue: &Queue, agent: &str, owner: Option<i64>, limit: i32) -> Result<Vec<Item>> {
         let mut claim = Claim::by(agent).limit(limit);
         claim.owner = owner.map(|o| o.to_string());

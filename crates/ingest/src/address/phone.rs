@@ -2,36 +2,36 @@
 
 use rlibphonenumber::{CountryCodeSource, NumberLengthType, PHONE_NUMBER_UTIL, PhoneNumberFormat, Region};
 
-/// Ways a number travels, written before it.
+/// Channel prefixes that may be written before a number.
 const CHANNELS: &[&str] = &["whatsapp:", "tel:", "sms:"];
 
-/// Withheld callers as Twilio spells them on a keypad: ANONYMOUS, RESTRICTED, BLOCKED, UNKNOWN, UNAVAILABLE.
-/// An explicit list, because some look like real numbers: without the plus one is a line in Austin, Texas.
+/// Withheld callers, as Twilio spells them on a keypad: ANONYMOUS, RESTRICTED, BLOCKED, UNKNOWN, UNAVAILABLE. An explicit list,
+/// because some look like real numbers: without the plus one is a line in Austin, Texas.
 const WITHHELD_NUMBERS: &[&str] = &["266696687", "7378742833", "2562533", "8656696", "86282452253"];
 const WITHHELD_WORDS: &[&str] = &["anonymous", "restricted", "blocked", "unknown", "unavailable", "private"];
 
-/// The most digits of a code that networks answer as it is written.
+/// The most digits of a short code, which networks use as it is written.
 const SHORT_CODE: usize = 6;
-/// The fewest digits before what is then an extension.
+/// The fewest digits before what is taken as an extension.
 const BEFORE_EXTENSION: usize = 7;
 const EXTENSION_WORDS: &[&str] = &["", "x", "ext", "extn", "extension"];
 
-/// A number as it is compared.
+/// A number in the form in which it is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Number {
-    /// E.164 without extension; the plain digits of what is no possible number; a short code as written.
+    /// E.164 without extension; the plain digits of an impossible number; a short code as written.
     pub address: String,
-    /// The last ten digits, where comparing them may mean something: in country code 1, or written without country.
+    /// The last ten digits, where comparing them is meaningful: in country code 1, or for a number written without a country.
     pub loose: Option<String>,
 }
 
-/// The form a number is compared in; none for what is not a number, a withheld caller included.
-/// `region` (`US`) is the country of numbers written without one; `+…` does not need it.
+/// The form in which a number is compared; `None` for what is not a number, withheld callers included. `region` (`US`) is the
+/// country of numbers written without one; `+…` does not need it.
 pub fn normalise(text: &str, region: &str) -> Option<String> {
     read(text, region).map(|number| number.address)
 }
 
-/// As [`normalise`], with what a second look may compare.
+/// As [`normalise`], with the digits for a second, looser match.
 pub fn read(text: &str, region: &str) -> Option<Number> {
     if is_withheld(text) {
         return None;
@@ -42,7 +42,7 @@ pub fn read(text: &str, region: &str) -> Option<Number> {
         return None;
     }
     let exactly = |address: &str| Some(Number { address: address.to_owned(), loose: None });
-    // Networks answer a short code as it is: read with a country it would become somebody's number.
+    // Networks use a short code as it is. Parsed with a country it would become another subscriber's number.
     if digits.len() <= SHORT_CODE && number == digits && !digits.starts_with('0') {
         return exactly(number);
     }
@@ -55,7 +55,8 @@ pub fn read(text: &str, region: &str) -> Option<Number> {
     exactly(if digits.len() <= SHORT_CODE { number } else { &digits })
 }
 
-/// Possible, not valid: many genuine numbers, and every one made for tests, are not valid by the book.
+/// Checks for possible, not valid numbers: many genuine numbers, and all those reserved for tests, are not valid by the numbering
+/// plan.
 fn possible(number: &str, digits: &str, region: &str) -> Option<Number> {
     let region: Option<Region> = region.trim().to_ascii_uppercase().parse().ok();
     let parsed = PHONE_NUMBER_UTIL.parse_and_keep_raw_input(number, region).ok()?;
@@ -66,7 +67,7 @@ fn possible(number: &str, digits: &str, region: &str) -> Option<Number> {
     let here = parsed.country_code_source() == CountryCodeSource::FromDefaultCountry;
     let loose = match (parsed.country_code, digits.as_bytes()) {
         (1, _) => address.strip_prefix("+1").map(str::to_owned),
-        // Ten digits of somebody who did not think of other countries, in the shape country code 1 has.
+        // Ten digits written without a country, in the form that country code 1 has.
         (_, [b'2'..=b'9', rest @ ..]) if here && rest.len() == 9 => Some(digits.to_owned()),
         (_, [b'1', b'2'..=b'9', rest @ ..]) if here && rest.len() == 9 => Some(digits[1..].to_owned()),
         _ => None,
@@ -74,13 +75,13 @@ fn possible(number: &str, digits: &str, region: &str) -> Option<Number> {
     Some(Number { address, loose })
 }
 
-/// `+52 1` before ten digits: no longer possible by the book, still what some networks send. Matching knows both spellings
+/// `+52 1` before ten digits: no longer possible by the numbering plan, but some networks still send it. Matching knows both forms
 /// (`gleaner.phone_aliases`).
 fn is_old_mexican_mobile(number: &str, digits: &str) -> bool {
     number.trim_start_matches('(').starts_with('+') && digits.len() == 13 && digits.starts_with("521")
 }
 
-/// Whether this says that the caller does not want to be known.
+/// Whether the caller's number is withheld.
 pub fn is_withheld(text: &str) -> bool {
     let bare = without_channel(text);
     match bare.strip_prefix('+') {
@@ -96,15 +97,15 @@ fn is_withheld_word(text: &str) -> bool {
     WITHHELD_WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Without the channel's name, `whatsapp:+1…`; providers are not consistent about its case.
+/// Removes the channel prefix, `whatsapp:+1…`. Providers are not consistent about its case.
 fn without_channel(text: &str) -> &str {
     let text = text.trim();
     let channel = CHANNELS.iter().find(|channel| text.get(..channel.len()).is_some_and(|start| start.eq_ignore_ascii_case(channel)));
     channel.map_or(text, |channel| text[channel.len()..].trim_start())
 }
 
-/// The number before `x123`, `ext. 123`, `;ext=123` or `#123`; none where letters mean anything else: a word, a
-/// business-scoped id, a number spelt in letters.
+/// The number before `x123`, `ext. 123`, `;ext=123` or `#123`; `None` where letters mean anything else: a word, a business-scoped
+/// id, a number spelt in letters.
 fn without_extension(text: &str) -> Option<&str> {
     let Some(at) = text.find(|c: char| c.is_alphabetic() || matches!(c, '#' | ';' | '@')) else {
         return Some(text);
@@ -137,7 +138,7 @@ mod tests {
         is("0044 20 7946 0958", "US", "00442079460958");
     }
 
-    /// The numbers another library gets wrong when it is given a region.
+    /// The numbers that another library parses wrongly when it is given a region.
     #[test]
     fn a_plus_does_not_need_the_region() {
         for region in ["US", "DE", "", "nonsense"] {
@@ -170,7 +171,7 @@ mod tests {
         is("+1 555 010 0199", "US", "+15550100199");
         is("+15005550006", "US", "+15005550006");
         is("whatsapp:+5215512345678", "US", "+5215512345678");
-        // A number to be dialled within one town is nobody's in particular.
+        // A number to be dialled within one town does not identify a subscriber.
         is("867-5309", "US", "8675309");
     }
 
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!(loose("(415) 867-5309", "GB").as_deref(), Some("4158675309"));
         assert_eq!(loose("+44 4158675309", "US"), None);
         assert_eq!(loose("+33415867530", "US"), None);
-        // Not possible: never fuzzily. And these digits name their country.
+        // An impossible number never gets a loose match. And these digits include their country.
         assert_eq!(loose("0044 20 7946 0958", "US"), None);
         assert_eq!(loose("011 44 20 7946 0958", "US"), None);
         assert_eq!(loose("+1234567890", "US"), None);

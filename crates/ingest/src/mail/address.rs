@@ -1,8 +1,8 @@
-//! Address headers and encoded words, as people's programs write them.
+//! Address headers and encoded words, as mail programs write them.
 
 use mail_parser::{HeaderValue, MessageParser};
 
-/// One address of a header, as written, and the name beside it.
+/// One address of a header, as written, and its display name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mailbox {
     pub name: Option<String>,
@@ -21,7 +21,7 @@ pub fn mailboxes(text: &str) -> Vec<Mailbox> {
         .collect()
 }
 
-/// Text in which `=?utf-8?q?…?=` words have been read; left as it is when there are none.
+/// Decodes `=?utf-8?q?…?=` words; text without them stays as it is.
 pub fn decode_words(text: &str) -> String {
     if !text.contains("=?") {
         return text.to_owned();
@@ -33,7 +33,7 @@ pub fn decode_words(text: &str) -> String {
 }
 
 fn read(name: &'static str, text: &str) -> Option<HeaderValue<'static>> {
-    // One line, or the rest would be read as further headers.
+    // One line only, or the rest would be parsed as further headers.
     let line = format!("{name}: {}\r\n\r\n", text.replace(['\r', '\n', '\0'], " "));
     let mut message = MessageParser::default().parse_headers(line.as_bytes())?;
     message.remove_header(name).map(HeaderValue::into_owned)
@@ -82,7 +82,7 @@ mod tests {
             mailboxes(&piece.repeat(100_000));
             decode_words(&piece.repeat(100_000));
         }
-        // A second or two unoptimised; anything quadratic takes hours.
+        // Takes a second or two unoptimised; a quadratic algorithm would take hours.
         assert!(began.elapsed() < std::time::Duration::from_secs(60));
     }
 

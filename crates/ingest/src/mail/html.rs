@@ -1,12 +1,13 @@
-//! Markup to the text a person would read. One pass, no tree: anyone may send us a mail, and rendering it must cost what its
-//! length costs, however deep or broken the markup is (tree renderers were measured to take minutes on 100 KB of `<div>`).
+//! Converts HTML to the text a person would read, in one pass and without a tree: anyone may send us a mail, and the cost of
+//! rendering it must be linear in its length, however deep or broken the HTML is (tree renderers were measured to take minutes on
+//! 100 KB of `<div>`).
 
 use encoding_rs::WINDOWS_1252;
 use mail_parser::decoders::html::add_html_token;
 
-/// Elements whose content is not for reading.
+/// Elements whose content is not shown.
 const UNREAD: [&str; 4] = ["script", "style", "title", "template"];
-/// Elements that stand on lines of their own.
+/// Elements that start and end a line.
 const LINES: [&str; 24] = [
     "address",
     "article",
@@ -33,7 +34,7 @@ const LINES: [&str; 24] = [
     "tr",
     "li",
 ];
-/// Elements set off by an empty line.
+/// Elements separated by an empty line.
 const PARAGRAPHS: [&str; 14] = ["blockquote", "dl", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "ul", "details"];
 /// Longest entity name is 31 characters.
 const LONGEST_ENTITY: usize = 40;
@@ -61,7 +62,7 @@ pub fn html_to_text(html: &str) -> String {
     page.text
 }
 
-/// What a `<` begins.
+/// What follows a `<`.
 enum Piece<'a> {
     Tag {
         name: String,
@@ -80,7 +81,7 @@ impl<'a> Piece<'a> {
     fn at(markup: &'a str) -> Self {
         let inside = &markup[1..];
         if let Some(comment) = inside.strip_prefix("!--") {
-            // `<!-->` is a whole comment; one that never ends hides the rest, as in a browser.
+            // `<!-->` is a complete comment. One that never ends hides the rest, as in a browser.
             let rest = comment.strip_prefix('>').or_else(|| comment.split_once("-->").map(|(_, rest)| rest));
             return Self::Remark { rest: rest.unwrap_or_default() };
         }
@@ -96,7 +97,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// What follows the `>` of a tag. One inside a quoted value does not end it; a quote opens only right after `=`.
+/// The text after the `>` of a tag. A `>` inside a quoted value does not end the tag; a quote opens only right after `=`.
 fn after_tag(attributes: &str) -> &str {
     let (mut quote, mut previous) = (None, b' ');
     for (at, byte) in attributes.bytes().enumerate() {
@@ -114,7 +115,7 @@ fn after_tag(attributes: &str) -> &str {
     ""
 }
 
-/// What follows `</name`, up to and with its `>`.
+/// The text after `</name` and its `>`.
 fn after_closing<'a>(markup: &'a str, name: &str) -> &'a str {
     let mut rest = markup;
     while let Some(start) = rest.find("</") {
@@ -130,9 +131,9 @@ fn after_closing<'a>(markup: &'a str, name: &str) -> &'a str {
 #[derive(Default)]
 struct Page {
     text: String,
-    /// What stands between the last character and the next one.
+    /// The white space between the last character and the next one.
     gap: Gap,
-    /// Inside how many `<pre>`.
+    /// The nesting depth of `<pre>`.
     preformatted: usize,
 }
 
@@ -169,7 +170,7 @@ impl Page {
         self.gap = self.gap.max(gap);
     }
 
-    /// Text between tags, entities and all.
+    /// Writes text between tags, with its entities.
     fn write(&mut self, mut source: &str) {
         while let Some(start) = source.find('&') {
             self.put(&source[..start]);
@@ -262,7 +263,7 @@ mod tests {
         {
             html_to_text(&piece.repeat(200_000));
         }
-        // A second or two unoptimised; anything quadratic takes hours.
+        // Takes a second or two unoptimised; a quadratic algorithm would take hours.
         assert!(began.elapsed() < Duration::from_secs(60));
     }
 

@@ -1,7 +1,7 @@
-//! A mail read from its own bytes.
+//! Parses a mail from its raw bytes.
 //!
-//! The parser reads headers; the parts are walked here. A parser that follows mail inside mail to the end lets go of it by
-//! recursion, and 700 KB of nested messages were measured to end the process. To us a mail inside a mail is a file.
+//! The parser reads headers; the parts are walked here. A parser that follows nested messages to the end drops them by recursion,
+//! and 700 KB of nested messages were measured to crash the process. Here a mail inside a mail is a file.
 
 use encoding_rs::{Encoding, UTF_8};
 use mail_parser::decoders::{base64::base64_decode, quoted_printable::quoted_printable_decode};
@@ -9,13 +9,13 @@ use mail_parser::{Address, ContentType, MessageParser, MessagePart, MimeHeaders}
 
 use super::{Enclosure, Mail};
 
-/// Multipart inside multipart is followed this far; genuine mail stays below five.
+/// Nested multiparts are followed this far. Genuine mail stays below five levels.
 const DEEPEST: usize = 20;
-/// Parts are read up to this many; genuine mail stays below a hundred.
+/// The most parts that are read. Genuine mail stays below a hundred.
 const MOST_PARTS: usize = 1000;
 
 impl Mail {
-    /// Reads an RFC 5322 message; none when these bytes are not one. `message_id` is left to the provider, which knows its own.
+    /// Parses an RFC 5322 message; `None` when these bytes are not one. `message_id` is left to the provider, which has its own id.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let message = MessageParser::default().parse_headers(bytes)?;
         let mut mail = Self {
@@ -88,7 +88,7 @@ fn media_type(kind: &ContentType<'_>) -> String {
     whole.to_ascii_lowercase()
 }
 
-/// Undoes the transfer encoding; what cannot be undone is kept as it came.
+/// Decodes the transfer encoding. What cannot be decoded is kept as received.
 fn decode(head: &MessagePart<'_>, body: &[u8]) -> Vec<u8> {
     let encoding = head.content_transfer_encoding().map(str::to_ascii_lowercase);
     let decoded = match encoding.as_deref() {
@@ -111,7 +111,7 @@ fn split_head(part: &[u8]) -> (&[u8], &[u8]) {
     (part, &[])
 }
 
-/// What stands between the lines `--boundary`, without the line break that belongs to the next of them.
+/// The parts between the lines `--boundary`, without the line break that belongs to the next boundary.
 fn split_parts<'a>(body: &'a [u8], boundary: &str) -> Vec<&'a [u8]> {
     let mut parts = Vec::new();
     let (mut at, mut start) = (0, None);
@@ -127,7 +127,7 @@ fn split_parts<'a>(body: &'a [u8], boundary: &str) -> Vec<&'a [u8]> {
             break;
         }
     }
-    // The last boundary may have been cut off on the way.
+    // The last boundary may be missing because the mail was cut off.
     parts.extend(start.map(|start| &body[start..]));
     parts
 }

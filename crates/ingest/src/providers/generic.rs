@@ -1,4 +1,4 @@
-//! Generic: any sender that can sign by one of our presets, or that we are told to believe.
+//! Generic: any sender that can sign by one of our presets, or that the operator chose to trust without a signature.
 
 mod envelope;
 mod shape;
@@ -29,11 +29,11 @@ const SETTINGS: &[Setting] = &[
 ];
 
 const BODY_LIMIT: usize = 1024 * 1024;
-/// What a channel may ask for at most: the body is held in memory.
+/// The largest limit a channel may set: the body is held in memory.
 const LARGEST_BODY_LIMIT: u64 = 64 * 1024 * 1024;
 
-/// The scheme a channel chose. A channel with a secret and no scheme was made for a signature in `X-Webhook-Signature`;
-/// a channel with neither believes nobody: to trust the key alone must be said.
+/// The scheme of a channel. A channel with a secret and no scheme was created for a signature in `X-Webhook-Signature`. A channel
+/// with neither refuses every request: relying on the key alone must be explicit.
 fn scheme(channel: &Channel) -> Result<&'static dyn Scheme, Why> {
     match channel.settings.get("scheme") {
         None | Some(Value::Null) if channel.settings.text("secret").is_some() => Ok(&schemes::hub_sha256::HubSha256),
@@ -47,7 +47,7 @@ fn keys<'a>(channel: &'a Channel, scheme: &dyn Scheme) -> Keys<'a> {
     Keys::new(secrets.chain(pairs)).with_header(channel.settings.text("header"))
 }
 
-/// A limit as people write it, number or text.
+/// A limit, written as a number or as text.
 fn body_limit(channel: &Channel) -> Option<u64> {
     match channel.settings.get("body_limit")? {
         Value::Number(number) => number.as_u64(),
@@ -125,7 +125,7 @@ impl Provider for Generic {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         let keys = keys(channel, scheme);
-        // A scheme that signs inside the body gets a body made for it.
+        // A scheme that signs inside the body gets a body built for it.
         let body = if scheme.code() == "mailgun" { schemes::mailgun::signed_body(&keys, unix_now, &body)? } else { body };
         scheme.sign(&keys, unix_now, &mut headers, &body)?;
         Ok(Sample { method: Method::POST, url: url.to_owned(), headers, body })

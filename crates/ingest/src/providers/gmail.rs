@@ -1,6 +1,6 @@
-//! Gmail: mail is fetched, by polling; what Google sends us is only a hint that there is some.
+//! Gmail: mail is fetched by polling. A push from Google only signals that there is new mail.
 //!
-//! The server fetches messages and hands each to [`message`]; a Pub/Sub push arrives at the door as any webhook does.
+//! The server fetches messages and passes each to [`message`]; a Pub/Sub push arrives at the webhook endpoint like any webhook.
 
 mod message;
 mod part;
@@ -88,7 +88,7 @@ impl Provider for Gmail {
     }
 }
 
-/// A setting that is a number, written as one or as text.
+/// A numeric setting, written as a number or as text.
 pub fn number(channel: &Channel, name: &str) -> Option<f64> {
     let value = channel.settings.get(name)?;
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;

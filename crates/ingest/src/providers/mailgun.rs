@@ -22,7 +22,7 @@ fn keys(channel: &Channel) -> Keys<'_> {
     Keys::new(channel.settings.both("signing_key"))
 }
 
-/// The mail in the fields; Mailgun repeats its headers as fields of their own, in the mail's own spelling.
+/// The mail in the fields. Mailgun repeats its headers as fields of their own, with the original spelling.
 fn described(fields: &Fields) -> Mail {
     let text = |names: &[&str]| names.iter().find_map(|name| fields.text(name).filter(|text| !text.is_empty())).unwrap_or_default();
     Mail {
@@ -40,14 +40,14 @@ fn described(fields: &Fields) -> Mail {
     }
 }
 
-/// What Mailgun itself says of the mail.
+/// Adds what Mailgun itself says about the mail.
 fn remarks(mail: &mut Mail, fields: &Fields) {
     for name in ["recipient", "domain", "message-url"] {
         if let Some(value) = fields.text(name).filter(|value| !value.is_empty()) {
             mail.metadata.insert(name.replace('-', "_"), value.into());
         }
     }
-    // A verdict that came with the mail is its author's; Mailgun's own has other names.
+    // A spam verdict in the mail comes from its author. Mailgun's own has other names.
     mail.headers.retain(|(name, _)| !is_spam_verdict(name));
     for (given, usual) in [("X-Mailgun-Sflag", "X-Spam-Status"), ("X-Mailgun-Sscore", "X-Spam-Score")] {
         let verdict = mail.header(given).map(str::to_owned).or_else(|| fields.text(given));
@@ -73,7 +73,7 @@ impl Provider for Mailgun {
     }
 
     fn body_limit(&self, _: &Channel) -> usize {
-        // Mailgun takes mails of 25 MB; a raw one is encoded once more on its way here.
+        // Mailgun accepts mails of 25 MB. A raw one is encoded once more in the request.
         64 * 1024 * 1024
     }
 
@@ -96,7 +96,7 @@ impl Provider for Mailgun {
             return Err(Refusal::Unusable("neither a sender nor a text, a subject or a file".to_owned()));
         }
         remarks(&mut mail, &fields);
-        // A new try has a new token around the same mail.
+        // A retry has a new token with the same mail.
         let id = Some(mail.rfc_message_id.trim()).filter(|id| !id.is_empty()).map(str::to_owned);
         let id = draft::stored_id(&id.or_else(|| mail.header("message-id").map(str::to_owned)).unwrap_or_else(|| fields.digest()));
         mail.message_id.clone_from(&id);
@@ -108,7 +108,7 @@ impl Provider for Mailgun {
         Answer { status: StatusCode::OK, ..providers::accepted(outcome) }
     }
 
-    /// Mailgun repeats whatever is refused, except with 406.
+    /// Mailgun retries whatever is refused, except with 406.
     fn refuse(&self, refusal: &Refusal) -> Answer {
         let answer = providers::refused(refusal);
         match refusal {

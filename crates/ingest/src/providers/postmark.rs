@@ -1,6 +1,6 @@
 //! Postmark inbound: mail as JSON, attachments included.
 //!
-//! Postmark does not sign. What vouches for a mail is the key in the URL, the user and password in it, and the address it comes
+//! Postmark does not sign. A mail is authenticated by the key in the URL, the user and password in it, and the address it comes
 //! from ([`guard`]).
 
 mod guard;
@@ -18,7 +18,7 @@ use crate::text::parse_json;
 use crate::{Answer, Channel, Inbound, Outcome, Provider, Refusal, Request, Sample, Verified};
 
 const MEGABYTE: usize = 1024 * 1024;
-/// 35 MB of attachments are 47 MB of base64; with the raw mail beside them it may be twice that.
+/// 35 MB of attachments are 47 MB of base64; with the raw mail included it may be twice that.
 const LEAST_MEGABYTES: usize = 64;
 const MOST_MEGABYTES: usize = 256;
 
@@ -92,7 +92,7 @@ impl Provider for Postmark {
         json::read(body, request.body)
     }
 
-    /// Postmark knows one good answer, 200.
+    /// Postmark accepts only 200 as success.
     fn acknowledge(&self, outcome: &Outcome<'_>) -> Answer {
         Answer { status: StatusCode::OK, ..crate::providers::accepted(outcome) }
     }
@@ -100,7 +100,7 @@ impl Provider for Postmark {
     fn refuse(&self, refusal: &Refusal) -> Answer {
         let answer = crate::providers::refused(refusal);
         match refusal {
-            // HTTP wants a 401 to say how to do better.
+            // HTTP requires a 401 to name the authentication scheme.
             Refusal::Unauthentic(_) => answer.with(WWW_AUTHENTICATE.as_str(), "Basic realm=\"ingest\""),
             _ => answer,
         }
@@ -136,7 +136,7 @@ fn allowed() -> std::ops::RangeInclusive<usize> {
     LEAST_MEGABYTES..=MOST_MEGABYTES
 }
 
-/// A whole number, also when it was written as text.
+/// A whole number, also when written as text.
 fn whole(value: &Value) -> Option<usize> {
     match value {
         Value::String(text) => text.trim().parse().ok(),

@@ -29,7 +29,7 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "basic_auth.password", secret: true, required: false, about: "password in the URL given to SendGrid" },
 ];
 
-/// How this channel's mail proves where it comes from.
+/// How mail of this channel is authenticated.
 enum Proof<'a> {
     Signature(Keys<'a>),
     Password(Keys<'a>),
@@ -37,7 +37,8 @@ enum Proof<'a> {
     Nothing,
 }
 
-/// What is configured is demanded, also when it is empty or broken: a key that was cleared by mistake must not open the door.
+/// A configured proof is required, also when it is empty or broken: a key that was cleared by mistake must not disable
+/// verification.
 fn proof(channel: &Channel) -> Proof<'_> {
     let given = |name: &str| channel.settings.get(name).is_some_and(|value| !value.is_null());
     if given("public_key") || given("public_key_previous") {
@@ -49,7 +50,7 @@ fn proof(channel: &Channel) -> Proof<'_> {
     }
 }
 
-/// The mail in the fields of the form, each in the charset that `charsets` names for it.
+/// The mail in the fields of the form, each in the charset that `charsets` gives for it.
 fn described(form: &Form) -> Mail {
     let charsets: HashMap<String, String> = form.text("charsets").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let text = |name: &str| form.get(name).map(|field| field.text(charsets.get(name).map(String::as_str))).unwrap_or_default();
@@ -73,7 +74,7 @@ fn described(form: &Form) -> Mail {
     mail
 }
 
-/// A file, with what the list of files says of it: the name in the part is what some program made of the mail's own.
+/// A file, with its entry in the list of files: the name in the part may have been altered by another program.
 fn enclosure(file: &Field, content_ids: &HashMap<String, String>, said: &Value) -> Enclosure {
     let mut enclosure = file.enclosure(content_ids);
     if let Some(name) = said["filename"].as_str() {
@@ -85,7 +86,7 @@ fn enclosure(file: &Field, content_ids: &HashMap<String, String>, said: &Value) 
     enclosure
 }
 
-/// What SendGrid itself says of the mail.
+/// Adds what SendGrid itself says about the mail.
 fn remarks(mail: &mut Mail, form: &Form) {
     let envelope: Value = form.text("envelope").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     if mail.from.trim().is_empty() {
@@ -102,14 +103,14 @@ fn remarks(mail: &mut Mail, form: &Form) {
             mail.metadata.insert(name.to_owned(), value.into());
         }
     }
-    // A verdict that came with the mail is its author's; SendGrid's own comes beside it.
+    // A spam verdict in the mail comes from its author. SendGrid's own is in a separate field.
     mail.headers.retain(|(name, _)| !is_spam_verdict(name));
     if let Some(score) = form.text("spam_score").filter(|score| !score.trim().is_empty()) {
         mail.headers.insert(0, ("X-Spam-Score".to_owned(), score));
     }
 }
 
-/// Headers in which a filter says what it thinks of a mail.
+/// Headers with the verdict of a spam filter.
 pub(super) fn is_spam_verdict(header: &str) -> bool {
     ["x-spam-status", "x-spam-score"].iter().any(|name| header.eq_ignore_ascii_case(name))
 }
@@ -143,7 +144,7 @@ impl Provider for Sendgrid {
     }
 
     fn body_limit(&self, _: &Channel) -> usize {
-        // SendGrid takes mails of 30 MB; attachments are not encoded in a form, raw mails are.
+        // SendGrid accepts mails of 30 MB. Attachments are not encoded in a form; raw mails are.
         64 * 1024 * 1024
     }
 
@@ -171,14 +172,14 @@ impl Provider for Sendgrid {
             return Err(Refusal::Malformed("none of the fields of a mail is there".to_owned()));
         }
         remarks(&mut mail, &form);
-        // SendGrid gives no id of its own. A new try repeats the mail, under another boundary.
+        // SendGrid gives no id of its own. A retry repeats the mail with another boundary.
         let id = Some(mail.rfc_message_id.trim()).filter(|id| !id.is_empty());
         let id = draft::stored_id(&id.map_or_else(|| format!("sha256:{}", form.digest()), str::to_owned));
         mail.message_id.clone_from(&id);
         Ok(Inbound::Events { events: vec![draft::finished(mail.into_event(), &id)], remember: Vec::new() })
     }
 
-    /// Credentials in a URL are sent by some only when they are asked for.
+    /// Some clients send the credentials of a URL only after a 401 asks for them.
     fn refuse(&self, refusal: &Refusal) -> Answer {
         let answer = providers::refused(refusal);
         match refusal {

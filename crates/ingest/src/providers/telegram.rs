@@ -1,4 +1,4 @@
-//! Telegram: what people write to a bot.
+//! Telegram: messages that people send to a bot.
 
 mod update;
 
@@ -33,7 +33,7 @@ impl Provider for Telegram {
     }
 
     fn check(&self, channel: &Channel) -> Vec<String> {
-        // Telegram refuses any other secret, and nobody sees why nothing arrives.
+        // Telegram refuses any other secret, and then nothing arrives without a visible reason.
         let fits = |secret: &str| secret.len() <= 256 && secret.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
         let mut wrong = providers::not_text(channel, &["secret_token", "bot_token"]);
         if channel.settings.both("secret_token").into_iter().any(|secret| !fits(secret)) {
@@ -65,7 +65,7 @@ impl Provider for Telegram {
         let id = update["update_id"].as_u64().ok_or_else(|| Refusal::Malformed("update_id is missing".to_owned()))?;
         Ok(match update::event(&update, id) {
             Some(event) => Inbound::Events { events: vec![event], remember: Vec::new() },
-            // Polls, members who come and go, inline queries: nobody wrote to us.
+            // Polls, members who join or leave, and inline queries are not messages to us.
             None => Inbound::Nothing { remember: Vec::new(), warning: None },
         })
     }
@@ -74,7 +74,7 @@ impl Provider for Telegram {
         let secrets = channel.settings.both("secret_token");
         let secret = secrets.first().ok_or("the channel has no secret_token")?;
         let body = json!({
-            // Telegram's own counters are 32 bits wide: no update of theirs has this id.
+            // Telegram's own counters are 32 bits wide, so no real update has this id.
             "update_id": (1_u64 << 40) + unix_now.unsigned_abs(),
             "message": {
                 "message_id": 1,

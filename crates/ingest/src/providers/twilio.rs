@@ -1,7 +1,8 @@
 //! Twilio: text messages, WhatsApp, calls and their recordings.
 //!
-//! Every webhook is signed over the URL Twilio was given and the fields it posts ([`signature`]). The signature has no time and no
-//! separators, so what is let in must also name our account and carry well-formed ids; redeliveries are known by those ids.
+//! Every webhook is signed over the URL that Twilio was given and the fields it posts ([`signature`]). The signature has no time
+//! and no separators, so an accepted request must also name our account and carry well-formed ids; redeliveries are recognised by
+//! those ids.
 
 mod calls;
 mod conversations;
@@ -21,7 +22,7 @@ use crate::provider::Setting;
 use crate::refusal::Why;
 use crate::{Answer, Channel, Inbound, Outcome, Provider, Refusal, Request, Sample, Verified};
 
-/// Anything but TwiML is an error to Twilio, and a caller would hear about it. This says: do nothing.
+/// Anything but TwiML is an error to Twilio, and a caller would hear an error message. This response does nothing.
 const DO_NOTHING: &str = r#"<?xml version="1.0" encoding="UTF-8"?><Response/>"#;
 
 const SETTINGS: &[Setting] = &[
@@ -32,14 +33,14 @@ const SETTINGS: &[Setting] = &[
 #[derive(Debug)]
 pub struct Twilio;
 
-/// What a webhook is about, by the fields it brings.
+/// The kind of webhook, by the fields it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Webhook {
     Message,
     Recording,
     Call,
     Conversation,
-    /// Nothing that ever becomes an activity.
+    /// A kind that never becomes an activity.
     Unknown,
 }
 
@@ -126,7 +127,7 @@ impl Provider for Twilio {
 
     fn sample(&self, channel: &Channel, url: &str, _unix_now: i64) -> Result<Sample, String> {
         let token = channel.settings.text("auth_token").ok_or("auth_token is missing")?;
-        // The fragment tells Twilio how to repeat; it is neither sent nor signed.
+        // The fragment configures Twilio's retries. It is neither sent nor signed.
         let url = url.split('#').next().unwrap_or(url);
         let id = format!("SM{}", Uuid::new_v4().simple());
         let account = channel.settings.text("account_sid").unwrap_or("AC00000000000000000000000000000000");
@@ -149,8 +150,8 @@ impl Provider for Twilio {
     }
 }
 
-/// The signed string has no separators: characters can be moved between names and values without changing it. So whatever will be
-/// stored must name the configured account. JSON is covered byte by byte and may leave the account out.
+/// The signed string has no separators: characters can be moved between names and values without changing it. So every stored
+/// request must name the configured account. JSON is covered byte by byte and may omit the account.
 fn verify_account(channel: &Channel, fields: &Fields) -> Result<(), Why> {
     let Some(account) = channel.settings.text("account_sid") else { return Ok(()) };
     let mut named = fields.every("AccountSid").peekable();

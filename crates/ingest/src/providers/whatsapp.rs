@@ -1,4 +1,4 @@
-//! WhatsApp Cloud: Meta's own API, without a reseller between.
+//! WhatsApp Cloud: Meta's own API, without a reseller.
 
 mod message;
 
@@ -26,14 +26,14 @@ fn keys(channel: &Channel) -> Keys<'_> {
     Keys::new(channel.settings.both("app_secret")).with_header(Some(SIGNATURE))
 }
 
-/// A parameter of the query that is there exactly once.
+/// A query parameter that occurs exactly once.
 fn parameter(request: &Request<'_>, name: &str) -> Option<String> {
     let mut all = form_urlencoded::parse(request.query()?.as_bytes()).filter(|(key, _)| key == name);
     let (_, value) = all.next()?;
     all.next().is_none().then(|| value.into_owned())
 }
 
-/// Meta asks once, by GET, whether we know the word that was entered there.
+/// Meta sends one GET request to check that we have the verify token that was entered there.
 fn verify_handshake(channel: &Channel, request: &Request<'_>) -> Result<Verified, Refusal> {
     let words = channel.settings.both("verify_token");
     if words.is_empty() {
@@ -82,7 +82,7 @@ impl Provider for Whatsapp {
     }
 
     fn body_limit(&self, _: &Channel) -> usize {
-        // Meta bundles up to a thousand updates, and says 3 MB.
+        // Meta bundles up to a thousand updates, and documents a limit of 3 MB.
         4 * 1024 * 1024
     }
 
@@ -103,7 +103,7 @@ impl Provider for Whatsapp {
             return Ok(Inbound::Nothing { remember: Vec::new(), warning: Some(warning.to_owned()) });
         }
         let changes = list(&body["entry"]).flat_map(|entry| list(&entry["changes"]));
-        // What became of our own messages (`statuses`) is no message; neither are changes of templates and accounts.
+        // The delivery status of our own messages (`statuses`) is not a message; neither are changes of templates and accounts.
         let values = changes.filter(|change| change["field"] == "messages").map(|change| &change["value"]);
         let messages = values.flat_map(|value| list(&value["messages"]).map(move |message| (message, value)));
         let events: Vec<Event> = messages.map(|(message, value)| message::event(message, value, channel)).collect();

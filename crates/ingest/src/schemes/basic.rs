@@ -1,4 +1,4 @@
-//! `basic`: user name and password in the Authorization header. Like `bearer`, it covers nothing of what is sent.
+//! `basic`: user name and password in the Authorization header. Like `bearer`, it does not cover the content.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -30,7 +30,7 @@ impl Scheme for Basic {
 
     fn check(&self, keys: &Keys<'_>) -> Vec<String> {
         let mut wrong = proof::secret_missing(keys, "write username:password, or basic_auth.username and basic_auth.password");
-        // The first colon ends the name, whatever follows.
+        // The first colon ends the user name, whatever follows.
         if keys.secrets().any(|pair| pair.split_once(':').is_none_or(|(name, password)| name.is_empty() || password.is_empty())) {
             wrong.push("secret is no pair: write username:password (the name without a colon)".to_owned());
         }
@@ -38,14 +38,14 @@ impl Scheme for Basic {
     }
 
     fn verify(&self, keys: &Keys<'_>, request: &Request<'_>) -> Result<Verified, Refusal> {
-        // Half a pair would let in whoever knows a name.
+        // Half a pair would accept any caller that knows the user name.
         let whole = |pair: &&str| pair.split_once(':').is_some_and(|(name, password)| !name.is_empty() && !password.is_empty());
         let pairs: Vec<_> = keys.secrets().filter(whole).collect();
         if pairs.is_empty() {
             return Err(Why::Unconfigured.into());
         }
         let given = STANDARD.decode(bearer::credentials(request, "basic")?).map_err(|_| Why::Mismatch)?;
-        // Whole pairs are compared: a name has no colon, so equal texts are equal names and equal passwords.
+        // Whole pairs are compared: a user name has no colon, so equal texts have equal names and equal passwords.
         if !crypt::any_same_secret(&given, pairs) {
             return Err(Why::Mismatch.into());
         }

@@ -1,4 +1,4 @@
-//! `bearer`: a token in the Authorization header. It proves who sends and covers nothing of what is sent; TLS does that.
+//! `bearer`: a token in the Authorization header. It authenticates the sender but does not cover the content; TLS does that.
 
 use http::HeaderMap;
 
@@ -11,7 +11,7 @@ use crate::{Refusal, Request, crypt};
 #[derive(Debug)]
 pub struct Bearer;
 
-/// The digest of a configured token. Who does not want to leave the token itself with us writes `sha256:` and its digest.
+/// The digest of a configured token. An operator who does not want to store the token itself writes `sha256:` and its digest.
 fn digest(secret: &str) -> Option<[u8; 32]> {
     match secret.strip_prefix("sha256:") {
         Some(hex) => proof::lower_hex(hex),
@@ -19,7 +19,7 @@ fn digest(secret: &str) -> Option<[u8; 32]> {
     }
 }
 
-/// What follows the scheme's name, which is written in any case.
+/// The text after the scheme's name, which may be in any case.
 pub(super) fn credentials<'a>(request: &Request<'a>, scheme: &str) -> Result<&'a str, Why> {
     let (name, rest) = request.header("authorization").ok_or(Why::Unsigned)?.split_once(' ').ok_or(Why::Mismatch)?;
     let rest = rest.trim();

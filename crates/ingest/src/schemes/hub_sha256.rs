@@ -1,4 +1,4 @@
-//! `hub-sha256`: GitHub, Meta and everybody who took after them.
+//! `hub-sha256`: GitHub, Meta, and others that use the same scheme.
 
 use http::HeaderMap;
 
@@ -8,7 +8,7 @@ use crate::refusal::Why;
 use crate::scheme::{Keys, Scheme};
 use crate::{Refusal, Request, crypt};
 
-/// GitHub's and Meta's header, and the one our own documentation has always given to people who write a sender themselves.
+/// The header of GitHub and Meta, and the one that our own documentation has always given for custom senders.
 const HEADERS: &[&str] = &["x-hub-signature-256", "x-webhook-signature"];
 
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! `mailgun`: time, token and signature inside the body. Only time and token are signed, so a token must not be believed twice,
-//! except for the very same message: Mailgun sends again what we may not have answered in time.
+//! `mailgun`: time, token and signature inside the body. Only time and token are signed, so a token must not be accepted twice,
+//! except for the very same message: Mailgun retries when our response may have come too late.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::refusal::Why;
 use crate::scheme::{Keys, Scheme};
 use crate::{Refusal, Request, crypt, json};
 
-/// Longer than a token can be in time: the window reaches as far ahead as back.
+/// Longer than a token can be valid: the time window extends as far ahead as back.
 const REMEMBER: Duration = Duration::from_secs(900);
 
 #[derive(Debug)]
 pub struct Mailgun;
 
-/// What is signed, and the signature.
+/// The signed values, and the signature.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Signed {
     pub timestamp: String,
@@ -28,7 +28,8 @@ pub struct Signed {
     pub signature: String,
 }
 
-/// The three fields, and all that is said, as a hash. JSON has the three under `signature`, forms at the top; each is there once.
+/// The three fields, and a hash of the whole content. JSON has the three under `signature`, forms at the top level; each occurs
+/// once.
 fn fields(request: &Request<'_>) -> Option<(Signed, String)> {
     if request.content_type().as_deref() == Some("application/json") {
         let body = json::read(request.body).ok()?;
@@ -61,10 +62,10 @@ impl Scheme for Mailgun {
 
     fn verify(&self, keys: &Keys<'_>, request: &Request<'_>) -> Result<Verified, Refusal> {
         proof::configured(keys)?;
-        // A body without readable fields is a body without a signature.
+        // A body without parsable fields has no signature.
         let (Signed { timestamp, token, signature }, said) = fields(request).ok_or(Why::Unsigned)?;
         let signature = proof::lower_hex(&signature).ok_or(Why::Mismatch)?;
-        // Time and token are signed without anything between them: what ends the one must not be able to begin the other.
+        // Time and token are signed without a separator, so the end of one must not be readable as the start of the other.
         let is_token = !token.is_empty() && token.len() <= 128 && token.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !proof::any_hmac(keys.secrets(), &[timestamp.as_bytes(), token.as_bytes()], &[signature]) || !is_token {
             return Err(Why::Mismatch.into());
@@ -87,7 +88,7 @@ pub fn signed_fields(keys: &Keys<'_>, unix_now: i64) -> Result<Signed, String> {
     Ok(Signed { timestamp, token, signature })
 }
 
-/// A JSON object with the three fields put in where Mailgun has them.
+/// A JSON object with the three fields added where Mailgun has them.
 pub fn signed_body(keys: &Keys<'_>, unix_now: i64, body: &[u8]) -> Result<Vec<u8>, String> {
     let Signed { timestamp, token, signature } = signed_fields(keys, unix_now)?;
     let mut body: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;

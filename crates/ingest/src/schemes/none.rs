@@ -1,4 +1,4 @@
-//! `none`: whoever knows the URL is believed.
+//! `none`: any caller that knows the URL is accepted.
 
 use http::HeaderMap;
 
@@ -6,7 +6,7 @@ use crate::provider::Verified;
 use crate::scheme::{Keys, Scheme};
 use crate::{Refusal, Request};
 
-/// Said wherever a channel is let to trust its key alone.
+/// The warning shown wherever a channel relies on its key alone.
 pub const KEY_ALONE: &str = "nothing is signed: whoever learns the URL with its key can write what they like into this channel";
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Scheme for None {
         if keys.is_empty() {
             return Vec::new();
         }
-        // A secret here was meant to protect something.
+        // A secret here was meant to protect something, so ignoring it silently would be wrong.
         vec!["scheme none ignores the secret: choose a scheme that uses it, or take the secret out".to_owned()]
     }
 

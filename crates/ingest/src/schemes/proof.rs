@@ -1,4 +1,4 @@
-//! What the schemes share: signatures compared without shortcuts, and the replay window.
+//! What the schemes share: signature comparison in constant time, and the replay window.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -6,20 +6,20 @@ use crate::refusal::Why;
 use crate::scheme::Keys;
 use crate::{Request, crypt};
 
-/// How far a signed time may be from ours, either way.
+/// How far a signed time may differ from ours, in either direction.
 pub const TOLERANCE_SECONDS: i64 = 300;
 
-/// More signatures than any sender lists; the rest of a longer list is nobody's good intention.
+/// More signatures than any honest sender lists. A longer list is refused.
 pub const MOST_SIGNATURES: usize = 16;
 
-/// Does any signature fit any key? Every pair is computed, so that the time tells nothing; an empty key fits nothing.
+/// Whether any signature matches any key. Every pair is computed, so that the time reveals nothing. An empty key matches nothing.
 pub fn any_hmac<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>, parts: &[&[u8]], signatures: &[[u8; 32]]) -> bool {
     let expected = |key: K| if key.as_ref().is_empty() { Vec::new() } else { crypt::hmac_sha256(key.as_ref(), parts).to_vec() };
     let expected: Vec<_> = keys.into_iter().map(expected).collect();
     signatures.iter().fold(false, |found, signature| crypt::any_same(signature, &expected) | found)
 }
 
-/// 64 lower-case hexadecimal digits, as every sender writes them; another spelling is another sender.
+/// 64 lower-case hexadecimal digits, as every sender writes them. Any other form is refused.
 pub fn lower_hex(text: &str) -> Option<[u8; 32]> {
     if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return None;
@@ -29,7 +29,7 @@ pub fn lower_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// A signed time, as text, must be near ours. Unreadable and overflowing times are far away.
+/// Checks that a signed time, given as text, is near ours. Invalid and overflowing times are refused.
 pub fn in_time(timestamp: &str, request: &Request<'_>) -> Result<(), Why> {
     let digits = timestamp.strip_prefix('-').unwrap_or(timestamp);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -39,7 +39,7 @@ pub fn in_time(timestamp: &str, request: &Request<'_>) -> Result<(), Why> {
     timestamp.parse().ok().filter(|signed| near(*signed)).map(|_: i64| ()).ok_or(Why::Stale)
 }
 
-/// The header a scheme looks at: the channel's own choice, else the first of the usual ones that was sent.
+/// The header that a scheme uses: the channel's own setting, else the first of the usual ones that was sent.
 pub fn signature_header<'a>(keys: &Keys<'_>, usual: &[&str], request: &Request<'a>) -> Result<&'a str, Why> {
     let value = match keys.header {
         Some(name) => request.header(name),
@@ -48,12 +48,12 @@ pub fn signature_header<'a>(keys: &Keys<'_>, usual: &[&str], request: &Request<'
     value.ok_or(Why::Unsigned)
 }
 
-/// No key, no proof.
+/// Fails when no key is configured.
 pub fn configured(keys: &Keys<'_>) -> Result<(), Why> {
     if keys.is_empty() { Err(Why::Unconfigured) } else { Ok(()) }
 }
 
-/// What every scheme with a shared secret asks of its keys.
+/// The checks of every scheme with a shared secret.
 pub fn secret_missing(keys: &Keys<'_>, what: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if keys.is_empty() {

@@ -1,4 +1,4 @@
-//! `raw-hex`: the HMAC of the body in plain hexadecimal, as Convoy and many home-made senders have it.
+//! `raw-hex`: the HMAC of the body in plain hexadecimal, as Convoy and many custom senders write it.
 
 use http::HeaderMap;
 

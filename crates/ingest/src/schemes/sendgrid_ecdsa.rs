@@ -1,4 +1,4 @@
-//! `sendgrid-ecdsa`: SendGrid's signed webhooks. The secret is SendGrid's; we hold the public key.
+//! `sendgrid-ecdsa`: SendGrid's signed webhooks. SendGrid has the private key; we have the public key.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -53,7 +53,7 @@ impl Scheme for SendgridEcdsa {
         let sent = STANDARD.decode(request.header(SIGNATURE).ok_or(Why::Unsigned)?).map_err(|_| Why::Mismatch)?;
         let signature = DerSignature::from_bytes(&sent).map_err(|_| Why::Mismatch)?;
         let message = [timestamp.as_bytes(), request.body].concat();
-        // Public keys: there is no secret here whose time could tell anything.
+        // These are public keys, so the time reveals no secret.
         if !keys.iter().any(|key| key.verify(&message, &signature).is_ok()) {
             return Err(Why::Mismatch.into());
         }

@@ -39,7 +39,7 @@ impl Scheme for SlackV0 {
         Ok(Verified::default())
     }
 
-    /// Slack repeats an event under its `event_id`; slash commands have none and are not repeated.
+    /// Slack redelivers an event with the same `event_id`. Slash commands have none and are not redelivered.
     fn signed_id(&self, request: &Request<'_>) -> Option<String> {
         let body = json::read(request.body).ok()?;
         Some(body.get("event_id")?.as_str()?.to_owned())

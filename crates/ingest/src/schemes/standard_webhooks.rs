@@ -1,4 +1,4 @@
-//! `standard-webhooks`: the published standard, and Svix, from which it came.
+//! `standard-webhooks`: the published standard, and Svix, where it originated.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ use crate::{Refusal, Request, crypt};
 #[derive(Debug)]
 pub struct StandardWebhooks;
 
-/// The two spellings of the headers. One request uses one of them: a mixture would pair a signed value with an unsigned one.
+/// The two prefixes of the headers. One request uses one of them: a mixture would pair a signed value with an unsigned one.
 fn family(request: &Request<'_>) -> &'static str {
     if request.headers.contains_key("webhook-id") { "webhook" } else { "svix" }
 }
@@ -23,7 +23,7 @@ fn header<'a>(request: &Request<'a>, name: &str) -> Result<&'a str, Why> {
     request.header(&format!("{}-{name}", family(request))).filter(|value| !value.is_empty()).ok_or(Why::Unsigned)
 }
 
-/// The key inside a secret; `whsec_` may be left out, as Svix's own libraries allow.
+/// The key inside a secret. `whsec_` may be omitted, as Svix's own libraries allow.
 fn shared(secret: &str) -> Option<Vec<u8>> {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap_or(secret)).ok()?;
     (!key.is_empty()).then_some(key)
@@ -75,7 +75,7 @@ impl Scheme for StandardWebhooks {
                 found |= key.verify_strict(&message, &Signature::from_bytes(&signature)).is_ok();
             }
         }
-        // An id with a dot could be read as another id and time. The standard forbids it.
+        // An id with a dot could be read as a different id and time. The standard forbids it.
         if !found || id.contains('.') {
             return Err(Why::Mismatch.into());
         }

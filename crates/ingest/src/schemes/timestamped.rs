@@ -14,7 +14,7 @@ const HEADERS: &[&str] = &["stripe-signature", "x-webhook-signature"];
 #[derive(Debug)]
 pub struct Timestamped;
 
-/// `t=1700000000,v1=…,v1=…`, in any order; signatures of other versions are not ours to read.
+/// `t=1700000000,v1=…,v1=…`, in any order. Signatures of other versions are ignored.
 fn parse(header: &str) -> Option<(&str, Vec<[u8; 32]>)> {
     let mut timestamps = Vec::new();
     let mut signatures = Vec::new();

@@ -1,4 +1,4 @@
-//! A file with a secret in it: readable by its owner alone, made whole or not at all.
+//! A file with a secret: readable by its owner only, and created completely or not at all.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::Error;
 
-/// The text in the file. Whoever comes first makes it; two at once agree on one.
+/// The text in the file. The first caller creates it; concurrent callers get the same text.
 pub fn read_or_make(path: &Path, make: impl FnOnce() -> Zeroizing<String>) -> Result<Zeroizing<String>, Error> {
     let failed = |error: io::Error| Error::Keys { place: path.display().to_string(), detail: error.to_string() };
     match read(path) {
@@ -28,7 +28,8 @@ fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     fs::read_to_string(path).map(Zeroizing::new)
 }
 
-/// Written beside and linked into place: a link, unlike a rename, does not replace what another process has just made.
+/// Written to a temporary file and linked into place: a link, unlike a rename, does not replace what another process has just
+/// created.
 fn make_file(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -37,7 +38,7 @@ fn make_file(path: &Path, text: &str) -> io::Result<()> {
     let made = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         file.write_all(text.as_bytes())?;
-        // Secrets sealed with a key that a power cut took away would be lost with it.
+        // If a power failure lost the key, the secrets sealed with it would be lost too.
         file.sync_all()?;
         match fs::hard_link(&beside, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -1,5 +1,5 @@
-//! The crate on its own: runs the private PostgreSQL of `GLEANER_HOME` until SIGINT or SIGTERM, and prints its address
-//! once it is ready. For scripts that want a database and nothing else; the tests use it as a parent they can kill.
+//! The crate as a program: runs the private PostgreSQL of `GLEANER_HOME` until SIGINT or SIGTERM, and prints its address once it is
+//! ready. For scripts that need only a database. The tests use it as a parent process that they can kill.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ async fn run() -> Result<ExitCode, Error> {
     let listen = |kind| signal(kind).expect("a runtime with signals");
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt()), listen(SignalKind::terminate()));
     let cluster = Cluster::start(Options::new(Home::from_env()?)).await?;
-    // A reader that went away is no reason to stop the server.
+    // A closed standard output is no reason to stop the server.
     let _ = writeln!(std::io::stdout(), "{}", cluster.url());
     tokio::select! {
         _ = interrupt.recv() => {}

@@ -2,8 +2,8 @@
 
 use crate::{Error, Result, connect};
 
-/// A database nobody else uses. It is left alone when the test ends, for whoever wants to look why a test failed, and
-/// goes away with the server.
+/// A database that no other test uses. It is kept when the test ends, so that a failure can be investigated, and is removed with
+/// the server.
 #[derive(Debug, Clone)]
 pub struct TestDatabase {
     /// Its address, for psql and for tokio-postgres.

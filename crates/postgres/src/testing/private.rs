@@ -1,10 +1,10 @@
-//! A server of one test's own.
+//! A server for one test.
 
 use super::options;
 use super::place::Place;
 use crate::{Cluster, Error, Result, connect};
 
-/// A throw-away server to be crashed and restarted. Its address stays the same through both.
+/// A temporary server that can be crashed and restarted. Its address stays the same through both.
 #[derive(Debug)]
 pub struct PrivateServer {
     cluster: Cluster,
@@ -13,12 +13,12 @@ pub struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Starts one. `durable`: commits are flushed, as they are outside of tests; needed wherever a crash is part of it.
+    /// Starts one. With `durable`, commits are flushed, as they are outside of tests; needed by any test with a crash.
     pub async fn start(durable: bool) -> Result<Self> {
         Self::start_with(durable, &[]).await
     }
 
-    /// Starts one with settings of the test's own.
+    /// Starts one with the test's own settings.
     pub async fn start_with(durable: bool, settings: &[(&str, &str)]) -> Result<Self> {
         let place = Place::create()?;
         let mut options = options(place.home.clone(), durable)?;

@@ -11,23 +11,23 @@ use super::place::Place;
 use super::{TestDatabase, block_on, options};
 use crate::{Cluster, Error, Result, connect};
 
-/// The server of this test process: started by the first call, stopped with the process. Data is not flushed to disk;
-/// a test about crashes takes a [`super::PrivateServer`].
+/// The server of this test process: started by the first call, stopped with the process. Data is not flushed to disk; a test with
+/// crashes uses a [`super::PrivateServer`].
 ///
 /// # Panics
 ///
-/// When PostgreSQL is missing or does not start: no test could go on.
+/// When PostgreSQL is missing or does not start: no test could run.
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| block_on(Server::start()).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// A throw-away server that hands out databases.
+/// A temporary server that creates databases for tests.
 #[derive(Debug)]
 pub struct Server {
     cluster: Cluster,
     templates: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
-    /// PostgreSQL copies a template only while nobody is connected to it, and two copies at once can disturb each other.
+    /// PostgreSQL copies a template only while no client is connected to it, and two concurrent copies can disturb each other.
     copying: tokio::sync::Mutex<()>,
     count: AtomicU32,
     _place: Place,
@@ -37,7 +37,8 @@ impl Server {
     async fn start() -> Result<Self> {
         let place = Place::create()?;
         let mut options = options(place.home.clone(), false)?;
-        // Each database gets its turn within a nap: with a hundred of them ten seconds would keep the vacuum running.
+        // Each database is vacuumed once per naptime: with a hundred of them ten seconds would keep autovacuum running all the
+        // time.
         options.settings.push(("autovacuum_naptime".to_owned(), "1min".to_owned()));
         Ok(Self {
             cluster: Cluster::start(options).await?,
@@ -53,13 +54,13 @@ impl Server {
         &self.cluster
     }
 
-    /// A new database with nothing in it.
+    /// A new, empty database.
     pub async fn empty_database(&self) -> Result<TestDatabase> {
         self.copy("template0").await
     }
 
-    /// A new database, copied from a template that `prepare` filled. `prepare` gets the address of the template and runs
-    /// once per process and template name; who asks meanwhile waits. If it fails, the next who asks tries again.
+    /// A new database, copied from a template that `prepare` filled. `prepare` gets the address of the template and runs once per
+    /// process and template name; concurrent callers wait. If it fails, the next caller tries again.
     pub async fn database_from<Prepare, Preparing, Failure>(&self, template: &str, prepare: Prepare) -> Result<TestDatabase>
     where
         Prepare: FnOnce(String) -> Preparing,
@@ -81,7 +82,7 @@ impl Server {
         let url = self.cluster.url_of(name);
         {
             let _copying = self.copying.lock().await;
-            // One that an earlier attempt left half prepared.
+            // An earlier attempt may have left it half prepared.
             self.execute("drop a template", &format!("drop database if exists \"{name}\" with (force)")).await?;
             self.execute("create a template", &format!("create database \"{name}\" template template0")).await?;
         }
@@ -89,7 +90,7 @@ impl Server {
         self.close(name).await
     }
 
-    /// Sends everybody out of a template and lets nobody in again. A pool that `prepare` used may still be closing.
+    /// Ends all sessions of a template and permits no new ones. A pool that `prepare` used may still be closing.
     async fn close(&self, name: &str) -> Result<()> {
         self.execute("close a template", &format!("alter database \"{name}\" with allow_connections false")).await?;
         let client = self.maintenance().await?;
@@ -103,14 +104,14 @@ impl Server {
     async fn copy(&self, template: &str) -> Result<TestDatabase> {
         let name = format!("test_{}", self.count.fetch_add(1, Ordering::Relaxed));
         let _copying = self.copying.lock().await;
-        // Copying files takes half as long as logging blocks: without flushing, its two checkpoints cost next to nothing.
+        // Copying files takes half as long as logging blocks: without flushing, its two checkpoints cost almost nothing.
         let statement = format!("create database {name} template \"{template}\" strategy file_copy");
         self.execute("copy a template", &statement).await?;
         Ok(TestDatabase { url: self.cluster.url_of(&name), name })
     }
 
     async fn maintenance(&self) -> Result<tokio_postgres::Client> {
-        // A connection per call: the tests that ask have each a runtime of their own, and a connection belongs to one.
+        // One connection per call: each test has its own runtime, and a connection belongs to one runtime.
         connect::connect(&self.cluster.url_of("postgres")).await.map_err(Error::database("connect"))
     }
 

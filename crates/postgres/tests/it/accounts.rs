@@ -1,4 +1,4 @@
-//! Root, ordinary users, and who may enter where.
+//! Root, ordinary users, and access to directories.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -46,7 +46,7 @@ async fn starts_as_an_ordinary_user() -> Result<()> {
     assert_eq!(psql(&parent.url, "select current_user")?, "gleaner");
     assert!(parent.stop()?.success());
 
-    // Root may run what an ordinary user made, and that user can go on afterwards.
+    // Root may run what an ordinary user created, and that user can continue afterwards.
     let cluster = Cluster::start(Options::new(home.clone())).await?;
     assert_eq!(owner_of_process(cluster.pid())?, user.uid.as_raw());
     cluster.stop().await?;
@@ -59,7 +59,7 @@ async fn a_home_out_of_reach_is_refused_with_what_to_do() -> Result<()> {
     let scratch = Scratch::new()?;
     let closed = scratch.path().join("closed");
     fs::create_dir(&closed)?;
-    // Root's own for root; read-only for an ordinary user.
+    // Accessible to root only, when run as root; read-only for an ordinary user.
     fs::set_permissions(&closed, fs::Permissions::from_mode(if is_root() { 0o700 } else { 0o500 }))?;
     let home = Home::at(closed.join("home"))?;
     let error = Cluster::start(Options::new(home)).await.expect_err("out of reach");
@@ -74,7 +74,7 @@ async fn a_home_out_of_reach_is_refused_with_what_to_do() -> Result<()> {
 
 #[tokio::test]
 async fn a_fresh_private_directory_is_a_good_home() -> Result<()> {
-    // As `GLEANER_HOME=$(mktemp -d)` makes it.
+    // As `GLEANER_HOME=$(mktemp -d)` creates it.
     let scratch = Scratch::new()?;
     let home = scratch.home()?;
     fs::create_dir(home.path())?;

@@ -1,4 +1,4 @@
-//! Parents that are killed, servers that are left, files that lie.
+//! Killed parents, servers left running, and stale files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +22,7 @@ fn as_server_account(home: &Home, mut command: Command) -> Result<Child> {
     Ok(command.spawn()?)
 }
 
-/// A server nobody holds: as one that outlived its parent, which on Linux takes a parent that started it differently.
+/// A server without a parent, like one that outlived its parent. On Linux that needs a parent that started it differently.
 async fn survivor(scratch: &Scratch, home: &Home) -> Result<Child> {
     let sockets = scratch.path().join("sockets");
     fs::create_dir_all(&sockets)?;
@@ -46,7 +46,7 @@ async fn kill_nine_of_the_parent_leaves_no_second_server() -> Result<()> {
     let mut parent = Some(parent);
     for round in 1..=4 {
         execute(&url, &format!("insert into kept values ({round})")).await?;
-        // The next start follows at once, while the server is still noticing.
+        // The next start follows at once, while the server is still shutting down.
         parent.take().context("a parent")?.kill_nine()?;
         let next = Parent::start(&home)?;
         assert_eq!(servers_on(&home)?.len(), 1, "round {round}");
@@ -56,7 +56,7 @@ async fn kill_nine_of_the_parent_leaves_no_second_server() -> Result<()> {
     }
     parent.context("a parent")?.kill_nine()?;
     eventually("the server ends with its parent", || Ok(servers_on(&home)?.is_empty())).await?;
-    // Tidies what nobody could: there is nothing left to stop.
+    // Cleans up after the killed parent: there is nothing left to stop.
     down(&home, Duration::from_secs(20)).await?;
     assert!(!home.state().exists());
     Ok(())
@@ -73,7 +73,7 @@ async fn a_server_that_survived_its_parent_is_adopted() -> Result<()> {
     assert_eq!(cluster.pid(), child.id());
     assert_eq!(servers_on(&home)?.len(), 1);
     execute(cluster.url(), "create table works (id bigint)").await?;
-    // The test is the survivor's parent and has to take note of its end, or it would remain as a zombie.
+    // The test is the survivor's parent and must reap it, or it would remain as a zombie.
     let reaper = std::thread::spawn(move || child.wait());
     cluster.stop().await?;
     assert!(reaper.join().expect("no panic")?.success());
@@ -81,8 +81,8 @@ async fn a_server_that_survived_its_parent_is_adopted() -> Result<()> {
     Ok(())
 }
 
-/// In most containers root may not look into the processes of other accounts (no CAP_SYS_PTRACE). An ordinary user never
-/// needs to, and runs the plain way here.
+/// In most containers root may not inspect the processes of other accounts (no CAP_SYS_PTRACE). An ordinary user never needs to,
+/// and this test then runs the plain way.
 #[tokio::test]
 async fn a_survivor_is_found_without_the_right_to_trace() -> Result<()> {
     let scratch = Scratch::new()?;
@@ -112,7 +112,7 @@ async fn stale_postmaster_pid_is_recovered() -> Result<()> {
     let written = fs::read_to_string(home.data().join("postmaster.pid"))?;
     cluster.stop().await?;
 
-    // The hard case: its number belongs to a living process of the same account by now. PostgreSQL itself gives up on that.
+    // The hard case: its pid now belongs to a running process of the same account. PostgreSQL itself refuses to start then.
     let mut command = Command::new("sleep");
     command.arg("60");
     let mut stranger = as_server_account(&home, command)?;
@@ -133,7 +133,7 @@ async fn another_homes_server_is_never_mistaken_for_ours() -> Result<()> {
     let (one, other) = (Scratch::new()?, Scratch::new()?);
     Cluster::start(one.options()?).await?.stop().await?;
     let neighbour = Cluster::start(other.options()?).await?;
-    // As a copied directory, or a restored backup of a running server, would have it.
+    // As in a copied directory, or a restored backup of a running server.
     fs::copy(other.home()?.data().join("postmaster.pid"), one.home()?.data().join("postmaster.pid"))?;
     assert_eq!(gleaner_postgres::status(&one.home()?).await?.server, None);
     let cluster = Cluster::start(one.options()?).await?;

@@ -1,4 +1,4 @@
-//! What other crates' tests stand on.
+//! The test databases that other crates' tests rely on.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ async fn each_test_gets_a_database_of_its_own_and_the_template_is_prepared_once(
     let asked = (0..6).map(|_| {
         testing::server().database_from("once", async |url: String| {
             prepared.fetch_add(1, Ordering::Relaxed);
-            // Left open on purpose: a pool closes when it likes.
+            // Left open on purpose: a pool may close at any time.
             let client = testing::connect(&url).await?;
             client.batch_execute("create table task (id bigint); insert into task values (1)").await?;
             std::mem::forget(client);

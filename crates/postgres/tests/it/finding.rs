@@ -1,4 +1,4 @@
-//! Which PostgreSQL is taken, and what is said when there is none.
+//! Which PostgreSQL is chosen, and the error when there is none.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::support::{Scratch, copy_program, is_root};
 
 const DEBIAN: &str = "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\nVERSION_ID=\"12\"\n";
 
-/// A machine with nothing on it but a name.
+/// A machine with nothing on it but an `os-release`.
 fn machine(scratch: &Scratch, os_release: &str) -> Result<Search> {
     let root = scratch.path().join("root");
     fs::create_dir_all(root.join("etc"))?;
@@ -21,7 +21,7 @@ fn machine(scratch: &Scratch, os_release: &str) -> Result<Search> {
     Ok(Search { only: None, path: OsString::new(), root })
 }
 
-/// Something that calls itself PostgreSQL of that version.
+/// A program that claims to be PostgreSQL of that version.
 fn pretend(bin: &Path, version: &str) -> Result<PathBuf> {
     fs::create_dir_all(bin)?;
     fs::write(bin.join("version"), format!("postgres (PostgreSQL) {version}\n"))?;

@@ -1,4 +1,4 @@
-//! `status`, `down` and `reset`: another process looks at the same home.
+//! `status`, `down` and `reset`, called from another process on the same home.
 
 use std::process::Command;
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn down_stops_a_server_whose_parent_is_gone() -> Result<()> {
     let scratch = Scratch::new()?;
     let home = scratch.home()?;
     let parent = Parent::start(&home)?;
-    // The server is held back for a moment, so that it has not ended by itself when `down` looks.
+    // The server is stopped for a moment, so that it has not ended by itself when `down` checks.
     let server = servers_on(&home)?[0];
     assert!(Command::new("kill").args(["-STOP", &server.to_string()]).status()?.success());
     parent.kill_nine()?;

@@ -27,9 +27,9 @@ async fn data_survives_stop_and_start() -> Result<()> {
     assert!(!first_directory.exists());
 
     let cluster = Cluster::start(scratch.options()?).await?;
-    assert_ne!(cluster.socket_directory(), first_directory, "a new directory per start");
+    assert_eq!(cluster.socket_directory(), first_directory, "a home keeps the address of its database");
     assert_eq!(value(cluster.url(), "select count(*) from kept").await?, "2");
-    // Dropping it is as good as stopping it.
+    // Dropping it has the same effect as stopping it.
     drop(cluster);
     assert!(servers_on(&scratch.home()?)?.is_empty());
     Ok(())
@@ -82,7 +82,7 @@ async fn sigterm_and_sigint_stop_cleanly() -> Result<()> {
     let home = scratch.home()?;
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let mut parent = Parent::start(&home)?;
-        // An open session does not hold it up.
+        // An open session does not delay it.
         let _session = gleaner_postgres::testing::connect(&parent.url).await?;
         parent.signal(signal)?;
         let status = parent.wait()?;

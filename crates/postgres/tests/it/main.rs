@@ -1,4 +1,4 @@
-//! The promises of this crate, each kept on a real PostgreSQL.
+//! Tests of this crate's guarantees, each on a real PostgreSQL.
 
 mod accounts;
 mod crashes;

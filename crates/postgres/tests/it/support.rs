@@ -1,4 +1,4 @@
-//! The world the tests need: a scratch directory, and a parent process that can be killed.
+//! Shared test support: a scratch directory, and a parent process that can be killed.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -15,8 +15,8 @@ use gleaner_postgres::{Home, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User};
 
-/// A directory of one test's own. It goes with the process: a file system is slow to create files right after many were
-/// deleted, and every cluster is a thousand files.
+/// A directory for one test. It is removed with the process: a file system is slow to create files right after many were deleted,
+/// and every cluster is a thousand files.
 #[derive(Debug)]
 pub(crate) struct Scratch(PathBuf);
 
@@ -59,7 +59,7 @@ fn scratch_of_process() -> Result<(PathBuf, Child)> {
     Ok((path, janitor))
 }
 
-/// Copies in another process: a file that we had open for writing could not be run while another test forks.
+/// Copies in another process: a file that we have open for writing could not be executed while another test forks.
 pub(crate) fn copy_program(from: &Path, to: &Path) -> Result<()> {
     anyhow::ensure!(Command::new("cp").arg(from).arg(to).status()?.success(), "copy {}", from.display());
     Ok(())
@@ -69,13 +69,13 @@ pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Somebody who is not root: `nobody` when the tests run as root, else whoever runs them.
+/// A user that is not root: `nobody` when the tests run as root, else the current user.
 pub(crate) fn ordinary_user() -> Result<User> {
     let user = if is_root() { User::from_name("nobody")? } else { User::from_uid(nix::unistd::geteuid())? };
     user.context("an ordinary user")
 }
 
-/// `gleaner-postgres` in a process of its own, ready.
+/// `gleaner-postgres` in its own process, ready.
 #[derive(Debug)]
 pub(crate) struct Parent {
     child: Child,
@@ -87,7 +87,7 @@ impl Parent {
         Self::run(Command::new(env!("CARGO_BIN_EXE_gleaner-postgres")), home)
     }
 
-    /// As an ordinary user, with a copy of the program where that user can reach it.
+    /// Starts it as an ordinary user, with a copy of the program that this user can reach.
     pub(crate) fn start_as(user: &User, scratch: &Scratch, home: &Home) -> Result<Self> {
         let program = scratch.path().join("gleaner-postgres");
         copy_program(Path::new(env!("CARGO_BIN_EXE_gleaner-postgres")), &program)?;
@@ -125,7 +125,7 @@ impl Parent {
         Ok(self.child.wait()?)
     }
 
-    /// Kills it and does not wait for anything but its own end.
+    /// Kills it and waits only for its own end.
     pub(crate) fn kill_nine(mut self) -> Result<()> {
         self.signal(Signal::SIGKILL)?;
         self.wait()?;
@@ -160,7 +160,7 @@ pub(crate) fn servers_on(home: &Home) -> Result<Vec<u32>> {
     servers.map(|line| Ok(line.split_whitespace().next().context("a pid")?.parse()?)).collect()
 }
 
-/// Waits for something that happens soon, or says what did not.
+/// Waits for something that happens soon, or fails with what did not happen.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(20);
     while !holds()? {

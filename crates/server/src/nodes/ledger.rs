@@ -1,4 +1,4 @@
-//! What has been heard from devices, in memory.
+//! What is known of devices, in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use uuid::Uuid;
 
 use super::{Given, Node, Who};
 
-/// A device that has been silent that long is forgotten here; in the database it is offline.
+/// A device that has been silent for this long is removed from memory. In the database it is offline.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
-/// Devices of one person, and of all: whoever makes up names does not fill the memory.
+/// Limits on the devices of one person and of all people, so that a client that invents names cannot fill the memory.
 const MOST_OF_ONE: usize = 64;
 const MOST_NODES: usize = 20_000;
-/// Rows held, over all devices.
+/// The most rows held, over all devices.
 const MOST_HELD: usize = 100_000;
-/// Rows of one device that are told.
+/// The most rows of one device that are written to the database.
 const MOST_TOLD: usize = 16;
 
 #[derive(Debug)]
 pub struct Ledger {
     nodes: HashMap<Arc<Node>, Heard>,
-    /// How many of those are whose.
+    /// The number of devices per person.
     whose: HashMap<Who, usize>,
     /// By queue, then by key.
     held: HashMap<String, HashMap<String, Held>>,
-    /// When rows in the database may have been silent for too long; none when all are offline.
+    /// When rows in the database may have been silent for too long. None when all are offline.
     look_at: Option<Instant>,
 }
 
 impl Default for Ledger {
-    /// What servers before us left is looked at once.
+    /// Checks once the rows that earlier servers left.
     fn default() -> Self {
         Self { nodes: HashMap::new(), whose: HashMap::new(), held: HashMap::new(), look_at: Some(Instant::now()) }
     }
@@ -53,7 +53,7 @@ struct Held {
     until: Instant,
 }
 
-/// What is about to be told.
+/// What is about to be written to the database.
 #[derive(Debug)]
 pub struct News {
     pub rows: Vec<Value>,
@@ -122,12 +122,12 @@ impl Ledger {
         }
     }
 
-    /// Look at the database at that time, or earlier if that is known already.
+    /// Schedules a check of the database at that time, unless an earlier one is scheduled.
     pub fn look_by(&mut self, at: Instant) {
         self.look_at = Some(self.look_at.map_or(at, |known| known.min(at)));
     }
 
-    /// What the database is to be told now; none when it knows, and nobody has been silent for too long.
+    /// What to write to the database now. None when it is up to date and no device has been silent for too long.
     pub fn news(&mut self, now: Instant) -> Option<News> {
         self.held.retain(|_, rows| {
             rows.retain(|_, held| held.until > now);
@@ -160,12 +160,12 @@ impl Ledger {
         (must_look || !news.rows.is_empty()).then_some(news)
     }
 
-    /// The database knows, and says in how long a row may have been silent for too long.
+    /// The database is up to date. `next` is the time until a row may have been silent for too long.
     pub fn told(&mut self, next: Option<Duration>, now: Instant) {
         self.look_at = next.and_then(|next| now.checked_add(next));
     }
 
-    /// It could not be told: what is still remembered is told next time.
+    /// The write failed. What is still in memory is written next time.
     pub fn not_told(&mut self, news: News, now: Instant) {
         for (node, done) in news.counts {
             if let Some(heard) = self.nodes.get_mut(&node) {

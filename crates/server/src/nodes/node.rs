@@ -1,15 +1,14 @@
-//! Whose device it is, and what it is called.
+//! Whose device it is, and its name.
 
+use gleaner_http::{Caller, Role};
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::access::{Caller, Role};
-
-/// The specification's own word for the application; others say theirs.
+/// The default of `crm_processing_nodes.app_name`; other applications send their own name.
 const APP: &str = "atomic-crm";
-/// Names are for people to read.
+/// Names are for people to read, so they are cut at this length.
 const LONGEST_NAME: usize = 80;
 
 /// Whose device it is.
@@ -22,7 +21,7 @@ pub enum Who {
 }
 
 impl Who {
-    /// People are who their token says; programs with a key work for whom they name.
+    /// People are identified by their token. Programs with a key name the person they work for.
     pub fn of(caller: &Caller, owner: Option<i64>) -> Option<Self> {
         let Caller::Token { role, claims } = caller else { return None };
         Self::by(role.name(), claims, owner)
@@ -38,7 +37,7 @@ impl Who {
     }
 }
 
-/// What the device and its application call themselves.
+/// The names that the device and its application send.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Named {
     pub app: String,
@@ -46,7 +45,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// By what it says itself, else by the headers of its HTTP client.
+    /// From the names in the request, else from the headers of its HTTP client.
     pub fn new(app: Option<&str>, device: Option<&str>, headers: &HeaderMap) -> Self {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let words = [device, header("x-client-info"), header(USER_AGENT.as_str())];

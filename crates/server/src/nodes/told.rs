@@ -1,4 +1,4 @@
-//! Telling the database, in one statement for all devices.
+//! Writes what is known to the database, in one statement for all devices.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use tokio_postgres::types::Type;
 use super::Nodes;
 
 impl Nodes {
-    /// Tells the database what was heard since it was last told, and marks those that have been silent for two minutes. Says
-    /// whether there was anything to do; a server that nobody asks for work sends nothing.
+    /// Writes what has changed since the last write, and marks devices offline that have been silent for two minutes.
+    /// Returns whether there was anything to do. A server that gets no requests for work writes nothing.
     pub async fn tell(&self, pool: &Pool) -> Result<bool> {
         let Some(mut news) = self.ledger().news(Instant::now()) else { return Ok(false) };
         let rows = Value::Array(std::mem::take(&mut news.rows));
@@ -38,7 +38,7 @@ async fn write(pool: &Pool, rows: &Value) -> Result<Option<Duration>> {
     Ok(next.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()))
 }
 
-/// Tells the database every so often, for as long as the server runs.
+/// Writes to the database at this interval, for as long as the server runs.
 pub async fn keep_telling(nodes: Nodes, pool: Pool, every: Duration) {
     let mut minute = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
     minute.set_missed_tick_behavior(MissedTickBehavior::Delay);

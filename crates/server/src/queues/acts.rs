@@ -1,12 +1,14 @@
-//! The other acts, one handler each. A stale lease changes nothing: one row is answered with 409 or 410, many row by row.
+//! The other acts, one handler each. A stale lease changes nothing. A request for one row gets 409 or 410; a request for
+//! many rows gets a result for each row.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
-use gleaner::queue::{Answer, OnDuplicate};
+use gleaner::queue::{Answer, Completion, Held, OnDuplicate, Progress};
 use gleaner::{Acts, Error, Failure, Outcome, registry};
+use gleaner_http::{Body, Caller, WireError};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -14,10 +16,8 @@ use serde_json::{Map, Value, json};
 use super::Queues;
 use super::claim::{Text, seconds};
 use super::failure::refuse;
+use super::transaction::with_caller;
 use super::worked;
-use crate::access::{Caller, with_caller};
-use crate::api::Body;
-use crate::wire_error::WireError;
 
 /// Runs an act of the queue on behalf of the caller, in a transaction of its own.
 macro_rules! act {
@@ -43,11 +43,12 @@ macro_rules! act {
 type Reply = Result<Response, WireError>;
 
 pub async fn list(State(queues): State<Queues>, caller: Caller) -> Reply {
-    let entries = with_caller(&queues.shared.pool, &caller, |transaction| registry::list(&**transaction).boxed()).await;
+    let entries = with_caller(&queues.shared.pool, &caller, |transaction| registry::survey(&**transaction).boxed()).await;
     let entries = entries.map_err(|error| refuse(&caller, &error))?;
     let shown = entries.iter().map(|entry| {
-        let (owners, kinds) = (entry.declaration.owner.is_some(), entry.declaration.kind.is_some());
-        json!({"name": entry.name, "table": entry.table, "owners": owners, "kinds": kinds})
+        let declared = entry.declaration.as_ref();
+        let (owners, kinds) = (declared.is_some_and(|d| d.owner.is_some()), declared.is_some_and(|d| d.kind.is_some()));
+        json!({"name": entry.name, "table": entry.table, "owners": owners, "kinds": kinds, "broken": entry.broken})
     });
     Ok(Json(shown.collect::<Vec<_>>()).into_response())
 }
@@ -55,7 +56,7 @@ pub async fn list(State(queues): State<Queues>, caller: Caller) -> Reply {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Enqueue {
-    /// Their keys are columns of the table.
+    /// The keys of each item are columns of the table.
     items: Vec<Map<String, Value>>,
     #[serde(default)]
     on_duplicate: Duplicate,
@@ -90,7 +91,7 @@ pub struct OneOrMany<T> {
     single: bool,
 }
 
-/// Read by hand: of an untagged choice serde would only say that nothing fits.
+/// Deserialized without `#[serde(untagged)]`, whose error would only say that no variant matches.
 impl<'de, T: DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut body = Map::deserialize(deserializer)?;
@@ -114,7 +115,7 @@ impl<T> OneOrMany<T> {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Held {
+pub struct HeldRow {
     key: Text,
     lease: i64,
 }
@@ -128,60 +129,64 @@ pub struct Done {
     result: Option<Value>,
 }
 
-pub async fn start(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+pub async fn start(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<HeldRow>>) -> Reply {
     let (items, tenant, single) = body.parts();
     let held = keys(&items);
-    Ok(answer(single, act!(queues, caller, queue, tenant, |acts, transaction| acts.start(transaction, &borrowed(&held)).await)))
+    Ok(answer(single, act!(queues, caller, queue, tenant, |acts, transaction| acts.start(transaction, &held).await)))
 }
 
-/// Which of these are certainly no longer held. Rows that the caller cannot see are not judged.
-pub async fn ended(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+/// Which of these leases have certainly ended. Rows that the caller cannot see are left out.
+pub async fn ended(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<HeldRow>>) -> Reply {
     let (items, tenant, _) = body.parts();
     let held = keys(&items);
-    let ended = act!(queues, caller, queue, tenant, |acts, transaction| acts.ended(transaction, &borrowed(&held)).await);
-    let shown: Vec<_> = ended.iter().map(|(key, lease)| json!({"key": key, "lease": lease})).collect();
+    let ended = act!(queues, caller, queue, tenant, |acts, transaction| acts.ended(transaction, &held).await);
+    let shown: Vec<_> = ended.iter().map(|held| json!({"key": held.key, "lease": held.lease})).collect();
     Ok(Json(json!({"items": shown})).into_response())
 }
 
 pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Done>>) -> Reply {
     let (items, tenant, single) = body.parts();
-    let leases: Vec<(String, i64)> = items.iter().map(|item| (item.key.to_string(), item.lease)).collect();
-    let items: Vec<_> = items.into_iter().map(|item| (item.key.to_string(), item.lease, item.result)).collect();
-    let answers = act!(queues, caller, queue, tenant, |acts, transaction| {
-        let done: Vec<_> = items.iter().map(|(key, lease, result)| (key.as_str(), *lease, result.clone())).collect();
-        acts.complete(transaction, &done).await
-    });
-    worked::ended(queues.nodes(), &queue, &leases, &answers, true);
+    let done: Vec<_> = items.into_iter().map(|item| Completion::new(Held::new(item.key.to_string(), item.lease), item.result)).collect();
+    let held: Vec<Held> = done.iter().map(|done| done.held.clone()).collect();
+    let answers = act!(queues, caller, queue, tenant, |acts, transaction| acts.complete(transaction, &done).await);
+    worked::ended(queues.nodes(), &queue, &held, &answers, true);
     Ok(answer(single, answers))
 }
 
-pub async fn release(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Held>>) -> Reply {
+pub async fn release(
+    State(queues): State<Queues>,
+    caller: Caller,
+    Path(queue): Path<String>,
+    Body(body): Body<OneOrMany<HeldRow>>,
+) -> Reply {
     let (items, tenant, single) = body.parts();
     let held = keys(&items);
-    let leases = held.clone();
-    let answers = act!(queues, caller, queue, tenant, |acts, transaction| acts.release(transaction, &borrowed(&held)).await);
-    worked::ended(queues.nodes(), &queue, &leases, &answers, false);
+    let given_back = held.clone();
+    let answers = act!(queues, caller, queue, tenant, |acts, transaction| acts.release(transaction, &held).await);
+    worked::ended(queues.nodes(), &queue, &given_back, &answers, false);
     queues.ring(&queue);
     Ok(answer(single, answers))
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Progress {
+pub struct Shown {
     key: Text,
     lease: i64,
     stage: Option<String>,
     percent: Option<f64>,
     partial: Option<Value>,
+    /// How long the lease is extended by. The default is the queue's declared hold time.
+    hold_seconds: Option<f64>,
     tenant: Option<Text>,
 }
 
-pub async fn progress(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Progress>) -> Reply {
+pub async fn progress(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Shown>) -> Reply {
     let lease = body.lease;
-    let (one, left) = act!(queues, caller, queue, body.tenant, |acts, transaction| {
-        let key = body.key.to_string();
-        acts.progress(transaction, &key, body.lease, body.stage.as_deref(), body.percent, body.partial.as_ref()).await
-    });
+    let held = Held::new(body.key.to_string(), lease);
+    let hold = body.hold_seconds.map(seconds).transpose()?;
+    let progress = Progress { stage: body.stage, percent: body.percent, partial: body.partial, hold };
+    let (one, left) = act!(queues, caller, queue, body.tenant, |acts, transaction| acts.progress(transaction, &held, &progress).await);
     if one.outcome == Outcome::Done {
         queues.nodes().kept(&queue, &one.key, lease, left);
     }
@@ -216,9 +221,9 @@ pub async fn fail(State(queues): State<Queues>, caller: Caller, Path(queue): Pat
     failure.retry_in = body.retry_in_seconds.map(seconds).transpose()?;
     let lease = body.lease;
     let one = act!(queues, caller, queue, body.tenant, |acts, transaction| {
-        acts.fail(transaction, &body.key.to_string(), body.lease, &failure).await
+        acts.fail(transaction, &Held::new(body.key.to_string(), body.lease), &failure).await
     });
-    worked::ended(queues.nodes(), &queue, &[(one.key.clone(), lease)], std::slice::from_ref(&one), false);
+    worked::ended(queues.nodes(), &queue, &[Held::new(&one.key, lease)], std::slice::from_ref(&one), false);
     queues.ring(&queue);
     Ok((status(&one), Json(shown(&one))).into_response())
 }
@@ -236,9 +241,9 @@ pub async fn snooze(State(queues): State<Queues>, caller: Caller, Path(queue): P
     let by = seconds(body.seconds)?;
     let lease = body.lease;
     let one = act!(queues, caller, queue, body.tenant, |acts, transaction| {
-        acts.snooze(transaction, &body.key.to_string(), body.lease, by).await
+        acts.snooze(transaction, &Held::new(body.key.to_string(), body.lease), by).await
     });
-    worked::ended(queues.nodes(), &queue, &[(one.key.clone(), lease)], std::slice::from_ref(&one), false);
+    worked::ended(queues.nodes(), &queue, &[Held::new(&one.key, lease)], std::slice::from_ref(&one), false);
     queues.ring(&queue);
     Ok((status(&one), Json(shown(&one))).into_response())
 }
@@ -305,7 +310,7 @@ pub async fn bury(State(queues): State<Queues>, caller: Caller, Path(queue): Pat
 #[serde(deny_unknown_fields)]
 pub struct Assign {
     keys: Vec<Text>,
-    /// Nobody when left out.
+    /// No owner when left out.
     owner: Option<Text>,
     tenant: Option<Text>,
 }
@@ -337,12 +342,8 @@ pub async fn explain(
     }
 }
 
-fn keys(items: &[Held]) -> Vec<(String, i64)> {
-    items.iter().map(|item| (item.key.to_string(), item.lease)).collect()
-}
-
-fn borrowed(held: &[(String, i64)]) -> Vec<(&str, i64)> {
-    held.iter().map(|(key, lease)| (key.as_str(), *lease)).collect()
+fn keys(items: &[HeldRow]) -> Vec<Held> {
+    items.iter().map(|item| Held::new(item.key.to_string(), item.lease)).collect()
 }
 
 fn written(keys: &[Text]) -> Vec<String> {

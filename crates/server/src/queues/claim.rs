@@ -1,4 +1,4 @@
-//! A claim, and one that waits for work.
+//! Claims, including those that wait for work.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use gleaner::Claim;
 use gleaner::queue::{Claimed, Item};
+use gleaner_http::{Body, Caller, WireError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -17,16 +18,13 @@ use super::failure::refuse;
 use super::key::Key;
 use super::line::{Alike, Asked};
 use super::worked;
-use crate::access::Caller;
-use crate::api::Body;
 use crate::nodes::Named;
-use crate::wire_error::WireError;
 
-/// Longer than that no claim waits: proxies cut idle requests off.
+/// The longest a claim may wait: proxies cut idle requests off.
 const LONGEST_WAIT: Duration = Duration::from_secs(50);
-/// How often a device that waits is noted as alive.
+/// How often a waiting device is recorded as alive.
 const SHOW_LIFE: Duration = Duration::from_secs(10);
-/// Rows in one answer: it is put together in memory, and so is that of everybody else.
+/// The most rows in one response. Every response is built in memory, and many may be built at the same time.
 const MOST_ROWS: i32 = 1000;
 
 #[derive(Debug, Deserialize)]
@@ -40,7 +38,7 @@ pub struct Wanted {
     kinds: Option<Vec<String>>,
     tenant: Option<Text>,
     request: Option<Uuid>,
-    /// The request was never sent before, so that nothing can have been given for it.
+    /// The request was never sent before, so no rows can have been claimed for it.
     #[serde(default)]
     first: bool,
     #[serde(default)]
@@ -48,7 +46,7 @@ pub struct Wanted {
     hold_seconds: Option<f64>,
     #[serde(default)]
     wait_seconds: f64,
-    /// How people know the agent's machine, and the application it works for.
+    /// The names under which people know the agent's machine and the application it works for.
     device: Option<String>,
     app: Option<String>,
 }
@@ -57,7 +55,7 @@ fn one() -> i32 {
     1
 }
 
-/// A key of somebody's table, which may be a number to its programs.
+/// A key of a user's table. Programs may send it as a number.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Text {
@@ -100,9 +98,9 @@ pub async fn claim(
     if let Some(node) = &node {
         queues.nodes().heard(node);
     }
-    // Whoever repeats a request gets the rows it was given before, whatever has been found empty since.
+    // A repeated request gets the rows that were claimed for it before, even if the queue has been found empty since.
     let repeats = claim.request.is_some() && !asked.first;
-    let heard = queues.shared.ears.rings(&queue);
+    let heard = queues.shared.ears.count(&queue);
     let known = queues.shared.gate.known(&key, queues.shared.gate.look(&queue, heard)).filter(|_| !repeats);
     let waits = until > Instant::now();
     if let Some(empty) = known.filter(|_| !waits) {

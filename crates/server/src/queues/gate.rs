@@ -1,10 +1,11 @@
 //! The claim gate: a claim that must be empty is answered without a query.
 //!
-//! "Empty" is stored only if no bell rang since before the look that found nothing; a ring ends it, and so does the time
-//! the database said until something comes due, or a few seconds, whichever is first. A lost bell costs that long.
+//! "Empty" is stored only if no notification arrived since before the query that found nothing. It ends with the next
+//! notification, when the next row is due according to the database, or after a few seconds, whichever comes first. A lost
+//! notification delays a claim by that long at most.
 //!
-//! A bell may be heard a moment before its row can be seen (the log is ahead of visibility). A look that began within that
-//! moment proves little, so what it found holds only until the moment is over, and then somebody looks again.
+//! A notification may arrive a moment before its row is visible, because the log is ahead of visibility. A query that began
+//! within that moment proves little. Its result holds only until the moment is over, and then the next claim queries again.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,26 +14,27 @@ use std::time::{Duration, Instant};
 
 use super::key::Key;
 
-/// However sure we are: a row put in by a program that rings no bell, on a server whose log we cannot read, is found then.
+/// The longest an "empty" may hold. It bounds the delay for a row inserted by a program that sends no notification, on a
+/// database whose log we cannot read.
 const AT_MOST: Duration = Duration::from_secs(5);
-/// How long after its bell a row may still be invisible.
+/// How long a row may stay invisible after its notification.
 const SETTLE: Duration = Duration::from_millis(20);
-/// More is not remembered: claims beyond that ask the database, as they would without a gate.
+/// The most entries that are stored. Further claims query the database, as they would without a gate.
 const MOST_ENTRIES: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub struct Gate {
     empty: Mutex<HashMap<Key, Empty>>,
-    /// Per queue, the latest number of rings seen, and when it was first seen.
+    /// Per queue, the latest number of notifications seen, and when it was first seen.
     rung: Mutex<HashMap<String, (u64, Instant)>>,
     spared: AtomicU64,
 }
 
-/// A look that is about to be made.
+/// A query that is about to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
     pub rings: u64,
-    /// When everything that was rung for before the look can be seen; none when that is so already.
+    /// When every row notified before the query is visible. None when that is already so.
     settled: Option<Instant>,
 }
 
@@ -40,7 +42,7 @@ pub struct Look {
 pub struct Empty {
     pub rings: u64,
     pub until: Instant,
-    /// By the database's own word: how long from the look until something is due.
+    /// When the next row is due, according to the database.
     due: Option<Instant>,
 }
 
@@ -51,7 +53,7 @@ impl Empty {
 }
 
 impl Gate {
-    /// Begins to look: the bell of `queue` has rung `rings` times. Call it before [`Self::known`].
+    /// Begins a query, when `queue` has had `rings` notifications. Call it before [`Self::known`].
     pub fn look(&self, queue: &str, rings: u64) -> Look {
         let now = Instant::now();
         let mut rung = self.rung.lock().expect("no panic holds it");
@@ -67,7 +69,7 @@ impl Gate {
         Look { rings, settled: Some(first_seen + SETTLE).filter(|settled| *settled > now) }
     }
 
-    /// What is known of claims like this one: nothing, or that they are empty.
+    /// Returns the stored "empty" for claims like this one, if it still holds.
     pub fn known(&self, key: &Key, look: Look) -> Option<Empty> {
         let known = self.remembered(key)?;
         let holds = known.rings == look.rings && known.until > Instant::now();
@@ -77,12 +79,12 @@ impl Gate {
         holds.then_some(known)
     }
 
-    /// What the last look in vain was told, whether it still holds or not.
+    /// The result of the last query that found nothing, whether it still holds or not.
     pub fn remembered(&self, key: &Key) -> Option<Empty> {
         self.empty.lock().expect("no panic holds it").get(key).copied()
     }
 
-    /// The look found nothing, and the next row is due that long from now.
+    /// Stores that the query found nothing, and that the next row is due in `next_due_in`.
     pub fn remember(&self, key: Key, look: Look, next_due_in: Option<Duration>) -> Empty {
         let now = Instant::now();
         let due = next_due_in.and_then(|wait| now.checked_add(wait));
@@ -112,7 +114,7 @@ mod tests {
         Key::of(&serde_json::json!([name]))
     }
 
-    /// A look at a time when what was rung for can be seen.
+    /// A query made when every notified row is visible.
     fn settled(gate: &Gate, rings: u64) -> Look {
         gate.look("jobs", rings);
         std::thread::sleep(SETTLE);
@@ -137,7 +139,7 @@ mod tests {
     fn a_look_right_after_the_bell_does_not_close_the_gate_for_long() {
         let gate = Gate::default();
         gate.remember(key("a"), settled(&gate, 1), None);
-        // The bell rings. Somebody else's look finds nothing yet: the row is on its way.
+        // A notification arrives. Another client's query finds nothing yet, because the row is not visible yet.
         let early = gate.look("jobs", 2);
         let empty = gate.remember(key("a"), early, None);
         assert!(empty.until <= Instant::now() + SETTLE, "whoever waits looks again in a moment");

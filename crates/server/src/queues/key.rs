@@ -1,13 +1,13 @@
-//! By what equal claims are known.
+//! The key by which equal claims are recognized.
 
+use gleaner_http::Caller;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use gleaner::Claim;
 
-use crate::access::Caller;
-
-/// Claims with the same key find, and find empty, the same. A hash, because kinds and claims of tokens may be long.
+/// Claims with the same key get the same rows and are empty at the same time. It is a hash, because kinds and token claims
+/// may be long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key([u8; 32]);
 

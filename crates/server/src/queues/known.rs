@@ -1,4 +1,4 @@
-//! What the queues look like, remembered: a thousand claims in a minute do not ask for it a thousand times.
+//! A cache of the queues' declarations, so that a thousand claims in a minute do not query for them a thousand times.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use gleaner::{Acts, Error, Pool};
 use tokio_postgres::types::Type;
 
-/// How long a queue is believed to be as it was: `gleaner attach` may have changed it.
+/// How long a cached queue is used without a check. `gleaner attach` may have changed it.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
-/// More tenants are not remembered: they are all forgotten then, and asked for again.
+/// The most tenants in the cache. When there are more, the cache is cleared and filled again.
 const MOST_TENANTS: usize = 10_000;
 
 #[derive(Debug)]
@@ -23,14 +23,14 @@ pub struct Known {
 #[derive(Debug)]
 struct Within {
     acts: Arc<Acts>,
-    /// What they were made from; of no use when that has changed.
+    /// The acts these were made from. They are of no use when those have changed.
     of: Arc<Acts>,
 }
 
 #[derive(Debug)]
 struct Remembered {
     acts: Arc<Acts>,
-    /// When the queue was last attached, as the registry has it.
+    /// When the queue was last attached, according to the registry.
     attached: String,
     until: Instant,
 }
@@ -40,10 +40,10 @@ impl Known {
         Self { pool, queues: Mutex::default(), tenants: Mutex::default() }
     }
 
-    /// The queues whose acts are known, and on which tables they are.
-    pub fn for_each(&self, mut each: impl FnMut(&str, &str)) {
+    /// Calls `each` for every queue in the cache.
+    pub fn for_each(&self, mut each: impl FnMut(&str, &Acts)) {
         for (name, known) in self.queues.lock().expect("no panic holds it").iter() {
-            each(name, &known.acts.declaration().table);
+            each(name, &known.acts);
         }
     }
 
@@ -53,13 +53,13 @@ impl Known {
             return Ok(acts);
         }
         let client = self.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
-        // Somebody else may have asked while we waited for a connection.
+        // Another request may have loaded the queue while this one waited for a connection.
         if remembered.is_none()
             && let Some((acts, _)) = self.remembered(name)
         {
             return Ok(acts);
         }
-        // Read before what it stands for: an attach in between makes it differ the next time.
+        // Read before the declaration it belongs to: if an attach happens in between, the value differs at the next check.
         let attached = client
             .query_typed("select changed_at::text from gleaner.queue where name = $1", &[(&name, Type::TEXT)])
             .await
@@ -105,8 +105,8 @@ impl Known {
         Ok(within)
     }
 
-    /// What is known of the queue, and whether it is time to ask again. Only the first one to come is told so: the others go on
-    /// with what is known.
+    /// What is cached for the queue, and whether the caller must check it again. Only the first caller after it expires
+    /// must check; the others go on with the cached value.
     fn remembered(&self, name: &str) -> Option<(Arc<Acts>, bool)> {
         let mut queues = self.queues.lock().expect("no panic holds it");
         let known = queues.get_mut(name)?;

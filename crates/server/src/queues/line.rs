@@ -1,26 +1,27 @@
-//! Claims that are alike stand in one line, in the order in which they came.
+//! Equal claims wait in one line, in the order in which they arrived.
 //!
-//! A line is served by one task ([`super::look`]), for as long as somebody stands in it: however many wait, one looks.
+//! One task ([`super::look`]) serves a line for as long as it contains claims. However many claims wait, only one task
+//! queries the database.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use gleaner::bell::Ears;
+use gleaner::notify::SharedListener;
 use gleaner::queue::Claimed;
 use gleaner::{Acts, Claim, Error, Pool};
+use gleaner_http::Caller;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::gate::{Empty, Gate};
 use super::key::Key;
-use crate::access::Caller;
 
-/// Claims in one statement.
+/// The most claims in one statement.
 pub const MOST_TOGETHER: usize = 64;
 
-/// What a claim came to. The error is shared by all that asked together.
+/// The result of a claim. An error is shared by all claims of the same query.
 pub type Answer = Result<Claimed, Arc<Error>>;
 
 /// All lines. Cheap to clone.
@@ -32,33 +33,33 @@ pub struct Lines {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub pool: Pool,
-    pub ears: Arc<Ears>,
+    pub ears: Arc<SharedListener>,
     pub gate: Arc<Gate>,
     pub looks: AtomicU64,
     tickets: AtomicU64,
     lines: Mutex<HashMap<Key, Line>>,
 }
 
-/// Those who claim the same: same queue, same caller, same wishes.
+/// What equal claims have in common: the same queue, the same caller and the same conditions.
 #[derive(Debug, Clone)]
 pub struct Alike {
     pub key: Key,
     pub queue: String,
     pub caller: Caller,
-    /// The queue as the last one to come knows it: `gleaner attach` may change it while the line never ends.
+    /// The queue's acts as the latest claim knows them. `gleaner attach` may change the queue while the line goes on.
     pub acts: Arc<Acts>,
 }
 
 #[derive(Debug)]
 pub(super) struct Line {
     pub alike: Alike,
-    /// Nobody has looked for these yet.
+    /// Claims that have not been in a query yet.
     pub new: BTreeMap<u64, Waiting>,
-    /// A look found nothing for these, and they have time.
+    /// Claims that a query found nothing for, and that still have time to wait.
     pub patient: BTreeMap<u64, Waiting>,
-    /// What the last look that found nothing was told.
+    /// The result of the last query that found nothing.
     pub empty: Option<Empty>,
-    /// Somebody new has come.
+    /// Notified when a new claim joins.
     pub came: Arc<Notify>,
 }
 
@@ -68,16 +69,17 @@ pub(super) struct Waiting {
     answer: oneshot::Sender<Answer>,
 }
 
-/// A claim, and what was known when it came.
+/// A claim, and what was known when it arrived.
 #[derive(Debug)]
 pub struct Asked {
     pub claim: Claim,
-    /// How often the bell had rung: a look that began before the last of these rings proves nothing to this claim.
+    /// The number of notifications at that time. A query that began before the last of them proves nothing for this claim.
     pub heard: u64,
     pub until: Instant,
-    /// The request may have been sent before: whatever is known of the queue, the database is asked what it was given.
+    /// The request may have been sent before. Even if the queue is known to be empty, the database is queried for the rows
+    /// that were claimed for it.
     pub repeats: bool,
-    /// It would find nothing now: the gate says so, or it has been in a look.
+    /// A query would find nothing now: either the gate says so, or the claim has already been in a query.
     pub known_empty: bool,
 }
 
@@ -92,8 +94,8 @@ impl Line {
         self.new.is_empty() && self.patient.is_empty()
     }
 
-    /// Takes those out who are in the next look: everybody new, and as many of the patient as `patient` says, the oldest first.
-    /// Nobody patient while it is known that there is nothing, unless there is to be a look anyway.
+    /// Takes out the claims for the next query: all new ones, and up to `patient` of the patient ones, oldest first. While
+    /// the queue is known to be empty, no patient claim is taken, unless a query is needed anyway.
     pub fn take(&mut self, known_empty: bool, patient: usize, most: usize) -> BTreeMap<u64, Waiting> {
         let looks = !known_empty || self.new.values().any(|waiting| !waiting.asked.repeats);
         let patient = if looks { self.patient.keys().take(patient).copied().collect() } else { Vec::new() };
@@ -104,7 +106,8 @@ impl Line {
         tickets.into_iter().filter_map(&mut take).collect()
     }
 
-    /// Puts somebody in their place, unless they have left. Whoever has no time left is in the next look, and has its answer then.
+    /// Puts a claim into the line, unless its client has left. A claim with no time left joins the next query and gets its
+    /// answer from it.
     pub fn put(&mut self, ticket: u64, waiting: Waiting) {
         if waiting.answer.is_closed() {
             return;
@@ -114,8 +117,8 @@ impl Line {
         if is_patient { &mut self.patient } else { &mut self.new }.insert(ticket, waiting);
     }
 
-    /// A look that began at `rings` found nothing: that is the answer for everybody who had not heard of more. Those with time
-    /// left stay in line.
+    /// A query that began after `rings` notifications found nothing. That is the answer for every claim that had seen no
+    /// later notification. Claims with time left stay in line.
     pub fn nothing_found(&mut self, rings: u64, empty: Empty) {
         self.empty = Some(empty);
         let now = Instant::now();
@@ -125,7 +128,7 @@ impl Line {
             } else if waiting.asked.until > now {
                 self.patient.insert(ticket, waiting);
             } else {
-                // Whoever has left needs no answer.
+                // A client that has left needs no answer.
                 let _ = waiting.answer(Ok(nothing(Some(empty))));
             }
         }
@@ -137,7 +140,7 @@ fn nothing(empty: Option<Empty>) -> Claimed {
 }
 
 impl Lines {
-    pub fn new(pool: Pool, ears: Arc<Ears>, gate: Arc<Gate>) -> Self {
+    pub fn new(pool: Pool, ears: Arc<SharedListener>, gate: Arc<Gate>) -> Self {
         let shared = Shared { pool, ears, gate, looks: AtomicU64::new(0), tickets: AtomicU64::new(0), lines: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
@@ -151,7 +154,7 @@ impl Lines {
         self.shared.lines.lock().expect("no panic holds it")
     }
 
-    /// Stands in line.
+    /// Adds a claim to its line.
     pub fn join(&self, alike: Alike, asked: Asked) -> Place {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
@@ -169,14 +172,14 @@ impl Lines {
         line.came.notify_one();
         drop(lines);
         if is_first {
-            // A task of its own: a client that goes away must not take the others' claims with it.
+            // Runs in a task of its own: a client that disconnects must not cancel the other clients' claims.
             tokio::spawn(self.clone().serve(alike.clone()));
         }
         Place { lines: self.clone(), alike, ticket, answered }
     }
 }
 
-/// A place in line. Whoever drops it leaves, and what it was given meanwhile goes back.
+/// A place in line. Dropping it leaves the line, and releases the rows that were claimed for it in the meantime.
 #[derive(Debug)]
 pub struct Place {
     lines: Lines,
@@ -190,7 +193,7 @@ impl Place {
         (&mut self.answered).await.unwrap_or_else(|_| Err(Arc::new(Error::Other("the claim was given up".into()))))
     }
 
-    /// The time is over: the answer is that there is nothing, unless a look for this claim is under way or to come.
+    /// Leaves when the time to wait is over. The answer is empty, unless a query for this claim is running or about to run.
     pub async fn leave(mut self) -> Answer {
         let left = self.lines.lock().get_mut(&self.alike.key).and_then(|line| line.patient.remove(&self.ticket).map(|_| line.empty));
         match left {
@@ -202,7 +205,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // First, so that nobody who is in a look now is put back afterwards.
+        // Close first, so that a claim that is in a query now is not put back afterwards.
         self.answered.close();
         if let Some(line) = self.lines.lock().get_mut(&self.alike.key) {
             line.patient.remove(&self.ticket);

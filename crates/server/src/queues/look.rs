@@ -1,8 +1,9 @@
-//! Looks for everybody in a line at once.
+//! Runs one query for all claims in a line.
 //!
-//! What a look finds goes to those who stood first, and as long as everybody in it was given something, the next one follows
-//! at once, for twice as many. A look that finds nothing at all is the answer for the whole line. One in which some got
-//! something and others did not proves nothing: a row may travel alone, or be locked. The next one tells.
+//! The rows that a query finds go to the oldest claims. As long as every claim in a query got something, the next query
+//! follows at once, for twice as many claims. A query that finds nothing at all is the answer for the whole line. A query
+//! in which only some claims got rows proves nothing, because a row may have to be claimed alone, or may be locked. The
+//! next query decides.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -12,32 +13,34 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use gleaner::queue::{Claimed, Item};
-use gleaner::{Claim, Error};
+use gleaner::{Claim, Error, Held};
 use tokio::time::{Instant, sleep_until};
 
 use super::gate::{Empty, Look};
 use super::line::{Alike, Lines, MOST_TOGETHER, Waiting};
-use crate::access::begin;
+use super::transaction::begin;
 
-/// Between two looks while a row is due and still not to be had: at first, and at most.
+/// The pause between two queries while a row is due but cannot be claimed: the first pause, and the longest.
 const LOOK_AGAIN: Duration = Duration::from_millis(15);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// After a look in vain, however often the bell rings: a thousand rows that come one by one are not a thousand looks.
+/// The pause after a query that found nothing, however many notifications arrive: a thousand rows inserted one by one must
+/// not cause a thousand queries.
 const BREATH: Duration = Duration::from_millis(5);
-/// How often a look is tried that met a deadlock.
+/// How often a query is tried when it meets a deadlock.
 const TRIES: usize = 3;
 
-/// What the one who serves a line goes by.
+/// What the task that serves a line goes by.
 #[derive(Debug)]
 struct Pace {
-    /// How many of the patient are in the next look. One, when nothing speaks for more: on an empty queue each costs a probe.
+    /// How many patient claims are in the next query. One by default, because each costs a probe on an empty queue.
     patient: usize,
-    /// That many looks are for one claim each: together they met an error, and only one of them may be to blame.
+    /// The number of queries that are made for one claim each. They failed together with an error that only one of them may
+    /// have caused.
     apart: usize,
     pause: Duration,
-    /// No look before this.
+    /// No query before this time.
     breath: Instant,
-    /// After so many rings nothing was found, and before that time no row is to be expected.
+    /// The number of notifications after which nothing was found, and the time before which no row is expected.
     empty: Option<(u64, Instant)>,
 }
 
@@ -50,7 +53,8 @@ impl Pace {
 
     fn found_nothing(&mut self, rings: u64, empty: Empty) {
         let (now, until) = (Instant::now(), Instant::from(empty.until));
-        // What is due and was not given out is locked by somebody: looking without a pause would not set it free.
+        // A row that is due and was not claimed is locked by another transaction. Querying without a pause would not unlock
+        // it.
         self.pause = if until <= now { (self.pause * 2).min(LONGEST_PAUSE) } else { LOOK_AGAIN };
         self.patient = 1;
         self.breath = now + BREATH;
@@ -59,7 +63,7 @@ impl Pace {
 }
 
 impl Lines {
-    /// Serves the line until nobody stands in it.
+    /// Serves the line until it is empty.
     pub(super) async fn serve(self, alike: Alike) {
         let Alike { key, queue, .. } = &alike;
         let (ears, gate) = (&self.shared.ears, &self.shared.gate);
@@ -69,8 +73,8 @@ impl Lines {
         }
         loop {
             sleep_until(pace.breath).await;
-            // Before the look: what it does not find may have come after this.
-            let look = gate.look(queue, ears.rings(queue));
+            // Count the notifications before the query: rows that it does not find may have been inserted after this.
+            let look = gate.look(queue, ears.count(queue));
             let next = pace.empty.filter(|(rings, next)| *rings == look.rings && *next > Instant::now()).map(|(_, next)| next);
             let (together, alike, came) = {
                 let mut lines = self.lock();
@@ -88,17 +92,17 @@ impl Lines {
                 continue;
             }
             tokio::select! {
-                _ = ears.rung(queue, look.rings) => pace.pause = LOOK_AGAIN,
+                _ = ears.notified(queue, look.rings) => pace.pause = LOOK_AGAIN,
                 () = sleep_until(next.unwrap_or(pace.breath)) => {}
                 () = came.notified() => {}
             }
         }
     }
 
-    /// One look, and its answers.
+    /// Makes one query and answers its claims.
     async fn look(&self, pace: &mut Pace, look: Look, alike: &Alike, together: BTreeMap<u64, Waiting>) {
         let claims: Vec<Claim> = together.values().map(|waiting| waiting.asked.claim.clone()).collect();
-        // A panic would leave a line that nobody serves.
+        // A panic would leave a line without a task to serve it.
         let asked = AssertUnwindSafe(self.ask(alike, &claims)).catch_unwind().await;
         match asked.unwrap_or_else(|_| Err(Error::Other("the claim met a mistake of ours".into()))) {
             Ok(all) => {
@@ -141,13 +145,13 @@ impl Lines {
                 if error.is_transient()
                     && let Some(line) = self.lock().get_mut(&alike.key)
                 {
-                    // The others would meet it too, one after the other.
+                    // The other claims would get the same error, one after the other.
                     refused.append(&mut line.new);
                     refused.append(&mut line.patient);
                 }
                 let error = Arc::new(error);
                 for waiting in refused.into_values() {
-                    // Whoever has left needs no answer.
+                    // A client that has left needs no answer.
                     let _ = waiting.answer(Err(error.clone()));
                 }
             }
@@ -172,9 +176,10 @@ impl Lines {
         }
     }
 
-    /// The client left while its claim was made: its rows need not wait for their leases to end.
+    /// Releases the rows of a client that left while its claim was made, so that they need not wait for their leases to
+    /// end.
     pub(super) async fn give_back(self, alike: Alike, items: Vec<Item>) {
-        let held: Vec<(&str, i64)> = items.iter().map(|item| (item.key.as_str(), item.lease)).collect();
+        let held: Vec<Held> = items.iter().map(|item| item.held()).collect();
         let given_back = async {
             let mut client = self.shared.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
             let transaction = begin(&mut client, &alike.caller).await?;
@@ -182,7 +187,7 @@ impl Lines {
             transaction.commit().await.map_err(Error::doing("commit the release"))
         };
         match given_back.await {
-            Ok(()) => self.shared.ears.hear(&alike.queue),
+            Ok(()) => self.shared.ears.record(&alike.queue),
             Err(error) => tracing::debug!(%error, "rows of a client that left wait for their leases to end"),
         }
     }

@@ -1,4 +1,4 @@
-//! How much waits, for people who look: counted seldom, however many ask.
+//! How much work waits, for people to see. Counted seldom, however many clients ask.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,6 +10,7 @@ use axum::extract::{Path, State};
 use futures_util::FutureExt as _;
 use gleaner::queue::Waiting;
 use gleaner::{Acts, Claim, Error};
+use gleaner_http::{Body, Caller, WireError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,18 +18,17 @@ use super::Queues;
 use super::claim::Text;
 use super::failure::refuse;
 use super::key::Key;
-use crate::access::{Caller, with_caller};
-use crate::api::Body;
-use crate::wire_error::WireError;
+use super::transaction::with_caller;
 
-/// A figure is good for so long.
+/// How long a count is fresh.
 const FRESH: Duration = Duration::from_secs(5);
-/// And better than none for so long, where another may not be counted yet.
+/// How long an older count is still used when a new one may not be made yet.
 const KEPT: Duration = Duration::from_secs(60);
-/// Between two counts, of whatever queue and for whomever: a thousand agents with an owner each would be a thousand counts.
+/// The pause between two counts, for any queue and any caller: a thousand agents with an owner each would otherwise cause a
+/// thousand counts.
 const APART: Duration = Duration::from_millis(200);
 
-/// The figures that are remembered, and when the next may be counted.
+/// The cached counts, and when the next count may be made.
 #[derive(Debug, Default)]
 pub struct Counts {
     known: Mutex<Known>,
@@ -47,7 +47,7 @@ enum Turn {
 }
 
 impl Counts {
-    /// What is known, or that the caller is to count.
+    /// Returns the cached count, or says that the caller must count.
     fn turn(&self, key: &Key) -> Turn {
         let now = Instant::now();
         let mut known = self.known.lock().expect("no panic holds it");
@@ -69,7 +69,7 @@ impl Counts {
 }
 
 impl Queues {
-    /// How often what waits was really counted.
+    /// How many counts were really made.
     pub fn counted(&self) -> u64 {
         self.shared.counts.counted.load(Ordering::Relaxed)
     }
@@ -89,7 +89,7 @@ pub async fn waiting(
     Path(queue): Path<String>,
     Body(asked): Body<Asked>,
 ) -> Result<Json<Value>, WireError> {
-    // Who asks for nothing is given nothing, but must be somebody who may claim.
+    // A claim for no rows gets no rows, but the caller must still be allowed to claim.
     let mut claim = Claim::by("waiting").limit(0);
     claim.owner = asked.owner.map(|owner| owner.to_string());
     claim.kinds = asked.kinds;
@@ -128,12 +128,12 @@ async fn count(queues: &Queues, caller: &Caller, queue: &str, mut claim: Claim, 
         return Ok(Waiting::default());
     }
     claim.kinds = scope(caller, claim.kinds);
-    // As ourselves: a worker's key may claim rows that it cannot see before it holds them.
+    // Uses the server's own role: a worker's key may claim rows that it cannot see before it holds them.
     let client = gleaner::connect::checkout(&queues.shared.pool).await?;
     acts.waiting(&**client, &claim).await
 }
 
-/// The kinds a worker's key is for, where it asks for all.
+/// The kinds that a worker's key is limited to, when the request names none.
 fn scope(caller: &Caller, kinds: Option<Vec<String>>) -> Option<Vec<String>> {
     let Caller::Token { claims, .. } = caller else { return kinds };
     let scoped = || Some(claims.get("kinds")?.as_array()?.iter().filter_map(|kind| Some(kind.as_str()?.to_owned())).collect());

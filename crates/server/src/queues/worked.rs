@@ -1,20 +1,20 @@
-//! Who works, as claims and acts show it.
+//! Records which devices work, as shown by claims and acts.
 
 use std::collections::HashSet;
 
-use gleaner::queue::{Answer, Item};
+use gleaner::queue::{Answer, Held, Item};
 use gleaner::{Declaration, Outcome};
+use gleaner_http::Caller;
 
 use super::claim::Text;
-use crate::access::Caller;
 use crate::nodes::{Given, Named, Node, Nodes, Who};
 
-/// The table whose rows are shown as what a device works on.
+/// The table whose rows are shown as a device's current work.
 const ACTIVITIES: &str = "public.activities";
 /// The table of the people whose devices are shown.
 const PEOPLE: &str = "public.sales";
 
-/// The device that claims; none when it works for nobody in particular.
+/// The device that claims. None when it works for no particular person.
 pub fn by(caller: &Caller, declaration: &Declaration, named: Named, owner: Option<&Text>) -> Option<Node> {
     let owned_by_people = declaration.owner.as_ref().and_then(|owner| owner.table.as_deref()) == Some(PEOPLE);
     let owner = owner.filter(|_| owned_by_people).and_then(|owner| owner.to_string().parse().ok());
@@ -32,9 +32,9 @@ pub fn gave(nodes: &Nodes, node: &Node, queue: &str, declaration: &Declaration, 
     nodes.gave(node, queue, given);
 }
 
-/// These acts ended the work on rows: those whose lease was good.
-pub fn ended(nodes: &Nodes, queue: &str, leases: &[(String, i64)], answers: &[Answer], completed: bool) {
+/// Records that these acts ended the work on rows, for those whose lease was valid.
+pub fn ended(nodes: &Nodes, queue: &str, held: &[Held], answers: &[Answer], completed: bool) {
     let done: HashSet<&str> = answers.iter().filter(|answer| answer.outcome == Outcome::Done).map(|answer| answer.key.as_str()).collect();
-    let good = leases.iter().map(|(key, lease)| (key.as_str(), *lease)).filter(|(key, _)| done.contains(key));
+    let good = held.iter().map(|held| (held.key.as_str(), held.lease)).filter(|(key, _)| done.contains(key));
     nodes.ended(queue, good, completed);
 }

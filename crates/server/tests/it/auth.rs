@@ -1,4 +1,4 @@
-//! `/auth/v1` over HTTP, against a real database: every row of the contract's tables, and what must not happen.
+//! `/auth/v1` over HTTP, with a real database: every row of the contract's tables, and what must not happen.
 
 mod admin;
 mod errors;

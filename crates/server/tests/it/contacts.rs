@@ -1,5 +1,5 @@
-//! Who an activity came from: matching, linking by hand, contacts made of unknown senders, and the statement that stores
-//! what arrives.
+//! Who an activity came from: matching, linking by a person, creating contacts for unknown senders, and the statement that
+//! stores events.
 
 mod creating;
 mod http;

@@ -1,4 +1,4 @@
-//! Gmail against a local server that speaks the documented API.
+//! Gmail, with a local server that implements the documented API.
 
 mod asking;
 mod consenting;

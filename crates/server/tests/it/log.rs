@@ -7,7 +7,7 @@ use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::filter::dynamic_filter_fn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 
-/// What was logged since it was made, at every level anybody could switch on.
+/// What was logged since it was created, at every level that can be switched on.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -32,7 +32,7 @@ impl Write for Log {
     }
 }
 
-/// Of this thread, as long as the guard lives: what one test logs, unless it lets another thread do the work.
+/// The log of this thread, as long as the guard lives: what one test logs, unless its work runs on another thread.
 pub fn here() -> (Log, DefaultGuard) {
     let log = Log::default();
     let writer = log.clone();
@@ -40,11 +40,11 @@ pub fn here() -> (Log, DefaultGuard) {
     (log, tracing::subscriber::set_default(subscriber))
 }
 
-/// Of every thread, and so of every test that runs beside this one.
+/// The log of every thread, and so of every test that runs at the same time.
 pub fn everywhere() -> Log {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        // A program has one log for all threads; tests that listen to it share it, and without them nothing is written.
+        // A program has one log for all threads. Tests that read it share it, and without them nothing is written.
         let listened = dynamic_filter_fn(|_, _| is_listened());
         let layer = tracing_subscriber::fmt::layer().with_writer(|| Everyone).with_filter(listened);
         let subscriber = tracing_subscriber::registry().with(layer);

@@ -1,4 +1,4 @@
-//! Files: what is kept, what is fetched on whose behalf, and where we do not go.
+//! Files: what is stored, what is fetched for which caller, and which addresses are refused.
 
 mod files;
 mod forgetting;

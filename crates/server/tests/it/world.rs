@@ -1,4 +1,4 @@
-//! What the tests of every part begin with: a migrated database, a PostgreSQL that may crash, a folder, patience.
+//! The setup that all tests share: a migrated database, a PostgreSQL that may crash, a folder, and waiting.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,19 +7,19 @@ use anyhow::{Result, bail};
 use gleaner_postgres::testing::{self, PrivateServer, TestDatabase};
 use uuid::Uuid;
 
-/// A database of the test's own, on the PostgreSQL of the program.
+/// A database for this test, on the PostgreSQL that all tests share.
 pub async fn database() -> Result<TestDatabase> {
     Ok(testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?)
 }
 
-/// A migrated PostgreSQL of the test's own, which keeps what it has committed.
+/// A migrated PostgreSQL for this test only, with durable commits.
 pub async fn private_server(settings: &[(&str, &str)]) -> Result<PrivateServer> {
     let server = PrivateServer::start_with(true, settings).await?;
     gleaner::migrate::migrate(server.url(), &|_| {}).await?;
     Ok(server)
 }
 
-/// A folder for files and keys that goes with the test.
+/// A folder for files and keys that is deleted with the test.
 pub struct Home(pub PathBuf);
 
 impl Home {
@@ -36,7 +36,7 @@ impl Drop for Home {
     }
 }
 
-/// Waits for what must become true.
+/// Waits until the condition becomes true.
 pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(30);
     while !is_so().await? {

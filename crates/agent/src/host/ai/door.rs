@@ -1,5 +1,5 @@
-//! Who may come in: an app with a token, from its own origin. A request without an origin comes from no page; it needs the
-//! token all the same.
+//! Authenticates the apps: each needs its token, and must come from its own origin. A request without an origin does not come
+//! from a page, but needs the token all the same.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use super::super::guard::{own_authority, text};
 use super::super::{Host, locked};
 use super::error::Refusal;
 
-/// Chrome asks this before a page from elsewhere may reach this machine.
+/// Chrome requires this header before a page from another site may reach this machine.
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// An app that was let in.
+/// An authenticated app.
 #[derive(Debug, Clone)]
 pub struct Client {
     pub name: String,
-    /// Its place among those at work, for as long as the answer takes.
+    /// Its slot in the limit of concurrent requests, held until the response is complete.
     _place: Arc<OwnedSemaphorePermit>,
 }
 
@@ -34,7 +34,7 @@ pub async fn admit(State(host): State<Host>, mut request: Request, next: Next) -
         let message = "the models are only for this machine: address it as 127.0.0.1 or localhost";
         return Refusal::new(StatusCode::MISDIRECTED_REQUEST, "invalid_request_error", None, message).into_response();
     }
-    // Only the origins of apps that a person agreed to learn anything here.
+    // Only the origins of apps that the user consented to get any information here.
     let origin = text(request.headers(), &ORIGIN).map(str::to_owned);
     let agreed = origin.clone().filter(|origin| host.agreed_origin(origin));
     if request.method() == Method::OPTIONS {
@@ -65,12 +65,12 @@ fn preflight(asked: &HeaderMap, origin: Option<&str>) -> Response {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
-    // Echoed: OpenAI's clients send a dozen of their own, and others with the next version.
+    // Echoed, because OpenAI's clients send a dozen headers of their own, and the next version may send others.
     if let Some(names) = asked.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
     }
     headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
-    // Short: when the yes is taken back, browsers should not remember one.
+    // Short, so that browsers do not remember a consent after it was revoked.
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("60"));
     headers.insert(VARY, HeaderValue::from_static("origin, access-control-request-headers"));
     response

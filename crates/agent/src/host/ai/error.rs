@@ -1,4 +1,4 @@
-//! What went wrong, in OpenAI's shape.
+//! Errors in OpenAI's format.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -37,7 +37,7 @@ impl Refusal {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", Some("request_too_large"), message)
     }
 
-    /// The model's end failed, not the app's.
+    /// The model's endpoint failed, not the app.
     pub fn upstream(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, "api_error", Some("model_unavailable"), message)
     }

@@ -9,10 +9,10 @@ use reqwest::multipart::{Form, Part};
 use super::super::guard::text;
 use super::error::Refusal;
 
-/// Fields of one request.
+/// How many fields a request may have.
 const MOST_FIELDS: usize = 64;
 
-/// A request with a recording, read.
+/// A parsed request with a recording.
 #[derive(Debug)]
 pub struct Recording {
     pub model: Option<String>,
@@ -56,7 +56,7 @@ impl Recording {
         Ok(read)
     }
 
-    /// The same, for another model.
+    /// The same form, for another model.
     pub fn for_model(self, model: &str) -> Result<Form, Refusal> {
         let mut form = Form::new().text("model", model.to_owned());
         for field in self.fields {

@@ -1,4 +1,4 @@
-//! A request to a model, and its answer back. A stream is passed on as it comes.
+//! Forwards a request to a model, and returns its response. A stream is passed on as it arrives.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use super::error::Refusal;
 use super::form::Recording;
 use super::{Kind, Model};
 
-/// What is read of an answer that tells of an error.
+/// How much of an error response is read.
 const MOST_ERROR: usize = 64 * 1024;
-/// What is kept of a stream to find the line with the tokens.
+/// How much of a stream is buffered to find the line with the token counts.
 const LONGEST_LINE: usize = 256 * 1024;
 
 pub async fn json(host: &Host, client: Client, kind: Kind, path: &str, request: Request) -> Result<Response, Refusal> {
@@ -78,7 +78,7 @@ async fn send(host: &Host, client: Client, model: &Model, request: RequestBuilde
 async fn answer(host: &Host, client: Client, model: &Model, request: RequestBuilder) -> Result<Response, Refusal> {
     let silent = || Refusal::timed_out(format!("the model {} did not answer within {} s", model.name, model.timeout.as_secs()));
     let answer = tokio::time::timeout(model.timeout, request.send()).await.map_err(|_| silent())?;
-    // The address is the agent's affair, and may hold a secret.
+    // The URL is not for the app: it may contain a secret.
     let answer = answer.map_err(|error| {
         tracing::warn!(model = model.name, %error, "a model cannot be reached");
         Refusal::upstream(format!("the model {} cannot be reached", model.name))
@@ -124,7 +124,7 @@ async fn collect(mut answer: reqwest::Response, most: usize, patience: Duration)
     }
 }
 
-/// The model's own words about a mistake of the app's; what is between us and the model is not the app's to see.
+/// The model's own error message if the app made a mistake. Errors between us and the model are not shown to the app.
 async fn refused(model: &Model, answer: reqwest::Response) -> Result<Response, Refusal> {
     let status = answer.status();
     if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -149,7 +149,7 @@ async fn refused(model: &Model, answer: reqwest::Response) -> Result<Response, R
     Ok(response)
 }
 
-/// Event by event, as it comes; the tokens are read off it in passing.
+/// Passes on each event as it arrives, and counts the tokens on the way.
 fn stream(host: Host, client: Client, patience: Duration, answer: reqwest::Response) -> Body {
     let chunks = answer.bytes_stream();
     let state = (Box::pin(chunks), BytesMut::new(), host, client);

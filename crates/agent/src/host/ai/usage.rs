@@ -9,13 +9,13 @@ use super::super::{Host, locked};
 pub struct Usage {
     pub requests: u64,
     pub failed: u64,
-    /// As the models count them; those that do not tell count nothing.
+    /// As the models report them. Models that report no usage count as zero.
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
 }
 
 impl Host {
-    /// What the app of that name has used of the models.
+    /// How much the app of that name has used the models.
     pub fn usage(&self, name: &str) -> Usage {
         locked(&self.shared.usage).get(name).cloned().unwrap_or_default()
     }
@@ -24,7 +24,7 @@ impl Host {
         add(locked(&self.shared.usage).entry(name.to_owned()).or_default());
     }
 
-    /// Counts the tokens of an answer, or of one event of a stream.
+    /// Counts the tokens of a response, or of one event of a stream.
     pub(super) fn count_tokens(&self, name: &str, answer: &Value) {
         let Some(told) = answer.get("usage").filter(|usage| usage.is_object()) else { return };
         let number = |names: [&str; 2]| names.iter().find_map(|name| told.get(*name).and_then(Value::as_u64)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What each act is told. The schemas that models read are made of these, sentences included.
+//! The arguments of each act. The schemas that models read are generated from these types, including the doc comments.
 
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Deserializer};
@@ -168,12 +168,12 @@ pub struct ScheduleFollowup {
     pub payload: Option<Value>,
 }
 
-/// An object: what a `Value` derives says nothing, and some clients take that for no schema at all.
+/// An object. The schema derived for `Value` is empty, and some clients treat that as no schema at all.
 fn object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": ["object", "null"], "additionalProperties": true})
 }
 
-/// Keys are text, but of a table with numbers a model sends numbers.
+/// Keys are text, but for a table with numeric keys a model sends numbers.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::String(text) => Ok(text),
@@ -182,7 +182,7 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     }
 }
 
-/// A lease has sixteen digits: exact in every JSON, but some write it as text or with a fraction of zero.
+/// A lease has sixteen digits. That is exact in every JSON implementation, but some send it as text or with a fraction of zero.
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let whole = match &value {

@@ -1,8 +1,8 @@
-//! A database, spoken to directly, with the rights of its URL.
+//! A database, accessed directly with the rights of its URL.
 
 use async_trait::async_trait;
 use gleaner::queue::{Acts, OnDuplicate};
-use gleaner::transport::{Direct, Place};
+use gleaner::transport::{Direct, Endpoint};
 use gleaner::view::{Filter, State, View};
 use gleaner::{Error, Result};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::mcp::desk::{Desk, Followup, Link, Row};
 
-/// A desk at a database.
+/// A [`Desk`] backed by a database.
 #[derive(Debug, Clone)]
 pub struct DirectDesk {
     direct: Direct,
@@ -28,7 +28,7 @@ impl DirectDesk {
 
 #[async_trait]
 impl Desk for DirectDesk {
-    fn place(&self) -> &dyn Place {
+    fn place(&self) -> &dyn Endpoint {
         &self.direct
     }
 
@@ -36,7 +36,7 @@ impl Desk for DirectDesk {
         let client = self.client().await?;
         let view = View::of(&**client, queue).await?;
         let mut due = Vec::new();
-        // What waits, what waits for another try, and what a holder let lapse: all of it can be claimed.
+        // Rows that are ready, rows waiting for a retry and rows whose lease expired: all of them can be claimed.
         for state in [State::Ready, State::Failed, State::Running] {
             let filter = Filter { state: Some(state), kind: kind.map(str::to_owned), limit, ..Filter::default() };
             for row in view.list(&**client, &filter).await? {
@@ -55,7 +55,7 @@ impl Desk for DirectDesk {
         let client = self.client().await?;
         match View::of(&**client, queue).await?.show(&**client, key).await {
             Ok(row) => row.map(read).transpose(),
-            // A key that cannot be one, such as a word where there are numbers.
+            // The value cannot be a key, such as text where keys are numbers.
             Err(error) if error.code().is_some_and(|code| code.code().starts_with("22")) => Ok(None),
             Err(error) => Err(error),
         }
@@ -67,8 +67,8 @@ impl Desk for DirectDesk {
         let item = super::item(queue, acts.declaration(), kind, payload)?;
         let enqueued = acts.enqueue(&**client, &[item], OnDuplicate::Skip).await?;
         let key = enqueued.into_iter().next().map(|one| one.key);
-        // After the commit; a lost bell costs time, never work.
-        let rung = client.query_typed("select pg_notify($1, $2)", &[(&gleaner::bell::CHANNEL, Type::TEXT), (&queue, Type::TEXT)]).await;
+        // Sent after the commit. A lost notification costs time, but never loses work.
+        let rung = client.query_typed("select pg_notify($1, $2)", &[(&gleaner::notify::CHANNEL, Type::TEXT), (&queue, Type::TEXT)]).await;
         if let Err(error) = rung {
             tracing::debug!(%error, "the bell did not ring; the poll will find the work");
         }

@@ -1,9 +1,9 @@
-//! A server, Gleaner's own or a Supabase project, with the rights of whoever signed in there.
+//! A server, Gleaner's own or a Supabase project, with the rights of the signed-in user.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use gleaner::declaration::Declaration;
-use gleaner::transport::Place;
+use gleaner::transport::Endpoint;
 use gleaner::{Error, Result};
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::mcp::desk::{Desk, Followup, Link, Row};
 use crate::wire::{Way, Wire};
 
-/// A desk at a server.
+/// A [`Desk`] backed by a server.
 #[derive(Debug, Clone)]
 pub struct WireDesk {
     wire: Wire,
@@ -31,7 +31,7 @@ impl WireDesk {
         serde_json::from_value(declared).map_err(|error| Error::Other(format!("the stored declaration of {queue} is unreadable: {error}")))
     }
 
-    /// Rows of the queue's table, as row security lets us see them.
+    /// Rows of the queue's table that row-level security lets us see.
     async fn rows(&self, declared: &Declaration, filter: &str) -> Result<Vec<Row>> {
         let (schema, table) = declared.table.split_once('.').unwrap_or(("public", &declared.table));
         let path = format!("/rest/v1/{}?select=*&{filter}", encoded(table.trim_matches('"')));
@@ -42,7 +42,7 @@ impl WireDesk {
 
 #[async_trait]
 impl Desk for WireDesk {
-    fn place(&self) -> &dyn Place {
+    fn place(&self) -> &dyn Endpoint {
         &self.wire
     }
 
@@ -51,7 +51,7 @@ impl Desk for WireDesk {
         let (status, due, key) = (&declared.status, engine(&declared, "due_at"), key_column(&declared));
         let words = [Some(&status.ready), Some(&status.running), Some(&status.failed), status.claimed.as_ref()];
         let words: Vec<String> = words.into_iter().flatten().map(|word| encoded(&format!("\"{word}\""))).collect();
-        // The database's clock decides what is due: it reads `now` by itself.
+        // The database's clock decides what is due: it evaluates `now` itself.
         let mut filter = format!("{}=in.({})&{due}=lte.now&order={due},{key}&limit={limit}", encoded(&status.column), words.join(","));
         match (&declared.kind, kind) {
             (Some(column), Some(kind)) => filter += &format!("&{}=eq.{}", encoded(column), encoded(kind)),
@@ -66,7 +66,7 @@ impl Desk for WireDesk {
         let filter = format!("{}=eq.{}", key_column(&declared), encoded(key));
         match self.rows(&declared, &filter).await {
             Ok(rows) => Ok(rows.into_iter().next()),
-            // A key that cannot be one, such as a word where there are numbers.
+            // The value cannot be a key, such as text where keys are numbers.
             Err(Error::Remote { code: Some(code), .. }) if code.starts_with("22") => Ok(None),
             Err(error) => Err(error),
         }
@@ -76,7 +76,7 @@ impl Desk for WireDesk {
         let declared = self.declaration(queue).await?;
         let items = json!([super::item(queue, &declared, kind, payload)?]);
         let put = match self.wire.way().await? {
-            // Our own server rings the bell as well.
+            // Our own server sends the notification itself.
             Way::Native => {
                 let path = format!("/v1/queues/{}/enqueue", encoded(queue));
                 self.wire.rest(Method::POST, &path, Some(&json!({"items": items}))).await?["items"][0]["key"].take()
@@ -102,7 +102,7 @@ impl Desk for WireDesk {
     }
 }
 
-/// A row in words that are the same for every queue, as [`gleaner::view`] has them.
+/// A row with the same state names for every queue, as in [`gleaner::view`].
 fn shown(declared: &Declaration, row: &Map<String, Value>) -> Row {
     let value = |column: &Option<String>| column.as_ref().and_then(|column| row.get(column)).cloned().unwrap_or_default();
     let column = |name: &str| row.get(name).cloned().unwrap_or_default();
@@ -172,7 +172,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// As part of an address.
+/// Encodes the value as part of a URL.
 fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

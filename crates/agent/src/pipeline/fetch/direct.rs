@@ -1,4 +1,4 @@
-//! Without a server: rows from the database, files from where the row says they are, if the operator allows that place.
+//! Without a server: rows from the database, files from the URL in the row, if the operator allows it.
 
 use std::path::{Component, Path};
 
@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use bytes::BytesMut;
 use futures_util::StreamExt as _;
 use gleaner::{Failure, Pool};
+use gleaner_stages::failure::{DOWNLOAD, of_request};
+use gleaner_stages::fetch::{Fetch, Fetched, Medium};
 use serde_json::Value;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
 use super::server::received;
-use super::{Fetch, Fetched, Medium};
-use crate::stages::failure::{DOWNLOAD, of_request};
 
-/// Goes only to addresses that begin with one of the allowed: whoever sends a message chooses what its row says.
+/// Fetches only URLs that begin with one of the allowed prefixes, because the sender of a message chooses what its row says.
 #[derive(Debug, Clone)]
 pub struct Direct {
     pool: Option<Pool>,
@@ -22,11 +22,11 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// `allowed` are beginnings of addresses, to the last slash: `https://api.example.com/recordings/`, `file:///srv/recordings/`.
+    /// `allowed` are URL prefixes up to the last slash: `https://api.example.com/recordings/`, `file:///srv/recordings/`.
     pub fn new(pool: Option<Pool>, allowed: impl IntoIterator<Item = String>) -> Result<Self, reqwest::Error> {
         let allowed: Vec<String> = allowed.into_iter().map(|place| if place.ends_with('/') { place } else { place + "/" }).collect();
         let places = allowed.clone();
-        // A place that is allowed may not send us to one that is not.
+        // No redirects: an allowed server must not redirect us to one that is not allowed.
         let policy = reqwest::redirect::Policy::custom(move |attempt| {
             if attempt.previous().len() > 5 || !places.iter().any(|place| attempt.url().as_str().starts_with(place)) {
                 attempt.error("it leads to an address that is not allowed")
@@ -34,10 +34,11 @@ impl Direct {
                 attempt.follow()
             }
         });
-        Ok(Self { pool, allowed, client: crate::stages::client_builder().redirect(policy).build()? })
+        Ok(Self { pool, allowed, client: gleaner_stages::client_builder().redirect(policy).build()? })
     }
 
-    /// The address to go to, if that is allowed. Judged as the client reads it: `%2e%2e` climbs as well as `..` does.
+    /// The URL to fetch, if it is allowed. It is checked as the client parses it: `%2e%2e` goes up a directory just as `..`
+    /// does.
     fn allowed(&self, address: &str) -> Option<String> {
         let climbs = Path::new(address).components().any(|part| part == Component::ParentDir);
         let address = if address.starts_with("file://") { address.to_owned() } else { reqwest::Url::parse(address).ok()?.to_string() };
@@ -57,7 +58,7 @@ impl Fetch for Direct {
         if let Some(path) = address.strip_prefix("file://") {
             return file(path).await;
         }
-        let answer = self.client.get(&address).timeout(crate::stages::FOREVER).send().await;
+        let answer = self.client.get(&address).timeout(gleaner_stages::FOREVER).send().await;
         received(answer.map_err(|e| of_request(DOWNLOAD, "fetch the recording", e))?).await
     }
 
@@ -73,7 +74,7 @@ impl Fetch for Direct {
     }
 }
 
-/// A value of whatever type the column has, in words: PostgreSQL reads it as a literal, and the column's index serves.
+/// A value as text, whatever the type of the column: PostgreSQL reads it as a literal, so the column's index can be used.
 #[derive(Debug)]
 struct AsText<'a>(&'a str);
 

@@ -1,4 +1,4 @@
-//! By way of a server, Gleaner's own or a Supabase project, with somebody's authority.
+//! Through a server, Gleaner's own or a Supabase project, with the rights of the signed-in user or key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,21 +7,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use gleaner::Failure;
+use gleaner_stages::failure::{DOWNLOAD, of_request, of_status};
+use gleaner_stages::fetch::{Fetch, Fetched, Medium};
 use http::StatusCode;
 use serde_json::Value;
 
-use super::{Fetch, Fetched, Medium};
-use crate::stages::failure::{DOWNLOAD, of_request, of_status};
-
-/// A look-up that takes longer has failed.
+/// The timeout of a row lookup.
 const LOOK_UP: Duration = Duration::from_secs(30);
-/// Silence in the middle of a file before it is given up.
+/// How long a download may stall before it fails.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Whoever is signed in now.
+/// Returns the access token to use now.
 type Token = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Recordings by `/v1/media`, rows by `/rest/v1`.
+/// Recordings from `/v1/media`, rows from `/rest/v1`.
 #[derive(Clone)]
 pub struct Server {
     base: String,
@@ -37,13 +36,13 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// `token` gives the access token to use now; sessions are refreshed under way.
+    /// `token` returns the access token to use now, because sessions are renewed while the agent runs.
     pub fn new(base: &str, anon_key: &str, token: impl Fn() -> String + Send + Sync + 'static) -> Result<Self, reqwest::Error> {
         Ok(Self {
             base: base.trim_end_matches('/').to_owned(),
             anon_key: anon_key.to_owned(),
             token: Arc::new(token),
-            client: crate::stages::client()?,
+            client: gleaner_stages::client()?,
         })
     }
 
@@ -57,7 +56,7 @@ impl Fetch for Server {
     async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure> {
         let url = format!("{}/v1/media/{}/{}", self.base, medium.key, medium.n);
         let answer =
-            self.get(url).timeout(crate::stages::FOREVER).send().await.map_err(|e| of_request(DOWNLOAD, "fetch the recording", e))?;
+            self.get(url).timeout(gleaner_stages::FOREVER).send().await.map_err(|e| of_request(DOWNLOAD, "fetch the recording", e))?;
         received(answer).await
     }
 
@@ -75,13 +74,13 @@ impl Fetch for Server {
     }
 }
 
-/// The file in an answer, or why it is none.
+/// The file in a response, or why there is none.
 pub(super) async fn received(answer: reqwest::Response) -> Result<Fetched, Failure> {
     let (status, headers) = (answer.status(), answer.headers().clone());
     if status != StatusCode::OK {
         let body = answer.text().await.unwrap_or_default();
         let failure = of_status(DOWNLOAD, "fetch the recording: the server", status, &headers, &body);
-        // A session that ran out is renewed before the next attempt.
+        // An expired session is renewed before the next attempt.
         return Err(if status == StatusCode::UNAUTHORIZED { Failure { retryable: true, ..failure } } else { failure });
     }
     let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -91,7 +90,7 @@ pub(super) async fn received(answer: reqwest::Response) -> Result<Fetched, Failu
     Ok(Fetched { content_type, length, stream })
 }
 
-/// A stream that ends with an error after too long a silence.
+/// A stream that ends with an error if it stalls for too long.
 fn patient(
     stream: futures_util::stream::BoxStream<'static, Result<bytes::Bytes, String>>,
 ) -> futures_util::stream::BoxStream<'static, Result<bytes::Bytes, String>> {

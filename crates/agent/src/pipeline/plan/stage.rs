@@ -1,27 +1,27 @@
-//! One stage of a file made ready.
+//! One stage of a pipeline file made ready to run.
 
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
+use gleaner_stages::builtin::{Builtin, What};
+use gleaner_stages::chat::{Chat, Format, Schema};
+use gleaner_stages::command::{Command, Run};
+use gleaner_stages::embed::Embed;
+use gleaner_stages::http::Http;
+use gleaner_stages::template::Template;
+use gleaner_stages::transcribe::Transcribe;
+use gleaner_stages::{Stage, Work};
 use serde_json::Value;
 use toml::Spanned;
 
 use super::{Common, Mistakes, parse_duration};
-use crate::pipeline::{file, models};
-use crate::stages::builtin::{Builtin, What};
-use crate::stages::chat::{Chat, Format, Schema};
-use crate::stages::command::{Command, Run};
-use crate::stages::embed::Embed;
-use crate::stages::http::Http;
-use crate::stages::template::Template;
-use crate::stages::transcribe::Transcribe;
-use crate::stages::{Stage, Work};
+use crate::pipeline::{ModelKind, file};
 
-/// Long enough for an hour of speech on a slow machine; anything else ends sooner by itself.
+/// Long enough for an hour of speech on a slow machine. All other stages finish sooner.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// The prompts that come with the agent, for stages of these names.
+/// The prompts that ship with the agent, for stages of these names.
 const PROMPTS: &[(&str, &str, &str)] = &[
     ("summary", include_str!("../prompts/summary.md"), include_str!("../prompts/summary.schema.json")),
     ("facts", include_str!("../prompts/facts.md"), include_str!("../prompts/facts.schema.json")),
@@ -100,7 +100,7 @@ impl Reader<'_, '_, '_> {
         .filter_map(|(kind, is)| is.then_some(kind))
         .collect();
         let [kind] = kinds[..] else {
-            // A built-in stage with settings need not say what it is.
+            // A built-in stage with settings need not repeat what it is.
             if let (true, Some(what)) = (kinds.is_empty(), What::named(name)) {
                 return Some(builtin(self.common, what, given));
             }
@@ -122,7 +122,7 @@ impl Reader<'_, '_, '_> {
             return self.chat(model, given).map(Work::Chat);
         }
         if let Some(model) = &given.transcribe {
-            self.check_model(model, models::Kind::Transcription)?;
+            self.check_model(model, ModelKind::Transcription)?;
             return Some(Work::Transcribe(Transcribe {
                 model: model.clone(),
                 decode: given.decode.unwrap_or(true),
@@ -131,7 +131,7 @@ impl Reader<'_, '_, '_> {
             }));
         }
         if let Some(model) = &given.embed {
-            self.check_model(model, models::Kind::Embedding)?;
+            self.check_model(model, ModelKind::Embedding)?;
             return Some(Work::Embed(Embed { model: model.clone() }));
         }
         if let Some(command) = &given.command {
@@ -145,7 +145,7 @@ impl Reader<'_, '_, '_> {
         given.http.as_ref().and_then(|http| self.http(http)).map(Work::Http)
     }
 
-    /// A setting that does nothing is a mistake waiting to be noticed.
+    /// A setting without effect is reported as a mistake.
     fn check_keys(&mut self, kind: &str, given: &file::Stage) {
         let keys: [(&str, bool, &[&str]); 12] = [
             ("audio", given.audio.is_some(), &["command"]),
@@ -166,7 +166,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    fn check_model(&mut self, model: &str, kind: models::Kind) -> Option<()> {
+    fn check_model(&mut self, model: &str, kind: ModelKind) -> Option<()> {
         match self.common.models.get(model) {
             Some(found) if found.kind == kind => Some(()),
             Some(found) => {
@@ -191,7 +191,7 @@ impl Reader<'_, '_, '_> {
     }
 
     fn chat(&mut self, model: &str, given: &file::Stage) -> Option<Chat> {
-        self.check_model(model, models::Kind::Chat)?;
+        self.check_model(model, ModelKind::Chat)?;
         let usual = PROMPTS.iter().find(|(name, ..)| *name == self.name);
         let (prompt, from) = match (&given.prompt, &given.prompt_text) {
             (Some(_), Some(_)) => {
@@ -289,7 +289,7 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// A line of three dashes parts what the model is from what it is asked.
+/// A line of three dashes separates the system prompt from the user prompt.
 fn split(prompt: &str) -> Option<(&str, &str)> {
     prompt.split_once("\n---\n").map(|(system, user)| (system.trim(), user.trim()))
 }

@@ -1,4 +1,4 @@
-//! The connection: opened, kept alive, and opened again.
+//! The connection: opened, kept alive, and reopened.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use super::{Channel, Ringer};
 use crate::wire::frame::Frame;
 use crate::wire::http::Http;
 
-/// To be connected, and to have a join answered.
+/// The timeout for connecting, and for the reply to a join.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A sign of life, which the server wants as much as we do.
+/// The interval of heartbeats, which the server requires as well.
 const HEARTBEAT: Duration = Duration::from_secs(25);
-/// After a loss the first try is almost at once, the next ones less and less so.
+/// After a lost connection the first retry is almost immediate. The delay grows with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A channel that was refused is asked for again, for what was missing may have been put right.
+/// A refused channel is retried after this long, because the cause may have been fixed.
 const REFUSED_FOR: Duration = Duration::from_secs(60);
 
 type Stream = WebSocketStream<Upgraded>;
 
-/// Keeps a connection for whatever channels are asked for, for as long as it is let.
+/// Keeps a connection for the requested channels until its task is aborted or no more channels can be requested.
 pub(super) async fn keep(http: Arc<Http>, mut asked: mpsc::UnboundedReceiver<Channel>, ringer: Ringer) {
     let mut channels: HashMap<String, Channel> = HashMap::new();
     let mut pause = FIRST_PAUSE;
@@ -54,27 +54,27 @@ pub(super) async fn keep(http: Arc<Http>, mut asked: mpsc::UnboundedReceiver<Cha
             ringer.is_live(&channel.queue, false);
         }
         tracing::debug!(reason = ended, retry_ms = pause.as_millis() as u64, "nothing is pushed now; polling meanwhile");
-        // All agents lose a restarted server in the same instant; they need not all come back in one.
+        // All agents lose a restarted server at the same moment. The jitter keeps them from reconnecting at the same moment.
         tokio::time::sleep(about(pause)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// That long at most, and half of it at least.
+/// A random delay of at most this long, and at least half of it.
 fn about(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.5..1.0))
 }
 
-/// The handshake, by the HTTP client: with its certificates, its proxies and its patience.
+/// The WebSocket handshake through the HTTP client, with its certificates, proxies and timeouts.
 async fn open(http: &Http) -> Result<Stream, String> {
     http.wait_until_welcome().await;
     let apikey: String = form_urlencoded::byte_serialize(http.credentials.key().as_bytes()).collect();
     let url = format!("{}/realtime/v1/websocket?apikey={apikey}&vsn=2.0.0", http.base);
     let key = generate_key();
-    // No other header can be relied on, or is: who we are, each join says for itself.
+    // No other header can be relied on, so none is used: each join carries its own token.
     let request = http.client.get(&url).header(CONNECTION, "Upgrade").header(UPGRADE, "websocket");
     let request = request.header(SEC_WEBSOCKET_VERSION, "13").header(SEC_WEBSOCKET_KEY, &key);
-    // The address holds the key, so what the client says of the error does not.
+    // The URL contains the key, so the client's own error text is left out.
     let response = request.send().await.map_err(|error| error.without_url().to_string())?;
     http.heed(&response);
     if response.status() != 101 {
@@ -87,15 +87,15 @@ async fn open(http: &Http) -> Result<Stream, String> {
     Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await)
 }
 
-/// Where a channel stands.
+/// The state of a channel.
 #[derive(Debug)]
 enum Stand {
-    /// The join was sent under this reference, and must be answered by then.
+    /// The join was sent with this reference, and must be answered by this time.
     Joining(String, Instant),
     /// Joined, but the table is not watched yet.
     Joined,
     Live,
-    /// Not to be had now.
+    /// Refused or closed for now.
     Refused(Instant),
 }
 
@@ -105,9 +105,9 @@ struct Talk<'a> {
     ringer: &'a Ringer,
     stands: HashMap<String, Stand>,
     next: u64,
-    /// The token all channels know.
+    /// The token that all channels have.
     token: String,
-    /// How often channels were closed since the last heartbeat.
+    /// How many channels were closed since the last heartbeat.
     closed: HashMap<String, u32>,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Talk<'a> {
         Self { http, stream, ringer, stands: HashMap::new(), next: 0, token: String::new(), closed: HashMap::new() }
     }
 
-    /// Talks until the connection is lost; why it was.
+    /// Runs until the connection is lost. Returns the reason.
     async fn run(mut self, channels: &mut HashMap<String, Channel>, asked: &mut mpsc::UnboundedReceiver<Channel>) -> String {
         match self.talk(channels, asked).await {
             Ok(()) => "the server closed the connection".into(),
@@ -130,7 +130,7 @@ impl<'a> Talk<'a> {
         }
         let mut beat_at = Instant::now() + HEARTBEAT;
         let mut renewed_at = Instant::now();
-        // The reference of a heartbeat that must be answered by then.
+        // The reference of a heartbeat, and the time by which it must be answered.
         let mut unanswered: Option<(String, Instant)> = None;
         loop {
             let dead_at = unanswered.as_ref().map_or(beat_at + HEARTBEAT, |(_, at)| *at);
@@ -154,14 +154,14 @@ impl<'a> Talk<'a> {
                     if channels.insert(channel.topic.clone(), channel.clone()).is_none() {
                         self.join(&channel).await?;
                     } else {
-                        // Whoever has just begun to listen may have missed something before.
+                        // A subscriber that has just started may have missed something before.
                         self.ringer.ring(&channel.queue);
                     }
                 }
                 () = sleep_until(beat_at) => {
                     beat_at = Instant::now() + HEARTBEAT;
                     self.closed.clear();
-                    // Another process may have renewed what we share.
+                    // Another process may have renewed the token that we share.
                     self.renew(channels).await?;
                     let reference = self.say(None, "phoenix", "heartbeat", json!({})).await?;
                     unanswered = unanswered.or(Some((reference, Instant::now() + PATIENCE)));
@@ -194,7 +194,7 @@ impl<'a> Talk<'a> {
     }
 
     async fn join(&mut self, channel: &Channel) -> Result<(), String> {
-        // The one we have may be why the channel was closed.
+        // The current token may be why the channel was closed.
         if let Ok(token) = self.http.credentials.token().await {
             self.token = token;
         }
@@ -204,7 +204,7 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// Tells the channels of a token that is newer than theirs.
+    /// Sends the channels a token that is newer than theirs.
     async fn renew(&mut self, channels: &HashMap<String, Channel>) -> Result<(), String> {
         let Ok(token) = self.http.credentials.token().await else { return Ok(()) };
         if token == self.token {
@@ -229,7 +229,7 @@ impl<'a> Talk<'a> {
                 match frame.verdict() {
                     Err(reason) => self.refused(channel, &reason),
                     Ok(()) if channel.watches => self.stand(channel, Stand::Joined),
-                    // A server that does not know our bells would promise what it does not do.
+                    // A server that does not know our notification channel would confirm a subscription that it does not serve.
                     Ok(()) if frame.payload.pointer("/response/gleaner/queue").is_none() => {
                         self.refused(channel, "no bells are rung there")
                     }
@@ -239,12 +239,13 @@ impl<'a> Talk<'a> {
             "system" => match frame.verdict() {
                 Ok(()) if frame.payload["extension"] == "postgres_changes" => self.stand(channel, Stand::Live),
                 Ok(()) => {}
-                // The table cannot be watched; anything else passes, and the channel is closed next.
+                // The table cannot be watched. Any other error is temporary, and the channel is closed next.
                 Err(reason) if frame.payload["extension"] == "postgres_changes" => self.refused(channel, &reason),
                 Err(reason) => tracing::debug!(queue = channel.queue, reason, "the channel is in trouble"),
             },
             "bell" | "postgres_changes" => self.ringer.ring(&channel.queue),
-            // It may come back at once; what was said meanwhile is lost, so whoever waits looks.
+            // The channel may come back at once. Messages sent meanwhile are lost, so the subscribers are notified to look for
+            // work.
             "phx_error" | "phx_close" if !matches!(stand, Stand::Refused(_)) => {
                 let times = self.closed.entry(channel.topic.clone()).or_default();
                 let pause = (FIRST_PAUSE * 2_u32.saturating_pow(*times)).min(LONGEST_PAUSE);
@@ -274,7 +275,7 @@ impl<'a> Talk<'a> {
 }
 
 impl Stand {
-    /// When to ask again.
+    /// When to retry.
     fn until(&self) -> Option<Instant> {
         match self {
             Self::Joining(_, until) | Self::Refused(until) => Some(*until),

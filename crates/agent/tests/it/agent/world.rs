@@ -1,4 +1,4 @@
-//! A database, a home, and agents whose work the test finishes by hand.
+//! A database, a home, and agents whose items the test completes itself.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl World {
         Self::on(testing::server().database_from("migrated", prepare).await?).await
     }
 
-    /// On a database with nothing in it.
+    /// On an empty database.
     pub async fn empty() -> Result<Self> {
         Self::on(testing::server().empty_database().await?).await
     }
@@ -41,7 +41,7 @@ impl World {
         Ok(Self { client: gleaner::connect(&database.url).await?, url: database.url, home })
     }
 
-    /// The same database for another role.
+    /// The URL of the same database for another role.
     pub fn url_of(&self, role: &str) -> Result<String> {
         let config: tokio_postgres::Config = self.url.parse()?;
         let Some(tokio_postgres::config::Host::Unix(folder)) = config.get_hosts().first() else { bail!("no socket in {}", self.url) };
@@ -85,7 +85,7 @@ impl World {
         self.agent_with(url, &["activities", "jobs", "nowhere"], flags).await
     }
 
-    /// One that works these queues.
+    /// An agent that works these queues.
     pub async fn agent_for(&self, queues: &[&str], flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
         self.agent_with(&self.url, queues, flags).await
     }
@@ -97,7 +97,7 @@ impl World {
         Ok((agent, Arrivals(arrivals)))
     }
 
-    /// Completes everything at once, until it ends by itself.
+    /// Completes every item at once, until the agent ends by itself.
     pub async fn run_until(&self, until: Until) -> Result<Tally> {
         let mut config = self.config(&self.url, &[])?;
         config.until = until;
@@ -157,7 +157,7 @@ impl Work for AtOnce {
     }
 }
 
-/// An item in the hands of the test.
+/// An item that the test holds.
 #[derive(Debug)]
 pub struct Arrival {
     pub name: String,
@@ -189,7 +189,7 @@ impl Arrivals {
     }
 }
 
-/// A line to the database that can be cut.
+/// A connection to the database that the test can cut.
 pub struct Line {
     pub url: String,
     folder: PathBuf,
@@ -198,7 +198,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line that is not open yet.
+    /// A proxy that does not accept connections yet.
     pub fn to(url: &str) -> Result<Self> {
         let (before, host) = url.split_once("host=").context("a unix socket")?;
         let (host, rest) = host.split_once('&').map_or((host, String::new()), |(host, rest)| (host, format!("&{rest}")));
@@ -221,7 +221,7 @@ impl Line {
         let listener = UnixListener::bind(self.folder.join(self.real.file_name().context("a name")?))?;
         let real = self.real.clone();
         let accepting = tokio::spawn(async move {
-            // Dropped with the task, and every connection with it.
+            // Dropped with the task, which closes every connection.
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((mut near, _)) = listener.accept().await {
                 let real = real.clone();
@@ -248,7 +248,7 @@ impl Drop for Line {
     }
 }
 
-/// Waits for what must become true.
+/// Waits until the condition is true.
 pub async fn eventually(what: &str, is_so: impl AsyncFn() -> Result<bool>) -> Result<()> {
     for _ in 0..600 {
         if is_so().await? {
@@ -259,7 +259,7 @@ pub async fn eventually(what: &str, is_so: impl AsyncFn() -> Result<bool>) -> Re
     bail!("waited in vain for {what}")
 }
 
-/// Status and body of a GET at the agent's page.
+/// Status and body of a GET request to the agent's page.
 pub async fn get(agent: &Agent, path: &str) -> Result<(u16, Value)> {
     let answer = client().get(format!("{}{path}", agent.url().context("a page")?)).send().await?;
     Ok((answer.status().as_u16(), answer.json().await?))

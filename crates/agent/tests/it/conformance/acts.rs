@@ -1,9 +1,9 @@
-//! Acts of a holder, and what a stale lease can do: nothing.
+//! Acts of a holder. A stale lease is always refused.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use gleaner::{Claim, Error, Failure, Outcome};
+use gleaner::{Claim, Completion, Error, Failure, Held, Outcome, Progress};
 use serde_json::json;
 
 use super::promises;
@@ -34,19 +34,20 @@ async fn every_act_does_what_it_says(stage: &Stage) -> Result<()> {
     assert!(nearly(item.deadline_in, 3600), "{:?}", item.deadline_in);
     let (key, lease) = (key.as_str(), item.lease);
 
-    assert_eq!(outcomes(&jobs.start(&[(key, lease)]).await?), [(key, Outcome::Done)]);
-    let (answer, left) = jobs.progress(key, lease, Some("sending"), Some(40.5), Some(&json!({"message": "m-1"}))).await?;
+    assert_eq!(outcomes(&jobs.start(&[Held::new(key, lease)]).await?), [(key, Outcome::Done)]);
+    let (answer, left) =
+        jobs.progress(&Held::new(key, lease), &Progress::stage("sending").percent(40.5).partial(json!({"message": "m-1"}))).await?;
     assert_eq!((answer.outcome, answer.status.as_deref()), (Outcome::Done, Some("running")));
     assert!(nearly(left, 300), "{left:?}");
     let shown = stage.text("select progress ->> 'stage' || ' ' || (progress ->> 'percent') from gleaner.jobs").await?;
     assert_eq!(shown, "sending 40.5");
 
-    assert_eq!(outcomes(&jobs.release(&[(key, lease)]).await?), [(key, Outcome::Done)]);
+    assert_eq!(outcomes(&jobs.release(&[Held::new(key, lease)]).await?), [(key, Outcome::Done)]);
     let again = take(&*jobs, "mail").await?;
     assert!(again.lease > lease);
     assert_eq!(again.partial, Some(json!({"message": "m-1"})), "what was left behind comes with the row");
 
-    let answer = jobs.snooze(key, again.lease, Duration::from_secs(600)).await?;
+    let answer = jobs.snooze(&Held::new(key, again.lease), Duration::from_secs(600)).await?;
     assert_eq!((answer.outcome, answer.status.as_deref()), (Outcome::Done, Some("ready")));
     let wait: i64 = stage.world.count("select extract(epoch from due_at - clock_timestamp())::bigint from gleaner.jobs").await?;
     assert!((590..=601).contains(&wait), "{wait}");
@@ -55,7 +56,7 @@ async fn every_act_does_what_it_says(stage: &Stage) -> Result<()> {
 
     stage.world.age("jobs", "20 minutes").await?;
     let last = take(&*jobs, "mail").await?;
-    let answers = jobs.complete(&[(key, last.lease, Some(json!({"sent": true})))]).await?;
+    let answers = jobs.complete(&[Completion::new(Held::new(key, last.lease), Some(json!({"sent": true})))]).await?;
     assert_eq!((outcomes(&answers), answers[0].status.as_deref()), (vec![(key, Outcome::Done)], Some("done")));
     assert_eq!(stage.text("select result::text from gleaner.jobs").await?, r#"{"sent": true, "message": "m-1"}"#);
     Ok(())
@@ -66,7 +67,7 @@ async fn a_failed_row_waits_as_long_as_it_was_told(stage: &Stage) -> Result<()> 
     let item = stage.held(&*jobs, "mail").await?;
     let mut failure = Failure::new("the server said 503").category("LLMError");
     failure.retry_in = Some(Duration::from_millis(90_500));
-    let answer = jobs.fail(&item.key, item.lease, &failure).await?;
+    let answer = jobs.fail(&item.held(), &failure).await?;
     assert_eq!((answer.outcome, answer.status.as_deref()), (Outcome::Done, Some("failed")));
     let shown = "select concat_ws(' ', attempts, error ->> 'type', error ->> 'message') from gleaner.jobs";
     assert_eq!(stage.text(shown).await?, "1 LLMError the server said 503");
@@ -76,7 +77,7 @@ async fn a_failed_row_waits_as_long_as_it_was_told(stage: &Stage) -> Result<()> 
     assert!(next > Duration::from_secs(70), "{next:?}");
 
     let item = stage.held(&*jobs, "other").await?;
-    jobs.fail(&item.key, item.lease, &Failure::new("never").for_good()).await?;
+    jobs.fail(&item.held(), &Failure::new("never").for_good()).await?;
     assert_eq!(stage.text("select coalesce(due_at::text, 'dead') from gleaner.jobs where kind = 'other'").await?, "dead");
     Ok(())
 }
@@ -84,27 +85,34 @@ async fn a_failed_row_waits_as_long_as_it_was_told(stage: &Stage) -> Result<()> 
 async fn a_stale_lease_is_refused_by_every_act(stage: &Stage) -> Result<()> {
     let jobs = stage.open("jobs").await?;
     let stale = stage.held(&*jobs, "mail").await?;
-    // Its time is over and somebody else takes it.
+    // Its lease expires and another agent claims the item.
     stage.world.age("jobs", "20 minutes").await?;
     let holder = take(&*jobs, "mail").await?;
     assert_eq!(holder.key, stale.key);
     let (key, lease) = (stale.key.as_str(), stale.lease);
-    assert_eq!(jobs.progress(key, lease, None, Some(1.0), None).await?.0.outcome, Outcome::Lost);
-    assert_eq!(outcomes(&jobs.complete(&[(key, lease, Some(json!({"late": 1})))]).await?), [(key, Outcome::Lost)]);
-    assert_eq!(jobs.fail(key, lease, &Failure::new("late")).await?.outcome, Outcome::Lost);
-    assert_eq!(jobs.snooze(key, lease, Duration::from_secs(60)).await?.outcome, Outcome::Lost);
-    assert_eq!(outcomes(&jobs.release(&[(key, lease)]).await?), [(key, Outcome::Lost)]);
-    assert_eq!(outcomes(&jobs.start(&[(key, lease)]).await?), [(key, Outcome::Lost)]);
-    assert_eq!(jobs.ended(&[(key, lease), (key, holder.lease)]).await?, [(key.to_owned(), lease)]);
-    assert_eq!(outcomes(&jobs.complete(&[(key, holder.lease, None)]).await?), [(key, Outcome::Done)], "the holder is unharmed");
+    assert_eq!(jobs.progress(&Held::new(key, lease), &Progress::default().percent(1.0)).await?.0.outcome, Outcome::Lost);
+    assert_eq!(
+        outcomes(&jobs.complete(&[Completion::new(Held::new(key, lease), Some(json!({"late": 1})))]).await?),
+        [(key, Outcome::Lost)]
+    );
+    assert_eq!(jobs.fail(&Held::new(key, lease), &Failure::new("late")).await?.outcome, Outcome::Lost);
+    assert_eq!(jobs.snooze(&Held::new(key, lease), Duration::from_secs(60)).await?.outcome, Outcome::Lost);
+    assert_eq!(outcomes(&jobs.release(&[Held::new(key, lease)]).await?), [(key, Outcome::Lost)]);
+    assert_eq!(outcomes(&jobs.start(&[Held::new(key, lease)]).await?), [(key, Outcome::Lost)]);
+    assert_eq!(jobs.ended(&[Held::new(key, lease), Held::new(key, holder.lease)]).await?, [Held::new(key, lease)]);
+    assert_eq!(
+        outcomes(&jobs.complete(&[Completion::new(Held::new(key, holder.lease), None)]).await?),
+        [(key, Outcome::Done)],
+        "the holder is unharmed"
+    );
     Ok(())
 }
 
 async fn a_row_that_is_not_there_is_gone(stage: &Stage) -> Result<()> {
     let jobs = stage.open("jobs").await?;
-    assert_eq!(jobs.progress("999", 1, None, None, None).await?.0.outcome, Outcome::Gone);
-    assert_eq!(jobs.fail("999", 1, &Failure::new("x")).await?.outcome, Outcome::Gone);
-    assert_eq!(outcomes(&jobs.complete(&[("999", 1, None)]).await?), [("999", Outcome::Gone)]);
+    assert_eq!(jobs.progress(&Held::new("999", 1), &Progress::default()).await?.0.outcome, Outcome::Gone);
+    assert_eq!(jobs.fail(&Held::new("999", 1), &Failure::new("x")).await?.outcome, Outcome::Gone);
+    assert_eq!(outcomes(&jobs.complete(&[Completion::new(Held::new("999", 1), None)]).await?), [("999", Outcome::Gone)]);
     assert_eq!(jobs.explain("999", None).await?, None);
     Ok(())
 }
@@ -112,7 +120,7 @@ async fn a_row_that_is_not_there_is_gone(stage: &Stage) -> Result<()> {
 async fn a_repeated_completion_is_recognised(stage: &Stage) -> Result<()> {
     let jobs = stage.open("jobs").await?;
     let item = stage.held(&*jobs, "mail").await?;
-    let done = [(item.key.as_str(), item.lease, Some(json!({"sent": true})))];
+    let done = [Completion::new(item.held(), Some(json!({"sent": true})))];
     assert_eq!(outcomes(&jobs.complete(&done).await?), [(item.key.as_str(), Outcome::Done)]);
     assert_eq!(outcomes(&jobs.complete(&done).await?), [(item.key.as_str(), Outcome::Already)]);
     Ok(())
@@ -128,7 +136,10 @@ async fn one_stale_row_of_a_batch_spoils_no_other(stage: &Stage) -> Result<()> {
     let done: Vec<_> = items
         .iter()
         .enumerate()
-        .map(|(n, item)| (item.key.as_str(), if n == 2 { 1 } else { item.lease }, Some(json!({"n": item.payload["n"]}))))
+        .map(|(n, item)| {
+            let lease = if n == 2 { 1 } else { item.lease };
+            Completion::new(Held::new(&item.key, lease), Some(json!({"n": item.payload["n"]})))
+        })
         .collect();
     let mut answers = jobs.complete(&done).await?;
     answers.sort_by_key(|answer| answer.key.parse::<i64>().ok());
@@ -149,9 +160,9 @@ async fn results_of_any_shape_arrive(stage: &Stage) -> Result<()> {
     }
     let items = jobs.claim(&Claim::by("agent").limit(5)).await?.items;
     let shape = |item: &gleaner::Item| shapes[item.payload["n"].as_u64().unwrap_or_default() as usize].clone();
-    // Once with the array among them and once without.
+    // Once with the array among the results and once without.
     for part in [&items[..2], &items[2..]] {
-        let done: Vec<_> = part.iter().map(|item| (item.key.as_str(), item.lease, shape(item))).collect();
+        let done: Vec<_> = part.iter().map(|item| Completion::new(item.held(), shape(item))).collect();
         assert!(jobs.complete(&done).await?.iter().all(|answer| answer.outcome == Outcome::Done));
     }
     for item in &items {
@@ -164,12 +175,12 @@ async fn results_of_any_shape_arrive(stage: &Stage) -> Result<()> {
 async fn a_cancelled_row_has_ended_for_its_holder(stage: &Stage) -> Result<()> {
     let jobs = stage.open("jobs").await?;
     let (one, other) = (stage.held(&*jobs, "mail").await?, stage.held(&*jobs, "mail").await?);
-    let held = [(one.key.as_str(), one.lease), (other.key.as_str(), other.lease)];
+    let held = [one.held(), other.held()];
     assert_eq!(jobs.ended(&held).await?, []);
     assert_eq!(outcomes(&jobs.cancel(&[&one.key], Some("ordered twice")).await?), [(one.key.as_str(), Outcome::Done)]);
-    assert_eq!(jobs.ended(&held).await?, [(one.key.clone(), one.lease)]);
-    assert_eq!(jobs.progress(&one.key, one.lease, None, None, None).await?.0.outcome, Outcome::Lost);
-    jobs.complete(&[(&other.key, other.lease, None)]).await?;
+    assert_eq!(jobs.ended(&held).await?, [one.held()]);
+    assert_eq!(jobs.progress(&one.held(), &Progress::default()).await?.0.outcome, Outcome::Lost);
+    jobs.complete(&[Completion::new(other.held(), None)]).await?;
     assert_eq!(jobs.ended(&held).await?.len(), 2, "finished is ended too");
     assert_eq!(jobs.ended(&[]).await?, []);
     Ok(())

@@ -1,4 +1,4 @@
-//! Who gets what, in which order.
+//! Which agent gets which items, and in which order.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn own_work_comes_first_then_everybodys_then_what_others_left(stage: &Stag
     let world = &stage.world;
     let (me, other, private) =
         (world.person("ada", 5, true).await?, world.person("bob", 5, true).await?, world.person("eve", 5, false).await?);
-    // Oldest first would be the other way round.
+    // Oldest first would give the opposite order.
     world.activity(Some(private), "call", 60.0).await?;
     let stale = world.activity(Some(other), "call", 40.0).await?;
     let global = world.activity(None, "call", 20.0).await?;
@@ -77,7 +77,7 @@ async fn an_empty_claim_says_when_to_come_back(stage: &Stage) -> Result<()> {
     assert_eq!(jobs.claim(&Claim::by("agent")).await?.next_due_in, None, "nothing waits at all");
     stage.world.run("insert into gleaner.jobs (kind, due_at) values ('mail', now() + interval '1 hour')").await?;
     stage.ring("jobs").await?;
-    // What is known to be empty ends with the bell, which takes a moment to be heard.
+    // The notification ends the cached "empty" answer. It takes a moment to arrive.
     let mut next = None;
     for _ in 0..100 {
         let claimed = jobs.claim(&Claim::by("agent").kinds(["mail"])).await?;

@@ -1,9 +1,9 @@
-//! New work is heard of; and when it is not, nothing is lost but time.
+//! Agents are notified of new work. If a notification is lost, only time is lost.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use gleaner::{Claim, Outcome};
+use gleaner::{Claim, Completion, Outcome};
 use serde_json::json;
 
 use super::promises;
@@ -19,9 +19,9 @@ async fn new_work_is_heard_of_within_a_second(stage: &Stage) -> Result<()> {
     for _ in 0..3 {
         stage.world.activity(None, "call", 1.0).await?;
         stage.ring("activities").await?;
-        tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard within a second")?;
+        tokio::time::timeout(Duration::from_secs(1), push.notified()).await.context("not heard within a second")?;
         let item = take(&*activities, "call").await?;
-        activities.complete(&[(&item.key, item.lease, None)]).await?;
+        activities.complete(&[Completion::new(item.held(), None)]).await?;
         settled(&mut push).await;
     }
     assert!(push.is_connected());
@@ -39,12 +39,12 @@ async fn a_lost_connection_comes_back_and_counts_as_heard(stage: &Stage) -> Resu
         push.mark();
     }
     stage.mend().await?;
-    tokio::time::timeout(PATIENCE, push.rung()).await.context("coming back was not heard")?;
+    tokio::time::timeout(PATIENCE, push.notified()).await.context("coming back was not heard")?;
     connected(&mut push, true).await?;
     settled(&mut push).await;
     stage.world.activity(None, "call", 1.0).await?;
     stage.ring("activities").await?;
-    tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard any more")?;
+    tokio::time::timeout(Duration::from_secs(1), push.notified()).await.context("not heard any more")?;
     Ok(())
 }
 
@@ -59,8 +59,8 @@ async fn work_goes_on_after_a_restart_in_between(stage: &Stage) -> Result<()> {
         assert!(error.is_transient(), "{error}");
     }
     stage.mend().await?;
-    // A pool of connections may find out one by one that they are gone.
-    let done = [(item.key.as_str(), item.lease, Some(json!({"survived": true})))];
+    // The connections of a pool may turn out to be closed one by one.
+    let done = [Completion::new(item.held(), Some(json!({"survived": true})))];
     let mut answers = jobs.complete(&done).await;
     for _ in 0..10 {
         if !answers.as_ref().is_err_and(gleaner::Error::is_transient) {

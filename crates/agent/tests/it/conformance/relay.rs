@@ -1,4 +1,4 @@
-//! The network between an agent and its server, which can be cut.
+//! A proxy between an agent and its server that can cut the connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Relay {
         Ok(Self { address, cut, task: task.abort_handle() })
     }
 
-    /// Ends every connection, and every new one at once.
+    /// Closes every connection, and every new one at once.
     pub fn cut(&self) {
         self.cut.send_replace(true);
     }

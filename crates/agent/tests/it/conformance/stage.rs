@@ -1,4 +1,4 @@
-//! A place of one's own with queues in it, however it is reached.
+//! A database of the test's own with queues in it, accessed over any transport.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gleaner::queue::Item;
-use gleaner::transport::{Direct, Place, Push, Transport};
+use gleaner::transport::{Direct, Endpoint, Push, Transport};
 use gleaner::{Claim, Outcome};
 use gleaner_agent::wire::{Settings, Way, Wire};
-use gleaner_server::access::{Access, Role};
+use gleaner_http::Role;
 use gleaner_server::{Config, Server};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::relay::Relay;
 use crate::world::{World, world};
 
-/// Nobody waits longer for what must come.
+/// The longest that a test waits for an expected event.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Over {
 }
 
 pub struct Stage {
-    pub place: Arc<dyn Place>,
+    pub place: Arc<dyn Endpoint>,
     pub served: Option<Served>,
     pub world: World,
 }
@@ -39,7 +39,7 @@ pub struct Stage {
 pub struct Served {
     server: Mutex<Option<Server>>,
     address: SocketAddr,
-    /// The server's own sockets outlive its stop in this one process, so the network goes too.
+    /// Within one process the server's sockets outlive its stop, so the relay is cut as well.
     relay: Relay,
     pub anon: String,
     pub service: String,
@@ -47,7 +47,7 @@ pub struct Served {
     database: String,
 }
 
-/// A folder that goes with the test.
+/// A directory that is removed with the test.
 pub struct Home(pub PathBuf);
 
 impl Home {
@@ -65,12 +65,12 @@ impl Drop for Home {
 }
 
 impl Served {
-    /// Claims that were answered from memory, and statements that the others took.
+    /// How many claims were answered from memory, and how many statements the others needed.
     pub async fn tally(&self) -> Option<(u64, u64)> {
         self.server.lock().await.as_ref().map(|server| server.state().queues.tally())
     }
 
-    /// How often what waits was counted.
+    /// How often the waiting items were counted.
     pub async fn counted(&self) -> Option<u64> {
         self.server.lock().await.as_ref().map(|server| server.state().queues.counted())
     }
@@ -78,7 +78,7 @@ impl Served {
     pub async fn start(database: &str) -> Result<Self> {
         let home = Home::new()?;
         let server = serve(&home, database, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
-        let access = Access::load(&home.0)?;
+        let access = gleaner_server::load_access(&home.0)?;
         let (anon, service) = (access.project_key(Role::Anon), access.project_key(Role::Service));
         let address = server.local_addr();
         let relay = Relay::to(address).await?;
@@ -118,7 +118,7 @@ pub async fn stage(over: Over) -> Result<Stage> {
     let world = world().await?;
     let served = if over == Over::Direct { None } else { Some(Served::start(world.url()).await?) };
     let way = if over == Over::Rpc { Way::Rpc } else { Way::Native };
-    let place: Arc<dyn Place> = match &served {
+    let place: Arc<dyn Endpoint> = match &served {
         None => Arc::new(Direct::new(world.url(), 4)?),
         Some(served) => Arc::new(Wire::connect_by(served.settings(), way)?),
     };
@@ -130,26 +130,26 @@ impl Stage {
         Ok(self.place.open(queue).await?)
     }
 
-    /// Puts a job in; its key.
+    /// Enqueues a job and returns its key.
     pub async fn job(&self, kind: &str, payload: Value) -> Result<String> {
         let items = json!([{"kind": kind, "payload": payload}]);
         let row = self.world.client.query_one("select id::text from gleaner.enqueue_jobs($1)", &[&items]).await?;
         Ok(row.get(0))
     }
 
-    /// Puts a job in and takes it.
+    /// Enqueues a job and claims it.
     pub async fn held(&self, jobs: &dyn Transport, kind: &str) -> Result<Item> {
         self.job(kind, json!({})).await?;
         take(jobs, kind).await
     }
 
-    /// Rings as writers do after their commit.
+    /// Sends the notification that writers send after their commit.
     pub async fn ring(&self, queue: &str) -> Result<()> {
         self.world.client.execute("select pg_notify('gleaner', $1)", &[&queue]).await?;
         Ok(())
     }
 
-    /// Cuts every connection: the server's, or the database's where there is no server.
+    /// Closes every connection: the server's, or the database's if there is no server.
     pub async fn cut(&self) -> Result<()> {
         match &self.served {
             Some(served) => served.stop().await,
@@ -183,7 +183,7 @@ pub fn outcomes(answers: &[gleaner::queue::Answer]) -> Vec<(&str, Outcome)> {
     answers.iter().map(|answer| (answer.key.as_str(), answer.outcome)).collect()
 }
 
-/// Waits until something is heard of, or a test has waited long enough.
+/// Waits until the connection has the wanted state. Fails after the timeout.
 pub async fn connected(push: &mut Box<dyn Push>, wanted: bool) -> Result<()> {
     tokio::time::timeout(PATIENCE, async {
         while push.is_connected() != wanted {
@@ -194,11 +194,11 @@ pub async fn connected(push: &mut Box<dyn Push>, wanted: bool) -> Result<()> {
     .with_context(|| format!("connected never became {wanted}"))
 }
 
-/// Quiet from here on: whatever is still on its way has arrived.
+/// Waits until no more notifications arrive.
 pub async fn settled(push: &mut Box<dyn Push>) {
     loop {
         push.mark();
-        if tokio::time::timeout(Duration::from_millis(300), push.rung()).await.is_err() {
+        if tokio::time::timeout(Duration::from_millis(300), push.notified()).await.is_err() {
             return;
         }
     }

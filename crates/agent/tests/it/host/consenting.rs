@@ -1,4 +1,4 @@
-//! From a message to work, and back.
+//! From an app's message to running work, and back.
 
 use anyhow::Result;
 use gleaner_agent::host::{Host, State};
@@ -14,7 +14,7 @@ async fn a_yes_holds_for_what_was_shown_and_for_nothing_else() -> Result<()> {
     let first = ask("https://first.supabase.co").await?;
     assert_eq!(first["decision"], "ask");
     assert_eq!(ask("https://first.supabase.co").await?["proposal"], first["proposal"], "the same question");
-    // The app asks for something else while the person reads.
+    // The app asks for something else while the user reads the first request.
     let second = ask("https://second.supabase.co").await?;
     assert_eq!(stage.page("agree", json!({"name": "crm", "proposal": first["proposal"]})).await?.0, 409);
     assert!(stage.noted.said().is_empty(), "nothing was agreed to");

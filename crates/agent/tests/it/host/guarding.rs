@@ -1,4 +1,4 @@
-//! Whom the page's side answers.
+//! Which requests the host page's API answers.
 
 use anyhow::Result;
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn only_the_agents_own_page_gives_orders() -> Result<()> {
             ("origin", Some("null"), 403),
             ("sec-fetch-site", Some("same-site"), 403),
             ("sec-fetch-site", Some("cross-site"), 403),
-            // A name that somebody made lead to this machine.
+            // A foreign name that resolves to this machine.
             ("host", Some("rebound.example:7433"), 421),
         ];
         for (header, value, expected) in tampered {
@@ -34,7 +34,7 @@ async fn only_the_agents_own_page_gives_orders() -> Result<()> {
             let status = stage.http.execute(request).await?.status().as_u16();
             assert_eq!(status, expected, "{act} with {header} {value:?}");
         }
-        // A form, which a page elsewhere could send without asking first.
+        // A form, which a page from another site could send without a preflight request.
         let mut form = good;
         form.headers_mut().insert("content-type", "text/plain".parse()?);
         assert_eq!(stage.http.execute(form).await?.status().as_u16(), 415, "{act}");

@@ -19,7 +19,7 @@ use super::{Stage, answered, listen, model, stage_with};
 
 const ORIGIN: &str = "http://localhost:5173";
 
-/// An endpoint that does what its request's `user` says.
+/// An endpoint whose response is chosen by the `user` field of the request.
 async fn endpoint(State(go): State<Arc<Notify>>, Path(path): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
     let authorization = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
@@ -132,7 +132,7 @@ async fn a_stream_is_passed_on_as_it_comes_and_its_tokens_are_counted() -> Resul
     let mut chunks = answer.bytes_stream();
     let first = tokio::time::timeout(Duration::from_secs(5), chunks.next()).await?.context("a chunk")??;
     assert_eq!(&first[..], b"data: {\"n\":1}\n\n", "before the model has said the rest");
-    // As long as it runs it counts as one of the app's requests.
+    // While it runs it counts as one of the app's concurrent requests.
     assert_eq!(models.chat(json!({})).await?.0, 429);
     models.go.notify_one();
     let mut rest = Vec::new();
@@ -144,7 +144,7 @@ async fn a_stream_is_passed_on_as_it_comes_and_its_tokens_are_counted() -> Resul
     assert_eq!((usage.prompt_tokens, usage.completion_tokens), (2, 3));
     drop(chunks);
     assert_eq!(models.chat(json!({})).await?.0, 200);
-    // A model that falls silent in mid-stream does not hold the app's place for ever.
+    // A model that stalls in the middle of a stream does not occupy the app's slot for ever.
     let answer = models.post("chat/completions", &json!({"user": "slowly"})).send().await?;
     assert!(answer.bytes().await.is_err());
     assert_eq!(models.chat(json!({})).await?.0, 200);

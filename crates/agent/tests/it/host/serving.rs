@@ -1,4 +1,4 @@
-//! From a person's yes to an activity that is processed, with nothing pretended in between.
+//! From the user's consent to a processed activity, without any mocks.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,7 +8,6 @@ use gleaner_agent::config::{Config, Sources};
 use gleaner_agent::host::{self, Agents, Host, Serve as _, State};
 use gleaner_agent::wire::session::{self, Session};
 use gleaner_agent::wire::sessions;
-use gleaner_server::access::Access;
 use serde_json::{Value, json};
 
 use super::{answered, listen};
@@ -58,7 +57,7 @@ async fn after_the_yes_the_apps_activities_are_processed_and_after_revoking_no_m
         "filters": {"activities": "processing_status=eq.raw"}});
     let (_, asked) = ask("ask", json!({"name": "crm", "message": {"type": "SUPABASE_CONFIG", "payload": payload}})).await?;
 
-    // Nobody has signed in there: the yes is kept, and the page says what to do.
+    // No user has signed in there: the consent is stored, and the page says what to do.
     let (_, granted) = ask("agree", json!({"name": "crm", "proposal": asked["proposal"]})).await?;
     let problem = granted["problem"].as_str().unwrap_or_default();
     assert!(granted["state"] == "failed" && problem.contains("gleaner agent login --url http://127.0.0.1"), "{granted}");
@@ -69,7 +68,7 @@ async fn after_the_yes_the_apps_activities_are_processed_and_after_revoking_no_m
     let signed_in = Session {
         url: served.url(),
         anon_key: served.anon.clone(),
-        access_token: Access::load(&served.home.0)?.sign(claims.as_object().context("an object")?),
+        access_token: gleaner_server::load_access(&served.home.0)?.sign(claims.as_object().context("an object")?),
         refresh_token: "none".into(),
         expires_at: i64::try_from(now + 3600)?,
         user_id: user,
@@ -86,7 +85,7 @@ async fn after_the_yes_the_apps_activities_are_processed_and_after_revoking_no_m
     };
     assert!(shown().await?["problem"].is_null(), "{}", shown().await?);
 
-    // Its place goes away under it: the page says so, and since when, until it is back.
+    // The server stops while the app is served: the page shows that, and since when, until the server is back.
     let before = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     served.stop().await;
     until(async || Ok(shown().await?["state"] == "offline")).await?;
@@ -101,7 +100,7 @@ async fn after_the_yes_the_apps_activities_are_processed_and_after_revoking_no_m
 
     ask("revoke", json!({"name": "crm"})).await?;
     agents.end().await;
-    // Whatever was still on its way ends first.
+    // Claims that are still in progress end first.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let late = put("Nobody should read this.").await?;
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -1,6 +1,7 @@
-//! The same at a server as at a database: what a desk does beyond the acts, over both ways of the wire.
+//! A server behaves like a database: the operations of a `Desk` beyond the acts, over both kinds of routes.
 
 use anyhow::Result;
+use gleaner::{Completion, Held};
 use gleaner_agent::mcp::{Grants, Settings};
 use serde_json::json;
 
@@ -19,7 +20,7 @@ async fn an_assistant_works(over: Over) -> Result<()> {
     let taken = stage.other_agent().await?;
     let stale = json!({"queue": "jobs", "key": key, "lease": claimed["items"][0]["lease"]});
     assert_eq!(refused(&assistant, "complete", stale).await?.0, "lost");
-    stage.jobs().complete(&[(&key, taken[0].lease, None)]).await?;
+    stage.jobs().complete(&[Completion::new(Held::new(&key, taken[0].lease), None)]).await?;
 
     stage.job("mail", json!({})).await?;
     done(&assistant, "claim", json!({"queue": "jobs"})).await?;
@@ -53,7 +54,7 @@ async fn grants_reach_as_far(over: Over) -> Result<()> {
     assert_eq!(desk.due("jobs", None, 10).await?, []);
     stage.age("6 minutes").await?;
     assert_eq!(desk.due("jobs", Some("mail"), 10).await?[0].state, "expired");
-    stage.jobs().fail(&item.key, item.lease, &gleaner::Failure::new("broken").for_good()).await?;
+    stage.jobs().fail(&item.held(), &gleaner::Failure::new("broken").for_good()).await?;
     let row = desk.show("jobs", &key).await?.expect("there");
     assert_eq!((row.state.as_str(), &row.error["message"], row.attempts), ("dead", &json!("broken"), 1));
     Ok(())

@@ -48,7 +48,7 @@ async fn every_session_is_an_agent_of_its_own() -> Result<()> {
     let second = done(&grace, "claim", json!({"queue": "jobs"})).await?;
     assert_ne!(first["agent"], second["agent"]);
     assert_eq!(done(&ada, "list", json!({})).await?["held"][0]["key"], first["items"][0]["key"]);
-    // One goes, the other stays as it is.
+    // One session ends, and the other is not affected.
     grace.cancel().await?;
     until(&stage, "select string_agg(status, ' ' order by status) from gleaner.jobs", "ready running").await?;
     let held = json!({"queue": "jobs", "key": first["items"][0]["key"], "lease": first["items"][0]["lease"]});
@@ -65,7 +65,7 @@ async fn the_end_of_the_process_gives_back_everything() -> Result<()> {
     }
     done(&with, "claim", json!({"queue": "jobs"})).await?;
     done(&without, "claim", json!({"queue": "jobs"})).await?;
-    // The request has ended long ago, and the item is still its assistant's.
+    // The request ended long ago, and its assistant still holds the item.
     assert_eq!(stage.text("select count(*) from gleaner.jobs where status = 'running'").await?, "2");
     assert_eq!(stage.service.close().await, 2);
     assert_eq!(stage.text("select count(*) from gleaner.jobs where status = 'ready'").await?, "2");
@@ -78,7 +78,7 @@ async fn what_nobody_waited_for_is_given_back() -> Result<()> {
     stage.job("mail", json!({})).await?;
     let session = Session::standing(&stage.service);
     stage.service.transport("jobs").await.expect("there");
-    // Asked, and hung up before the answer.
+    // The client sends the request and disconnects before the answer.
     let mut claim = Box::pin(session.call("claim", json!({"queue": "jobs"})));
     assert!(futures_util::poll!(claim.as_mut()).is_pending());
     drop(claim);
@@ -87,7 +87,7 @@ async fn what_nobody_waited_for_is_given_back() -> Result<()> {
     Ok(())
 }
 
-/// A queue whose holds last a second, and assistants who are waited for three.
+/// A queue whose leases last one second, and a `patience` of three seconds for its assistants.
 async fn hasty() -> Result<Stage> {
     let stage = Stage::with(Settings { patience: Duration::from_secs(3), ..Settings::default() }).await?;
     stage
@@ -107,7 +107,7 @@ async fn an_assistant_that_thinks_keeps_its_item(stage: &Stage, assistant: &supe
     let heard = Instant::now();
     let other = stage.queue("errands").await?;
     let take = async || -> Result<Vec<gleaner::Item>> { Ok(other.claim(&gleaner::Claim::by("other").limit(1)).await?.items) };
-    // Two holds long it says nothing.
+    // The assistant is silent for longer than two leases.
     while heard.elapsed() < Duration::from_millis(2200) {
         assert_eq!(take().await?, [], "taken from one who thinks, after {:?}", heard.elapsed());
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -118,7 +118,7 @@ async fn an_assistant_that_thinks_keeps_its_item(stage: &Stage, assistant: &supe
         held
     };
     done(assistant, "progress", held(json!({"stage": "still here"}))).await?;
-    // And then it is never heard of again.
+    // After that it makes no more calls.
     let heard = Instant::now();
     let taken = loop {
         if let Some(item) = take().await?.pop() {

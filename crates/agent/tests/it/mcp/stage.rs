@@ -1,4 +1,4 @@
-//! A migrated database, a server in front of it, and assistants that connect.
+//! A migrated database, a server in front of it, and assistants that connect to it.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ pub struct Stage {
     pub service: Service,
     pub base: String,
     queue: Queue,
-    /// The database, and the server in front of it where there is one.
+    /// The database, and the server in front of it if there is one.
     below: conformance::Stage,
 }
 
 pub type Assistant = RunningService<RoleClient, ()>;
 
-/// With nothing granted.
+/// Without any grants.
 pub async fn stage() -> Result<Stage> {
     Stage::with(Settings::default()).await
 }
@@ -40,9 +40,9 @@ impl Stage {
         Self::over(Over::Direct, settings).await
     }
 
-    /// At a database, or at a server in front of it.
+    /// With direct access to the database, or through a server.
     pub async fn over(over: Over, settings: Settings) -> Result<Self> {
-        // Built without a provider of its own; the first caller chooses for all.
+        // The client is built without a crypto provider. The first caller installs one for all.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let below = conformance::stage(over).await?;
         let direct = Direct::new(below.world.url(), 8)?;
@@ -63,12 +63,12 @@ impl Stage {
         Ok(Self { client: gleaner::connect(below.world.url()).await?, service, base, queue, below })
     }
 
-    /// An assistant that shakes hands, and so has a session.
+    /// An assistant that does the initialize handshake and therefore has a session.
     pub async fn assistant(&self) -> Result<Assistant> {
         Ok(().serve(self.transport()).await?)
     }
 
-    /// An assistant of the protocol without sessions.
+    /// An assistant with the protocol version that has no sessions.
     pub async fn sessionless(&self) -> Result<Assistant> {
         let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
         Ok(().serve_with_lifecycle(self.transport(), mode).await?)
@@ -79,13 +79,13 @@ impl Stage {
         StreamableHttpClientTransport::with_client(reqwest::Client::new(), config)
     }
 
-    /// A job in the built-in queue; returns its key.
+    /// Enqueues a job in the built-in queue and returns its key.
     pub async fn job(&self, kind: &str, payload: Value) -> Result<String> {
         let enqueued = self.queue.enqueue(&[serde_json::json!({"kind": kind, "payload": payload})]).await?;
         Ok(enqueued[0].key.clone())
     }
 
-    /// What an ordinary agent can claim of the jobs now.
+    /// The jobs that an ordinary agent can claim now.
     pub async fn other_agent(&self) -> Result<Vec<Item>> {
         Ok(self.queue.claim(&Claim::by("another agent").limit(10)).await?.items)
     }
@@ -102,7 +102,7 @@ impl Stage {
         &self.queue
     }
 
-    /// Lets time pass for every job.
+    /// Moves the times of every job into the past.
     pub async fn age(&self, interval: &str) -> Result<()> {
         self.run(&format!(
             "begin; set local role gleaner_engine;
@@ -115,7 +115,7 @@ impl Stage {
         self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
     }
 
-    /// The first value of a query, as text; empty for null and for nothing.
+    /// The first value of a query, as text. Empty for null and for no row.
     pub async fn text(&self, sql: &str) -> Result<String> {
         let row = self.client.query_opt(&format!("select ({sql})::text"), &[]).await.with_context(|| sql.to_owned())?;
         Ok(row.and_then(|row| row.get(0)).unwrap_or_default())
@@ -128,14 +128,14 @@ pub async fn call(assistant: &Assistant, tool: &'static str, arguments: Value) -
     Ok(assistant.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments)).await?)
 }
 
-/// Calls a tool that must not refuse, and gives the fields of its answer.
+/// Calls a tool that must not refuse, and returns the fields of its answer.
 pub async fn done(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<Value> {
     let result = call(assistant, tool, arguments).await?;
     anyhow::ensure!(result.is_error != Some(true), "{tool} was refused: {}", said(&result));
     result.structured_content.context("structured content")
 }
 
-/// Calls a tool that must refuse, and gives its code and sentence.
+/// Calls a tool that must refuse, and returns the code and the sentence of the refusal.
 pub async fn refused(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<(String, String)> {
     let result = call(assistant, tool, arguments).await?;
     anyhow::ensure!(result.is_error == Some(true), "{tool} was not refused: {}", said(&result));
@@ -145,7 +145,7 @@ pub async fn refused(assistant: &Assistant, tool: &'static str, arguments: Value
     Ok((text("code")?, text("message")?))
 }
 
-/// What a model reads.
+/// The text that a model reads.
 pub fn said(result: &CallToolResult) -> String {
     result.content.iter().filter_map(|block| block.as_text()).map(|text| text.text.clone()).collect::<Vec<_>>().join("\n")
 }

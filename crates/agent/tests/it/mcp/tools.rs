@@ -18,7 +18,7 @@ async fn every_tool_has_a_valid_schema_that_says_what_each_argument_means() -> R
         for (name, property) in properties {
             assert!(property["description"].as_str().is_some_and(|text| text.len() > 5), "{}: {name} says nothing: {property}", tool.name);
         }
-        // What the schema lets through the tool understands, and what it does not it refuses.
+        // The tool understands what the schema accepts, and refuses what it does not.
         let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         assert!(!validator.is_valid(&json!({"surprise": 1})), "{}", tool.name);
         assert_eq!(validator.is_valid(&json!({})), required.is_empty(), "{}", tool.name);

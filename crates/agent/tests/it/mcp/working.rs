@@ -1,4 +1,5 @@
 use anyhow::Result;
+use gleaner::{Completion, Held};
 use gleaner_agent::mcp::Settings;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ pub async fn works_one(stage: &Stage, assistant: &Assistant) -> Result<()> {
     let completed = done(assistant, "complete", held(json!({"result": {"summary": "they will call again"}}))).await?;
     assert_eq!((&completed["outcome"], &completed["status"]), (&json!("done"), &json!("done")));
     assert_eq!(stage.text("select status || ': ' || (result ->> 'summary') from gleaner.jobs").await?, "done: they will call again");
-    // The answer was lost, and the assistant repeats itself.
+    // The answer was lost, and the assistant repeats the call.
     assert_eq!(done(assistant, "complete", held(json!({"result": {"summary": "they will call again"}}))).await?["outcome"], "already");
     assert_eq!(done(assistant, "list", json!({})).await?["held"], json!([]));
     Ok(())
@@ -108,7 +109,7 @@ async fn a_stale_lease_is_refused_and_the_row_is_left_alone() -> Result<()> {
     }
     assert_eq!(stage.text("select to_jsonb(j) from gleaner.jobs as j").await?, before);
 
-    stage.jobs().complete(&[(&key, taken[0].lease, Some(json!({"by": "the other"})))]).await?;
+    stage.jobs().complete(&[Completion::new(Held::new(&key, taken[0].lease), Some(json!({"by": "the other"})))]).await?;
     assert_eq!(refused(&assistant, "complete", stale).await?.0, "lost");
     assert_eq!(stage.text("select result ->> 'by' from gleaner.jobs").await?, "the other");
     Ok(())

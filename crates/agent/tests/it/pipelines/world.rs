@@ -1,12 +1,13 @@
-//! What the tests stand on: a database with rows to claim, a folder for pipeline files, and an agent that works them.
+//! The fixture of the tests: a database with rows to claim, a directory for pipeline files, and an agent that works them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use gleaner::worker::{Options, Tally};
-use gleaner::{Item, Pool, Queue, Worker};
+use gleaner::transport::DirectQueue;
+use gleaner::worker::{Job, Poll, Tally, Wake};
+use gleaner::{Pool, Queue, Worker};
 use gleaner_agent::pipeline::{Fetch, Pipelines, Services, fetch};
 use gleaner_postgres::testing::{self, TestDatabase};
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ pub struct World {
     _database: TestDatabase,
 }
 
-/// A folder that goes with the test.
+/// A directory that is removed with the test.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -43,7 +44,7 @@ impl Folder {
         Ok(path)
     }
 
-    /// What a command wrote there; nothing is nothing.
+    /// What a command wrote to the file. Empty if there is no such file.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.0.join(name)).unwrap_or_default()
     }
@@ -62,13 +63,13 @@ pub async fn world() -> Result<World> {
     Ok(World { client, pool, url: database.url.clone(), folder: Folder::new()?, _database: database })
 }
 
-/// An agent at work.
+/// A running agent.
 pub struct Agent {
     pub task: tokio::task::JoinHandle<gleaner::Result<Tally>>,
     _stop: watch::Sender<bool>,
 }
 
-/// An agent on a runtime of its own, which can be taken from under it.
+/// An agent on a runtime of its own, which the test can shut down to kill it.
 pub struct Mortal(Option<tokio::runtime::Runtime>);
 
 impl Drop for Mortal {
@@ -80,7 +81,7 @@ impl Drop for Mortal {
 }
 
 impl World {
-    /// A pipeline file in the world's folder, loaded from there.
+    /// Writes a pipeline file to the world's directory and loads it.
     pub fn pipelines(&self, text: &str) -> Result<Pipelines> {
         Ok(Pipelines::load(Some(&self.folder.write("pipelines.toml", text)?))?)
     }
@@ -95,7 +96,7 @@ impl World {
         self.activity_at(kind, raw_data, None).await
     }
 
-    /// One that was written at a certain time.
+    /// An activity that was written at a certain time.
     pub async fn activity_at(&self, kind: &str, raw_data: Value, created_at: Option<&str>) -> Result<Uuid> {
         let sql = "insert into activities (type, raw_data, external_id, created_at)
              values ($1, $2, gen_random_uuid(), coalesce($3::text::timestamptz, now())) returning id";
@@ -114,7 +115,7 @@ impl World {
         Ok(Agent { task, _stop: stop })
     }
 
-    /// One that will be killed.
+    /// An agent that will be killed.
     pub fn mortal(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Mortal> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let services = Services { fetch, models: pipelines.models().clone(), home: self.folder.path().to_owned() };
@@ -127,8 +128,8 @@ impl World {
         Ok(Mortal(Some(runtime)))
     }
 
-    /// Gone without a word, as a machine that loses its power: nothing is released, no sign of life is given any more. Waits until
-    /// PostgreSQL knows it too, or a claim under way could still be answered.
+    /// Kills the agent as a power failure would: nothing is released, and there are no more heartbeats. Waits until PostgreSQL
+    /// has closed its connections, because a claim in progress could otherwise still succeed.
     pub async fn kill(&self, agent: Mortal) -> Result<()> {
         drop(agent);
         let sql = "select count(*) from pg_stat_activity where application_name = 'mortal' and datname = current_database()";
@@ -140,7 +141,7 @@ impl World {
         Ok(())
     }
 
-    /// Works what is due, once, with rows and files from here.
+    /// Works what is due, once, with rows and files from this machine.
     pub async fn work(&self, queue: &str, pipelines: &Pipelines) -> Result<Tally> {
         self.work_with(queue, pipelines, self.direct()?).await
     }
@@ -159,7 +160,7 @@ impl World {
         Ok(Row { status: row.get(0), result: value(1), error: value(2)["error"].clone(), progress: value(3), is_dead: row.get(4) })
     }
 
-    /// Waits until the row is so.
+    /// Waits until the row meets the condition.
     pub async fn until(&self, id: Uuid, is_so: impl Fn(&Row) -> bool) -> Result<Row> {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
@@ -174,7 +175,8 @@ impl World {
         }
     }
 
-    /// Lets half an hour pass, in which nobody showed any life. The engine's role writes, so no act is meant.
+    /// Moves all times back by half an hour, as if there had been no heartbeat. The engine's role writes, so this does not count
+    /// as an act.
     pub async fn let_leases_lapse(&self) -> Result<()> {
         let set = ["due_at", "open_at", "deadline_at", "locked_at"].map(|column| format!("{column} = {column} - interval '30 minutes'"));
         let sql = format!("begin; set local role gleaner_engine; update activities set {}; commit", set.join(", "));
@@ -183,22 +185,21 @@ impl World {
 }
 
 async fn agent(pool: Pool, queue: String, pipelines: Pipelines, services: Services, stop: watch::Receiver<bool>) -> gleaner::Result<Tally> {
-    let options = Options {
-        kinds: pipelines.kinds(&queue),
-        concurrency: 2,
-        listen: false,
-        poll_base: Duration::from_millis(50),
-        watch: Duration::from_millis(50),
-        grace: Duration::from_secs(1),
-        until_empty: true,
-        ..Options::default()
-    };
-    let worker = Worker::new(Queue::open(&pool, &queue).await?, None, options);
-    let handler = move |item: Item, context| {
+    let mut worker = Worker::builder(Arc::new(DirectQueue::new(Queue::open(&pool, &queue).await?, None)))
+        .concurrency(2)
+        .wake(Wake::PollOnly)
+        .poll(Poll { base: Duration::from_millis(50), ..Poll::default() })
+        .watch(Duration::from_millis(50))
+        .grace(Duration::from_secs(1))
+        .until_empty();
+    if let Some(kinds) = pipelines.kinds(&queue) {
+        worker = worker.kinds(kinds);
+    }
+    let handler = move |job: Job<Value>| {
         let (pipelines, services, queue) = (pipelines.clone(), services.clone(), queue.clone());
-        async move { pipelines.run(&queue, item, context, &services).await }
+        async move { pipelines.run(&queue, job.item, job.context, &services).await }
     };
-    worker.run(handler, stop).await
+    worker.otherwise(handler).build().run_until(stop).await
 }
 
 #[derive(Debug)]
@@ -207,6 +208,6 @@ pub struct Row {
     pub result: Value,
     pub error: Value,
     pub progress: Value,
-    /// It will not be tried again.
+    /// It will not be retried.
     pub is_dead: bool,
 }

@@ -1,4 +1,4 @@
-//! Speech that is made and understood on this machine.
+//! Speech that is synthesized and recognized on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 
-/// The ready example, with what it needs fetched.
+/// The ready-made example, with its dependencies fetched.
 pub fn example() -> Result<PathBuf> {
     static READY: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
         let folder = super::example_folder();
@@ -17,7 +17,7 @@ pub fn example() -> Result<PathBuf> {
     READY.as_ref().cloned().map_err(|error| anyhow!("{error}"))
 }
 
-/// A sentence spoken by flite, in a form that has to be decoded: stereo of 32 kHz.
+/// A sentence spoken by flite, in a format that has to be decoded: stereo at 32 kHz.
 pub fn say(sentence: &str, folder: &Path) -> Result<Vec<u8>> {
     let path = folder.join("spoken.wav");
     let spoken = Command::new("flite").args(["-voice", "rms", "-t", sentence, "-o"]).arg(&path).output();
@@ -25,7 +25,7 @@ pub fn say(sentence: &str, folder: &Path) -> Result<Vec<u8>> {
     ensure!(spoken.status.success(), "flite: {}", String::from_utf8_lossy(&spoken.stderr));
     let (rate, spoken) = read(&path)?;
     ensure!(rate == 16_000, "flite speaks at {rate} Hz");
-    // Every sample twice, on two channels.
+    // Every sample is written twice, on two channels.
     let samples: Vec<u8> = spoken.into_iter().flat_map(|sample| [sample; 4]).flat_map(i16::to_le_bytes).collect();
     let mut wav = b"RIFF".to_vec();
     wav.extend(u32::try_from(samples.len() + 36)?.to_le_bytes());
@@ -38,7 +38,7 @@ pub fn say(sentence: &str, folder: &Path) -> Result<Vec<u8>> {
     Ok(wav)
 }
 
-/// Samples a second, and the samples.
+/// The sample rate, and the samples.
 fn read(path: &Path) -> Result<(u32, Vec<i16>)> {
     let bytes = std::fs::read(path)?;
     let data = bytes.windows(4).position(|window| window == b"data").context("a WAV file")? + 8;

@@ -1,4 +1,4 @@
-//! Twilio, as far as a recording goes: it has the sound, and tells by a signed webhook.
+//! A fake Twilio: it serves a recording, and announces it with a signed webhook.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use tokio_postgres::Client;
 use uuid::Uuid;
 
 const AUTH_TOKEN: &str = "12345678901234567890123456789012";
-const DOOR: &str = gleaner_server::config::DOOR;
+const WEBHOOK_PATH: &str = gleaner_intake::channels::WEBHOOK_PATH;
 
 #[derive(Clone)]
 pub struct Telephone {
@@ -26,14 +26,14 @@ pub struct Telephone {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// Which recording, with which credentials.
+/// The requested recording, and the credentials of the request.
 type Asked = (String, Option<String>);
 
 fn account() -> String {
     format!("AC{}", "1".repeat(32))
 }
 
-/// Those of the account, as they are sent.
+/// The credentials of the account, as they are sent.
 pub fn credentials() -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{}:{AUTH_TOKEN}", account())))
 }
@@ -56,12 +56,12 @@ impl Telephone {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The recording is deleted, as accounts have it done after a while.
+    /// Deletes the recording, as accounts can be set up to do after a while.
     pub fn forget(&self) {
         *self.recording.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Tells of a new recording as Twilio does, through a channel of its own; returns the activity.
+    /// Announces a new recording as Twilio does, through a channel of its own. Returns the activity.
     pub async fn tell(&self, client: &Client, server: &str) -> Result<Uuid> {
         let key = format!("key-{}", Uuid::now_v7().simple());
         let settings = json!({"auth_token": AUTH_TOKEN, "account_sid": account()});
@@ -73,7 +73,7 @@ impl Telephone {
             .await?;
         let recording = format!("RE{}", Uuid::now_v7().simple());
         let url = format!("https://api.twilio.com/2010-04-01/Accounts/{}/Recordings/{recording}", account());
-        // In the order they are signed in.
+        // In the order in which they are signed.
         let fields = [
             ("AccountSid", account()),
             ("CallSid", format!("CA{}", Uuid::now_v7().simple())),
@@ -82,7 +82,7 @@ impl Telephone {
             ("RecordingStatus", "completed".into()),
             ("RecordingUrl", url),
         ];
-        let target = format!("{DOOR}?key={key}");
+        let target = format!("{WEBHOOK_PATH}?key={key}");
         let signed = fields.iter().fold(format!("https://hooks.acme.example{target}"), |all, (name, value)| all + name + value);
         let mut mac = Hmac::<Sha1>::new_from_slice(AUTH_TOKEN.as_bytes())?;
         mac.update(signed.as_bytes());

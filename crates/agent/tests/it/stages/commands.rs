@@ -1,4 +1,4 @@
-//! Stages that run a program: what it is told, how it is heard, and that nothing of it outlives its item.
+//! Stages that run a program: its input, its progress, and that no process outlives its item.
 
 use std::time::{Duration, Instant};
 
@@ -7,21 +7,21 @@ use serde_json::json;
 
 use crate::pipelines::world::{World, world};
 
-/// A command that starts another, notes its process id, and never ends by itself.
+/// A command that starts another, writes its process id to a file, and never ends by itself.
 const STUBBORN: &str = "sh -c 'trap \"\" TERM; echo $$ > child; while :; do sleep 0.1; done' & echo $$ > leader; wait";
 
 fn file(command: &str, more: &str) -> String {
     format!("[stages.it]\ncommand = '''{command}'''\n{more}\n[queues.activities.kinds]\nnote = [\"it\"]\n")
 }
 
-/// Both are gone, the child that does not listen to a polite word too.
+/// Waits until both processes have ended, also the child that ignores SIGTERM.
 async fn ended(world: &World) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(20);
     for name in ["leader", "child"] {
         let pid = world.folder.read(name).trim().to_owned();
         ensure!(!pid.is_empty(), "{name} never ran");
         let lives = || {
-            // A zombie has ended; only its parent has not looked yet.
+            // A zombie has ended, but its parent has not reaped it yet.
             std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
         };
         while lives() {

@@ -1,4 +1,4 @@
-//! Stages that ask a model, and calls: requests as the API documents them, answers checked, errors sorted.
+//! Stages that call a model or a service: requests as the API documents them, checked responses, classified errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::openai::{Endpoint, chat, error, ok};
 use crate::pipelines::world::Folder;
 
-/// A pipeline of one stage for notes, and a folder for what it reads.
+/// A pipeline of one stage for notes, and a directory for the files it reads.
 struct Bench {
     pipelines: Pipelines,
     folder: Folder,
@@ -172,7 +172,7 @@ async fn a_template_that_does_not_fit_the_item_is_invalid_for_good() -> Result<(
     Ok(())
 }
 
-/// Half a second of a tone, in a rate no transcriber asks for.
+/// Half a second of a tone, at a sample rate that no transcriber uses.
 fn tone(path: &Path) -> Result<()> {
     let data: Vec<u8> = (0..22_050 / 2).flat_map(|n| (((f64::from(n) / 8.0).sin() * 9000.0) as i16).to_le_bytes()).collect();
     let mut file = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();

@@ -1,4 +1,4 @@
-//! A server that speaks OpenAI's API as it is published: it notes what it is asked, and answers what the test says.
+//! A server with OpenAI's API as it is published: it records the requests, and sends the responses that the test sets.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,7 @@ impl Asked {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The fields of a form with files: name, file name, type, content.
+    /// The fields of a multipart form: name, file name, type, content.
     pub async fn form(&self) -> Result<Vec<(String, Option<String>, Option<String>, Bytes)>> {
         let boundary = multer::parse_boundary(self.header("content-type"))?;
         let body = self.body.clone();

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::agent::world::{World, eventually, get};
 
-/// What the page has become after some seconds.
+/// The content of the page after some seconds.
 async fn seen(agent: &Agent, world: &World) -> Result<String> {
     let mut browser = Command::new("chromium");
     browser.args([

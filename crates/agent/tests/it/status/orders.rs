@@ -1,4 +1,4 @@
-//! Who may give orders: pause, resume, concurrency.
+//! Which callers may send commands: pause, resume, concurrency.
 
 use anyhow::{Context as _, Result};
 use reqwest::{Method, StatusCode};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::agent::world::{World, client};
 
-/// Every order, what it is given, and what it would change.
+/// Every command with its body.
 const ORDERS: [(&str, &str); 3] = [("pause", ""), ("resume", ""), ("concurrency", r#"{"concurrency": 9}"#)];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,18 +33,18 @@ async fn orders_need_the_token_or_our_own_page() -> Result<()> {
         (403, &[]),
         (403, &[("origin", "https://evil.example")]),
         (403, &[("origin", "null")]),
-        // Another program of this machine is elsewhere.
+        // Another program on this machine is another origin.
         (403, &[("origin", "http://127.0.0.1:1")]),
         (403, &[("origin", "http://127.0.0.1")]),
         (403, &[("origin", &secure)]),
         (403, &[("origin", &own), ("sec-fetch-site", "cross-site")]),
         (403, &[("origin", &own), ("sec-fetch-site", "same-site")]),
-        // What a script can send says nothing of where it comes from.
+        // Any program can send this header, so it does not prove the origin.
         (403, &[("sec-fetch-site", "same-origin")]),
         (403, &[("authorization", "Bearer ")]),
         (403, &[("authorization", &half)]),
         (403, &[("authorization", &longer)]),
-        // A name of somebody's that leads here, and a page that was loaded by it: same origin, but not ours.
+        // A foreign name that resolves to this machine, and a page loaded from it: same origin, but not ours.
         (421, &[("host", &rebound_host), ("origin", &rebound), ("sec-fetch-site", "same-origin")]),
     ];
     for paused in [false, true] {
@@ -59,7 +59,7 @@ async fn orders_need_the_token_or_our_own_page() -> Result<()> {
         assert_eq!((agent.control().is_paused(), agent.control().concurrency()), (paused, 3), "an order was refused and obeyed");
     }
     for headers in [&[("authorization", good.as_str())][..], &[("origin", &own), ("sec-fetch-site", "same-origin")], &[("origin", &own)]] {
-        // A link that somebody follows gives no order.
+        // Following a link sends no command.
         assert_eq!(order(Method::GET, "pause", "", headers).await?.as_u16(), 405);
         agent.control().resume();
         agent.control().set_concurrency(3);

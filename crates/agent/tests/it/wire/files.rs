@@ -1,9 +1,9 @@
-//! Recordings by way of the server.
+//! Recordings fetched through the server.
 
 use anyhow::{Context as _, Result};
 use gleaner::Error;
 use gleaner_agent::wire::Wire;
-use gleaner_server::files::Files;
+use gleaner_intake::files::Files;
 
 use crate::conformance::stage::{Over, stage};
 

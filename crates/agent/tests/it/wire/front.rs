@@ -1,4 +1,4 @@
-//! Something between an agent and the real server that now and then does not do its part: a gateway, a proxy, a bad line.
+//! A proxy between an agent and the real server that can misbehave like a gateway or a bad network.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -13,12 +13,12 @@ use http::StatusCode;
 use http::header::{CONTENT_LENGTH, HOST, RETRY_AFTER, TRANSFER_ENCODING};
 use tokio::net::TcpListener;
 
-/// What happens to the next request of a path, instead of the usual.
+/// What happens to the next request for a path, instead of forwarding it.
 #[derive(Debug, Clone)]
 pub enum Trick {
-    /// It is answered here, and never arrives.
+    /// The proxy answers it, and it never reaches the server.
     Answer(u16, Option<&'static str>),
-    /// It arrives, and its answer is lost.
+    /// It reaches the server, and the response is lost.
     Lose,
 }
 
@@ -55,17 +55,17 @@ impl Front {
         Ok(Self { url, shared })
     }
 
-    /// The next requests whose path ends like this meet these tricks, one each.
+    /// Applies these tricks to the next requests whose path ends like this, one each.
     pub fn play(&self, path: &str, tricks: impl IntoIterator<Item = Trick>) {
         self.shared.tricks.lock().unwrap().push((path.to_owned(), tricks.into_iter().collect()));
     }
 
-    /// Nothing under this path is there.
+    /// Answers 404 for everything under this path.
     pub fn close(&self, prefix: &str) {
         *self.shared.closed.lock().unwrap() = Some(prefix.to_owned());
     }
 
-    /// How many requests came for the path.
+    /// How many requests there were for the path.
     pub fn count(&self, path: &str) -> usize {
         self.shared.counts.lock().unwrap().get(path).copied().unwrap_or(0)
     }
@@ -98,7 +98,7 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let Ok(answer) = sent else { return StatusCode::BAD_GATEWAY.into_response() };
     if matches!(trick, Some(Trick::Lose)) {
         let _ = answer.bytes().await;
-        // The line breaks in the middle of it.
+        // The connection breaks in the middle of the response.
         let cut = stream::iter([Ok(Bytes::from_static(b"{")), Err(std::io::Error::other("cut"))]);
         return Response::builder().header(CONTENT_LENGTH, 1000).body(Body::from_stream(cut)).unwrap();
     }

@@ -1,16 +1,16 @@
-//! Who hears of what, with which rights.
+//! Which clients are notified of what, and with which rights.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gleaner::Claim;
-use gleaner::transport::Place as _;
+use gleaner::transport::Endpoint as _;
 use gleaner_agent::wire::{Settings, Way, Wire};
-use gleaner_server::auth::api_keys::{self, Kind, New};
+use gleaner_supabase::auth::api_keys::{self, Kind, New};
 
 use crate::conformance::stage::{Over, PATIENCE, connected, settled, stage};
 
-/// A worker's key sees no row that it does not hold, so no change of the table is for it to see.
+/// A worker's key can read no row that it does not hold, so it gets no change events of the table.
 #[tokio::test]
 async fn a_workers_key_hears_of_work_it_cannot_see_yet() -> Result<()> {
     let stage = stage(Over::Native).await?;
@@ -21,29 +21,29 @@ async fn a_workers_key_hears_of_work_it_cannot_see_yet() -> Result<()> {
     let activities = wire.open("activities").await?;
     let mut push = activities.listen().context("pushed")?;
     connected(&mut push, true).await?;
-    // Who is told of changes of the table is told when the log is being followed.
+    // A subscriber to the changes of the table counts as connected once the server follows the log.
     let follower = Wire::connect_by(served.settings(), Way::Rpc)?.open("activities").await?;
     connected(&mut follower.listen().context("pushed")?, true).await?;
     settled(&mut push).await;
-    // A plain insert, and no bell: the server reads the log.
+    // A plain insert without a notification: the server reads the log.
     let id = stage.world.activity(None, "call", 1.0).await?;
-    tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard")?;
+    tokio::time::timeout(Duration::from_secs(1), push.notified()).await.context("not heard")?;
     let item = activities.claim(&Claim::by("whisper")).await?.items.into_iter().next().context("claimed")?;
     assert_eq!(item.key, id);
-    assert!(activities.ended(&[(&item.key, item.lease)]).await?.is_empty());
+    assert!(activities.ended(&[item.held()]).await?.is_empty());
     let refused = wire.open("jobs").await?.claim(&Claim::by("whisper")).await.unwrap_err();
     assert!(!refused.is_transient() && refused.to_string().contains("keys add"), "{refused}");
     assert_eq!(wire.who().await?, None, "a worker is nobody's own");
     Ok(())
 }
 
-/// `gleaner.jobs` is published to nobody: by way of functions there is nothing to hear, and that is heard.
+/// `gleaner.jobs` is in no publication. Over functions there are no notifications, and the client learns that.
 #[tokio::test]
 async fn a_channel_that_is_refused_leaves_the_work_to_the_poll() -> Result<()> {
     let stage = stage(Over::Rpc).await?;
     let jobs = stage.open("jobs").await?;
     let mut push = jobs.listen().context("a push")?;
-    tokio::time::timeout(PATIENCE, push.rung()).await.context("the refusal is a reason to look")?;
+    tokio::time::timeout(PATIENCE, push.notified()).await.context("the refusal is a reason to look")?;
     assert!(!push.is_connected());
     stage.held(&*jobs, "mail").await?;
     Ok(())
@@ -53,7 +53,7 @@ async fn a_channel_that_is_refused_leaves_the_work_to_the_poll() -> Result<()> {
 async fn nobody_in_particular_hears_of_work() -> Result<()> {
     let stage = stage(Over::Native).await?;
     let served = stage.served.as_ref().context("served")?;
-    // With the service key to open the queue, and the anonymous one to listen.
+    // Uses the anonymous key in place of the service key.
     let wire = Wire::connect_by(Settings { service_key: Some(served.anon.clone()), ..served.settings() }, Way::Native)?;
     assert!(wire.open("jobs").await.is_err(), "it may not even know of the queue");
     Ok(())
@@ -71,9 +71,9 @@ async fn all_queues_are_heard_on_one_socket() -> Result<()> {
     heard.iter_mut().for_each(|push| push.mark());
     stage.ring("jobs").await?;
     for n in [0, 2] {
-        tokio::time::timeout(Duration::from_secs(1), heard[n].rung()).await.context("not heard")?;
+        tokio::time::timeout(Duration::from_secs(1), heard[n].notified()).await.context("not heard")?;
     }
-    assert!(tokio::time::timeout(Duration::from_millis(200), heard[1].rung()).await.is_err(), "the other queue is quiet");
+    assert!(tokio::time::timeout(Duration::from_millis(200), heard[1].notified()).await.is_err(), "the other queue is quiet");
     Ok(())
 }
 
@@ -84,17 +84,17 @@ async fn a_channel_that_fails_is_joined_again_and_whoever_waits_looks() -> Resul
     let mut push = activities.listen().context("pushed")?;
     connected(&mut push, true).await?;
     settled(&mut push).await;
-    // The server loses the log, and tells its channels that they have.
+    // The server loses its replication connection, and notifies its channels of that.
     stage.world.run("select pg_terminate_backend(active_pid) from pg_replication_slots where database = current_database()").await?;
-    tokio::time::timeout(PATIENCE, push.rung()).await.context("the loss is a reason to look")?;
+    tokio::time::timeout(PATIENCE, push.notified()).await.context("the loss is a reason to look")?;
     connected(&mut push, true).await?;
     settled(&mut push).await;
     stage.world.activity(None, "call", 1.0).await?;
-    tokio::time::timeout(Duration::from_secs(1), push.rung()).await.context("not heard any more")?;
+    tokio::time::timeout(Duration::from_secs(1), push.notified()).await.context("not heard any more")?;
     Ok(())
 }
 
-/// Whatever the type of their keys and words.
+/// Whatever the types of their keys and statuses.
 #[tokio::test]
 async fn every_published_queue_is_heard_by_its_table() -> Result<()> {
     let stage = stage(Over::Rpc).await?;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::conformance::stage::{Over, stage};
 
-/// What must be empty the server knows by heart, however many ask and however often.
+/// The server answers claims that must find nothing from memory, however many clients ask and however often.
 #[tokio::test]
 async fn looks_that_find_nothing_are_answered_without_the_database() -> Result<()> {
     let stage = stage(Over::Native).await?;
@@ -32,7 +32,8 @@ async fn looks_that_find_nothing_are_answered_without_the_database() -> Result<(
     Ok(())
 }
 
-/// The page of an agent asks how much waits as long as somebody looks. What a look has just found empty need not be counted.
+/// The page of an agent requests the number of waiting items as long as it is open. After a claim found nothing, no count is
+/// needed.
 #[tokio::test]
 async fn an_agent_knows_what_waits_and_asks_the_server_only_when_something_does() -> Result<()> {
     let stage = stage(Over::Native).await?;

@@ -1,10 +1,10 @@
-//! Bad lines and busy servers.
+//! Unreliable networks and busy servers.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use gleaner::transport::Place as _;
-use gleaner::{Claim, Error, Outcome};
+use gleaner::transport::Endpoint as _;
+use gleaner::{Claim, Completion, Error, Outcome, Progress};
 use gleaner_agent::wire::{Settings, Way, Wire};
 use gleaner_server::Server;
 use serde_json::json;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::front::{Front, Trick};
 use crate::conformance::stage::{Over, Stage, stage, take};
 
-/// The real server, with a front before it.
+/// The real server behind a misbehaving proxy.
 async fn fronted(way: Way) -> Result<(Stage, Front, Wire)> {
     let stage = stage(if way == Way::Rpc { Over::Rpc } else { Over::Native }).await?;
     let served = stage.served.as_ref().context("served")?;
@@ -75,8 +75,8 @@ async fn a_lost_answer_to_a_completion_is_found_out_at_once() -> Result<()> {
         let (stage, front, wire) = fronted(way).await?;
         let jobs = wire.open("jobs").await?;
         let item = stage.held(&*jobs, "mail").await?;
-        front.play(if way == Way::Rpc { "/rpc/complete_jobs" } else { "/jobs/complete" }, [Trick::Lose]);
-        let answers = jobs.complete(&[(&item.key, item.lease, Some(json!({"sent": true})))]).await?;
+        front.play(if way == Way::Rpc { "/rpc/complete_jobs_many" } else { "/jobs/complete" }, [Trick::Lose]);
+        let answers = jobs.complete(&[Completion::new(item.held(), Some(json!({"sent": true})))]).await?;
         assert_eq!(answers[0].outcome, Outcome::Already, "{way:?}: the first one had arrived");
     }
     Ok(())
@@ -104,11 +104,11 @@ async fn trouble_of_the_server_passes_and_costs_nothing() -> Result<()> {
     let item = stage.held(&*jobs, "mail").await?;
     for status in [500, 502, 503, 504, 522] {
         front.play("/jobs/progress", [Trick::Answer(status, None)]);
-        let error = jobs.progress(&item.key, item.lease, None, None, None).await.unwrap_err();
+        let error = jobs.progress(&item.held(), &Progress::default()).await.unwrap_err();
         assert!(error.is_transient(), "{status}: {error}");
         assert!(!error.to_string().contains("html"), "what a gateway says is no message: {error}");
     }
-    assert_eq!(jobs.progress(&item.key, item.lease, None, None, None).await?.0.outcome, Outcome::Done);
+    assert_eq!(jobs.progress(&item.held(), &Progress::default()).await?.0.outcome, Outcome::Done);
     Ok(())
 }
 
@@ -117,7 +117,7 @@ async fn a_lost_race_is_run_again_without_anybody_noticing() -> Result<()> {
     let stage = stage(Over::Rpc).await?;
     let jobs = stage.open("jobs").await?;
     let item = stage.held(&*jobs, "mail").await?;
-    // Fails twice as PostgreSQL does when two transactions wait for each other.
+    // Fails twice, as PostgreSQL does on a deadlock.
     stage
         .world
         .run(
@@ -130,7 +130,7 @@ async fn a_lost_race_is_run_again_without_anybody_noticing() -> Result<()> {
              create trigger deadlock before update on gleaner.jobs for each row execute function deadlock()",
         )
         .await?;
-    assert_eq!(jobs.complete(&[(&item.key, item.lease, None)]).await?[0].outcome, Outcome::Done);
+    assert_eq!(jobs.complete(&[Completion::new(item.held(), None)]).await?[0].outcome, Outcome::Done);
     assert_eq!(stage.world.count("select last_value from tries").await?, 3);
     Ok(())
 }
@@ -188,11 +188,11 @@ async fn idle_agents_ask_the_server_and_the_server_does_not_ask_the_database() -
     let mut config = gleaner_server::Config::new(&home.0);
     config.listen = ([127, 0, 0, 1], 0).into();
     let server = Server::start(config, world.url(), gleaner::pool(world.url(), 4)?).await?;
-    let key = gleaner_server::access::Access::load(&home.0)?.project_key(gleaner_server::access::Role::Service);
+    let key = gleaner_server::load_access(&home.0)?.project_key(gleaner_http::Role::Service);
     let settings = Settings { url: format!("http://{}", server.local_addr()), service_key: Some(key), ..Settings::default() };
     let jobs = Wire::connect(settings)?.open("jobs").await?;
     jobs.claim(&Claim::by("agent")).await?;
-    // What was found a moment after the bell holds only for a moment.
+    // An empty result found right after a notification is cached only for a moment.
     tokio::time::sleep(Duration::from_millis(100)).await;
     jobs.claim(&Claim::by("agent")).await?;
     let (spared, asked) = server.state().queues.tally();
@@ -200,7 +200,7 @@ async fn idle_agents_ask_the_server_and_the_server_does_not_ask_the_database() -
         assert!(jobs.claim(&Claim::by("agent")).await?.items.is_empty());
     }
     let (spared_now, asked_now) = server.state().queues.tally();
-    // What is known to be empty is asked again after five seconds.
+    // A cached empty result is checked again after five seconds.
     assert!(spared_now - spared >= 48 && asked_now - asked <= 2, "{} spared, {} asked", spared_now - spared, asked_now - asked);
     server.stop().await;
     Ok(())

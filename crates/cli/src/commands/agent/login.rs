@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use gleaner_agent::wire::{Settings, Wire, session, sessions};
-use gleaner_server::access::{Access, Role};
+use gleaner_http::Role;
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -76,7 +76,7 @@ fn server(args: &Args, home: &Path) -> Result<(String, String)> {
     };
     let known = || {
         if ours.as_ref() == Some(&url) {
-            return Access::load(home).ok().map(|access| access.project_key(Role::Anon));
+            return gleaner_server::load_access(home).ok().map(|access| access.project_key(Role::Anon));
         }
         before.filter(|before| before.url == url).map(|before| before.anon_key)
     };

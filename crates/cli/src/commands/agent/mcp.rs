@@ -78,7 +78,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     };
     let service = Service::new(place, settings);
     // Told here and now, where somebody looks, and not to a model.
-    let known = gleaner::transport::Place::queues(service.desk().place()).await?;
+    let known = gleaner::transport::Endpoint::queues(service.desk().place()).await?;
     if let Some(unknown) = args.queues.iter().flatten().chain(&args.accept).find(|queue| !known.contains(queue)) {
         return Err(gleaner::Error::UnknownQueue { name: unknown.clone(), known }.into());
     }

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use gleaner::worker::Tally;
 use gleaner_agent::agent::Agent;
-use gleaner_agent::config::{Config, Until};
+use gleaner_agent::config::{Config, PlaceAt, Until};
+use gleaner_postgres::Home;
 use serde_json::json;
 
 use super::config::{Flags, load};
@@ -50,6 +51,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         print(desk, &config);
         return Ok(ExitCode::SUCCESS);
     }
+    check_place(&config.place).await?;
     config.until = match (args.once, args.until_empty) {
         (true, _) => Until::Once,
         (_, true) => Until::Empty,
@@ -80,6 +82,21 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     };
     end(desk, &tally, ends);
     Ok(ExitCode::SUCCESS)
+}
+
+/// An agent waits for a database that is away. In a home where none was ever made there is nothing to wait for.
+async fn check_place(place: &PlaceAt) -> Result<()> {
+    let PlaceAt::Home(home) = place else { return Ok(()) };
+    let now = gleaner_postgres::status(&Home::at(home)?).await?;
+    if !now.initialised && now.parent_pid.is_none() && now.server.is_none() {
+        bail!(
+            "there is nothing to work for: {} holds no database, and no session of a server\n  \
+             Sign in to a server: gleaner agent login --url https://… --anon-key …\n  \
+             Or start a database here with `gleaner up`, or set DATABASE_URL",
+            home.display()
+        );
+    }
+    Ok(())
 }
 
 fn begin(desk: &Desk, agent: &Agent) {

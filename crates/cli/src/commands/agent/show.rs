@@ -1,4 +1,4 @@
-//! An agent as lines for people; the same for `status` and `watch`.
+//! Formats an agent as lines of text; the same for `status` and `watch`.
 
 use serde_json::Value;
 

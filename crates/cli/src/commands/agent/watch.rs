@@ -71,7 +71,7 @@ fn concurrency(view: &Value) -> usize {
     view["concurrency"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(1)
 }
 
-/// What there is to see, and which keys there are.
+/// The text of the view, and the available keys.
 fn text(remote: &Remote, answer: &Result<Value, Error>) -> (String, String) {
     match answer {
         Ok(view) => {
@@ -85,7 +85,7 @@ async fn lines(desk: &Desk, remote: &Remote, signals: &mut Signals) -> Result<Ex
     let mut every = tokio::time::interval(EVERY);
     loop {
         tokio::select! { () = signals.any() => return Ok(ExitCode::SUCCESS), _ = every.tick() => {} }
-        // It ends with the agent.
+        // The watch ends with the agent.
         let view = remote.status().await?;
         desk.out.json_line(&view);
         let pending: u64 = view["queues"].as_array().into_iter().flatten().filter_map(|queue| queue["pending"].as_u64()).sum();
@@ -100,14 +100,14 @@ async fn lines(desk: &Desk, remote: &Remote, signals: &mut Signals) -> Result<Ex
 
 const END_OF_INPUT: u8 = 4;
 const ESCAPE: u8 = 27;
-/// Terminals send the rest of a key such as an arrow right behind its first byte; people are slower.
+/// Terminals send the rest of a key such as an arrow right after its first byte; people type more slowly.
 const SAME_KEY: Duration = Duration::from_millis(50);
 
 /// Keys as they are pressed.
 struct Keys(mpsc::UnboundedReceiver<u8>);
 
 impl Keys {
-    /// From a thread: reading a terminal cannot be given up on.
+    /// In a thread, because a read from a terminal cannot be cancelled.
     fn read() -> Self {
         let (pressed, keys) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
@@ -121,7 +121,7 @@ impl Keys {
         Self(keys)
     }
 
-    /// The next key that is one byte. An arrow is several, of which the first alone would be Escape.
+    /// The next key that is a single byte. An arrow is several, of which the first alone would be Escape.
     async fn next(&mut self) -> Option<u8> {
         loop {
             let key = self.0.recv().await?;
@@ -131,7 +131,7 @@ impl Keys {
         }
     }
 
-    /// Whether more belonged to the key.
+    /// Whether more bytes belonged to the key.
     async fn skip_sequence(&mut self) -> bool {
         let mut more = false;
         while let Ok(Some(byte)) = tokio::time::timeout(SAME_KEY, self.0.recv()).await {
@@ -145,7 +145,7 @@ impl Keys {
     }
 }
 
-/// A screen of our own, and keys without Enter. Everything is as it was when this is dropped.
+/// The alternate screen, with keys read without Enter. Everything is restored when this is dropped.
 struct Screen {
     before: Termios,
 }
@@ -155,22 +155,22 @@ impl Screen {
         let before = tcgetattr(io::stdin()).context("ask the terminal")?;
         let mut raw = before.clone();
         raw.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO);
-        // Ctrl-Z would leave the shell on our screen, without an echo.
+        // Ctrl-Z would leave the shell on our screen, without echo.
         raw.control_chars[SpecialCharacterIndices::VSUSP as usize] = nix::libc::_POSIX_VDISABLE;
         tcsetattr(io::stdin(), SetArg::TCSANOW, &raw).context("set the terminal")?;
         let screen = Self { before };
-        // The other screen, no cursor, and no second line where a terminal disagrees about the width of a letter.
+        // The alternate screen, no cursor, and no line wrap where a terminal disagrees about the width of a character.
         screen.command("\x1b[?1049h\x1b[?25l\x1b[?7l");
         Ok(screen)
     }
 
-    /// Commands are not colours: they are meant also where NO_COLOR is set.
+    /// Commands are not colours, so they are sent even when NO_COLOR is set.
     fn command(&self, text: &str) {
         let mut out = io::stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
-    /// What does not fit is cut, but not the keys.
+    /// Text that does not fit is cut, but the line of keys is always shown.
     fn draw(&self, text: &str, hint: &str) -> Result<()> {
         let (width, height) = terminal_size::terminal_size().map_or((80, 24), |(width, height)| (width.0.into(), height.0.into()));
         self.command("\x1b[H");
@@ -194,7 +194,7 @@ impl Drop for Screen {
     }
 }
 
-/// The line as far as there is room. A terminal that cuts by itself shows its last letter instead of saying so.
+/// Cuts the line to the available width, and marks that. A terminal that cuts by itself gives no sign of it.
 fn cut(line: &str, width: usize) -> String {
     let (mut out, mut used, mut in_colour) = (String::new(), 0, false);
     let room = if console_width(line) > width { width.saturating_sub(1) } else { width };
@@ -215,7 +215,7 @@ fn cut(line: &str, width: usize) -> String {
     out
 }
 
-/// What it takes on the screen, colours not counted.
+/// Its width on the screen, without colour codes.
 fn console_width(line: &str) -> usize {
     anstream::adapter::strip_str(line).to_string().width()
 }
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(cut("twelve chars", 11), "twelve cha…\x1b[0m");
         assert_eq!(cut("\x1b[31mtwelve chars\x1b[0m", 12), "\x1b[31mtwelve chars\x1b[0m");
         assert_eq!(cut("\x1b[31mtwelve chars\x1b[0m", 7), "\x1b[31mtwelve…\x1b[0m");
-        // Wide letters take two places.
+        // Wide characters take two columns.
         assert_eq!(cut("漢字漢字", 5), "漢字…\x1b[0m");
         assert_eq!(cut("", 5), "");
     }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use gleaner_server::channels::{NewChannel, nest};
+use gleaner_intake::channels::{NewChannel, nest};
 use zeroize::Zeroizing;
 
 use super::settings::{self, Settings};

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use gleaner_server::files::Files;
-use gleaner_server::gmail::Google;
-use gleaner_server::gmail::alone::Alone;
-use gleaner_server::gmail::authorize::{CALLBACK, Consent};
-use gleaner_server::gmail::loopback::{Back, Loopback};
+use gleaner_intake::files::Files;
+use gleaner_intake::mailboxes::Alone;
+use gleaner_intake::mailboxes::Google;
+use gleaner_intake::mailboxes::{Back, Loopback};
+use gleaner_intake::mailboxes::{CALLBACK, Consent};
 use serde_json::json;
 
 use super::tools::{Form, addresses, channels};

@@ -29,7 +29,7 @@ pub struct Args {
 pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
-    // Also a channel whose secrets do not open can be deleted, so only its name is looked for.
+    // A channel whose secrets cannot be decrypted can be deleted too, so only its name is looked up.
     if !args.yes && !agreed(out, &args.channel)? {
         out.line("Nothing was deleted.");
         return Ok(ExitCode::FAILURE);

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use gleaner_server::channels::Summary;
+use gleaner_intake::channels::Summary;
 
 use super::tools::{Form, channels};
 use crate::Desk;
@@ -47,7 +47,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why it is so, else what should be known of it.
+/// The first problem, else the reason for the state, else a warning.
 fn detail(channel: &Summary) -> String {
     let said = channel.problems.first().or(channel.state_detail.as_ref()).or(channel.cautions.first());
     said.cloned().unwrap_or_default()

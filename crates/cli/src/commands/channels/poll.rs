@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use gleaner_server::access::Caller;
-use gleaner_server::files::Files;
-use gleaner_server::gmail::Google;
-use gleaner_server::gmail::alone::Alone;
-use gleaner_server::gmail::ask::Report;
+use gleaner_http::Caller;
+use gleaner_intake::files::Files;
+use gleaner_intake::mailboxes::Alone;
+use gleaner_intake::mailboxes::Google;
+use gleaner_intake::mailboxes::Report;
 
 use super::tools::{Form, channels};
 use crate::Desk;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use gleaner_server::channels::Changes;
+use gleaner_intake::channels::Changes;
 use serde_json::Value;
 
 use super::rotate::length;

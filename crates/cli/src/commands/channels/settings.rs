@@ -23,7 +23,7 @@ impl Settings {
         let mut settings = Vec::new();
         let mut stdin_for: Option<String> = None;
         for given in &self.set {
-            // What was given may be a secret without its name, so it is not repeated.
+            // The argument may be a secret without its name, so the error does not repeat it.
             let Some((name, value)) = given.split_once('=') else { bail!("--set takes KEY=VALUE") };
             if value == "-"
                 && let Some(other) = stdin_for.replace(name.to_owned())
@@ -46,8 +46,7 @@ impl Settings {
     }
 }
 
-/// The value itself, what is in a file (`@FILE`), or what comes on standard input (`-`). The end of the last line is no
-/// part of a secret.
+/// The value itself, the content of a file (`@FILE`), or standard input (`-`). A line break at the end is not part of a secret.
 pub fn read(value: &str) -> Result<String> {
     let mut text = match value.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => return Ok(rest.to_owned()),

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use gleaner_server::channels::Opened;
+use gleaner_intake::channels::Opened;
 use serde_json::{Map, Value, json};
 
 use super::list::state;
@@ -55,7 +55,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         table.row(vec![name.clone().into(), with_end(&opened, &name, &value).into()]);
     }
     table.row(vec!["changed".into(), summary.changed_at.clone().into()]);
-    // Names and values need no titles.
+    // Names and values need no column titles.
     out.listing(table.text().lines().skip(1).collect::<Vec<_>>().join("\n"));
     problems(out, &summary.problems);
     cautions(out, &summary.cautions);
@@ -73,14 +73,14 @@ fn problems(out: Output, problems: &[String]) {
     }
 }
 
-/// What works and should yet be known.
+/// Prints warnings about settings that work but have a risk.
 pub fn cautions(out: Output, cautions: &[String]) {
     for caution in cautions {
         out.listing(format!("{} {caution}", paint(WARN, "!")));
     }
 }
 
-/// A previous secret has an end.
+/// A previous secret is shown with its expiry.
 fn with_end(opened: &Opened, name: &str, value: &str) -> String {
     match opened.expires.get(name).and_then(Value::as_str) {
         Some(end) => format!("{value}  until {end}"),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::tools::{Form, addresses, channels};
 use crate::Desk;
@@ -39,6 +39,12 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut addresses = addresses(desk)?;
     addresses.public = args.url.or(own).or(addresses.public);
     addresses.local = args.server.or(addresses.local);
+    if addresses.public.is_none() && addresses.local.is_none() {
+        bail!(
+            "no server runs in {}, so there is no address to send to\n  Start one with `gleaner serve`, or name one with --url",
+            desk.place.home()?.path().display()
+        );
+    }
     let tested = channels.test(&args.channel, &addresses).await?;
     out.json(&tested);
     let verdict = if tested.passed { paint(GOOD, "passed") } else { paint(BAD, "refused") };

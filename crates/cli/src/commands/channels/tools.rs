@@ -3,15 +3,12 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_server::channels::{Addresses, Channels, Opened, WebhookUrl};
+use gleaner_intake::channels::{Addresses, Channels, Opened, WebhookUrl};
 use serde_json::{Value, json};
 
 use crate::Desk;
 use crate::output::{DIM, Output, WARN, paint};
 use crate::serving::Serving;
-
-/// Where a server listens that was not told otherwise.
-const USUAL_ADDRESS: &str = "http://127.0.0.1:54321";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -49,13 +46,14 @@ fn variable(name: &str) -> Option<String> {
 /// Where the server is: what senders are given as its address, and where it answers on this machine.
 pub fn addresses(desk: &Desk) -> Result<Addresses> {
     let serving = Serving::find(desk.place.home()?.path());
-    let local = variable("API_URL").or_else(|| serving.as_ref().map(Serving::url)).unwrap_or_else(|| USUAL_ADDRESS.to_owned());
-    Ok(Addresses { public: variable("PUBLIC_BASE_URL").or_else(|| serving.and_then(|it| it.public_base)), local: Some(local) })
+    let local = variable("API_URL").or_else(|| serving.as_ref().map(Serving::url));
+    Ok(Addresses { public: variable("PUBLIC_BASE_URL").or_else(|| serving.and_then(|it| it.public_base)), local })
 }
 
-fn webhook_url(opened: &Opened, at: &Addresses) -> Result<WebhookUrl> {
-    let base = at.public.as_deref().or(at.local.as_deref()).unwrap_or(USUAL_ADDRESS);
-    Ok(opened.webhook_url(base)?)
+/// None where no address is known: nothing runs in this home, and none was set.
+fn webhook_url(opened: &Opened, at: &Addresses) -> Result<Option<WebhookUrl>> {
+    let base = opened.channel.settings.text("public_url").or(at.public.as_deref()).or(at.local.as_deref());
+    Ok(base.map(|base| opened.webhook_url(base)).transpose()?)
 }
 
 /// Id, key and URL of a channel, as after making one.
@@ -63,8 +61,8 @@ pub fn with_key(channels: &Channels, opened: &Opened, at: &Addresses) -> Result<
     let url = webhook_url(opened, at)?;
     let mut shown = json!(channels.summary(opened));
     shown["ingestion_key"] = json!(opened.key()?);
-    shown["webhook_url"] = json!(url.webhook_url);
-    shown["url_with_overrides"] = json!(url.url_with_overrides);
+    shown["webhook_url"] = json!(url.as_ref().map(|url| &url.webhook_url));
+    shown["url_with_overrides"] = json!(url.as_ref().map(|url| &url.url_with_overrides));
     Ok(shown)
 }
 
@@ -73,6 +71,11 @@ pub fn tell_url(out: Output, opened: &Opened, at: &Addresses) -> Result<()> {
     let url = webhook_url(opened, at)?;
     out.listing(format!("  id    {}", opened.channel.id));
     out.listing(format!("  key   {}", opened.key()?));
+    let Some(url) = url else {
+        let unknown = "No URL yet: no server runs in this home, and PUBLIC_BASE_URL is not set. `gleaner channels show --reveal` prints it once one does.";
+        out.note(paint(WARN, unknown));
+        return Ok(());
+    };
     out.listing(format!("  url   {}", url.url_with_overrides));
     if url.url_with_overrides != url.webhook_url {
         out.note(paint(DIM, "Paste it whole: what follows # makes Twilio repeat a request it could not deliver."));

@@ -1,4 +1,4 @@
-//! Items from a file, one JSON value a line: any number, in one transaction, by COPY where the lines allow it.
+//! Items from a file, one JSON value per line: any number, in one transaction, by COPY where the lines allow it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,11 +15,11 @@ use super::shape::Shape;
 use crate::Desk;
 use crate::output::{DIM, paint};
 
-/// Lines sent at once. COPY is for these; below the second figure a call of the act costs no more.
+/// Lines sent at once, by COPY. Below the second number a call of the SQL function is no slower.
 const BATCH: usize = 5000;
 const WORTH_A_COPY: usize = 100;
 
-/// How many were enqueued, stood already, or were replaced.
+/// Returns how many were enqueued, existed already, or were replaced.
 pub async fn enqueue(
     desk: &Desk,
     client: &mut Client,
@@ -73,7 +73,7 @@ pub async fn enqueue(
     Ok(counts)
 }
 
-/// COPY writes the table as the caller; the act writes it as the engine.
+/// COPY writes the table with the caller's rights; the SQL function writes it with the engine's.
 async fn may_insert(tx: &Transaction<'_>, table: &str) -> Result<bool> {
     let rows = tx
         .query_typed("select has_table_privilege($1, 'insert')", &[(&table, Type::TEXT)])
@@ -82,7 +82,7 @@ async fn may_insert(tx: &Transaction<'_>, table: &str) -> Result<bool> {
     Ok(rows[0].get(0))
 }
 
-/// COPY takes lines with the same keys, and cannot ask whether a unique key waits already.
+/// COPY needs lines with the same keys, and cannot check whether an item with the same unique key is waiting.
 fn alike(batch: &[Value], unique: Option<&str>) -> bool {
     let keys = |item: &Value| item.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
     let first = keys(&batch[0]);

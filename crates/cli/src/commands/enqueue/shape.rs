@@ -1,4 +1,4 @@
-//! From what was typed to the columns of a row.
+//! Converts the arguments to the columns of a row.
 
 use anyhow::{Result, bail};
 use gleaner::Error;
@@ -10,10 +10,10 @@ use tokio_postgres::types::Type;
 use super::{Args, Meaning, column, parse};
 use crate::place::seconds;
 
-/// How JSON becomes an item, and what every item has besides.
+/// How JSON becomes an item, and the columns that are added to every item.
 #[derive(Debug)]
 pub struct Shape {
-    /// The column a JSON value goes into; none when its keys are columns.
+    /// The column that a JSON value goes into; `None` when its keys are columns.
     payload: Option<String>,
     common: Map<String, Value>,
     /// The column that makes items unique, if there is one.
@@ -41,7 +41,7 @@ impl Shape {
             common.insert(declared.column.clone(), priority.clone().into());
         }
         if let Some(delay) = &args.delay {
-            // By the database's clock: ours may be off.
+            // By the database's clock, because ours may be wrong.
             let seconds = seconds(client, delay).await?;
             let rows = client
                 .query_typed("select to_jsonb(clock_timestamp() + $1 * interval '1 second')", &[(&seconds, Type::FLOAT8)])
@@ -52,7 +52,7 @@ impl Shape {
         Ok(Self { payload, common, unique: declaration.unique.clone() })
     }
 
-    /// The items that were typed: each JSON value one, columns for all of them; columns alone make one.
+    /// The items in the arguments: one per JSON value, with the given columns added to all of them. Columns alone make one item.
     pub fn items(&self, typed: &[String]) -> Result<Vec<Value>> {
         let mut columns = Map::new();
         let mut values = Vec::new();

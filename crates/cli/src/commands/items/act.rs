@@ -1,4 +1,4 @@
-//! An operator's acts on items: requeue, cancel, bury, assign.
+//! An operator's operations on items: requeue, cancel, bury, assign.
 
 use std::process::ExitCode;
 
@@ -132,7 +132,7 @@ fn matching(pairs: &[String]) -> Result<Value> {
     Ok(all.into())
 }
 
-/// One line per item; the exit code is 1 when one was not there.
+/// One line per item. The exit code is 1 when one was not found.
 async fn tell(desk: &Desk, client: &Client, acts: &Acts, done: &str, answers: &[Answer]) -> Result<ExitCode> {
     ring(client, acts.name()).await;
     let all: Vec<Value> = answers.iter().map(|a| json!({"id": a.key, "outcome": a.outcome.as_str(), "status": a.status})).collect();

@@ -89,7 +89,7 @@ fn due(item: &Value) -> String {
     }
 }
 
-/// The most telling thing about an item in its state.
+/// The most useful detail about an item in its state.
 fn detail(item: &Value) -> String {
     match item["state"].as_str() {
         Some("running" | "expired") => {

@@ -53,7 +53,7 @@ pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every column that has a value, JSON spread over lines.
+/// Every column that has a value, with JSON on several lines.
 fn columns(desk: &Desk, row: &Value) {
     let Some(row) = row.as_object() else { return };
     let width = row.keys().map(String::len).max().unwrap_or(0);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use gleaner_server::auth::api_keys::{self, Kind, New};
+use gleaner_supabase::auth::api_keys::{self, Kind, New};
 use serde_json::json;
 
 use crate::Desk;

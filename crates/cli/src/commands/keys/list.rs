@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use gleaner_server::auth::api_keys;
+use gleaner_supabase::auth::api_keys;
 use serde_json::Value;
 
 use crate::Desk;

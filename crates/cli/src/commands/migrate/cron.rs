@@ -1,7 +1,7 @@
-//! `gleaner migrate --cron`: the specifications' sweeps, for databases with pg_cron.
+//! `gleaner migrate --cron`: the systems' sweeps, for databases with pg_cron.
 
 use anyhow::Result;
-use gleaner::migrate::{register as register_all, schedules};
+use gleaner::migrate::{register as register_all, schedules, systems};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
@@ -9,7 +9,7 @@ use crate::Desk;
 use crate::output::{GOOD, paint};
 
 pub async fn register(desk: &Desk, client: &Client) -> Result<Value> {
-    let all = schedules()?;
+    let all = schedules(&systems(client).await?)?;
     if register_all(client, &all).await? {
         for one in &all {
             desk.out.line(format!("{}  {}  {}  {}", paint(GOOD, "scheduled"), one.name, one.schedule, one.command));

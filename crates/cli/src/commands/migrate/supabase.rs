@@ -1,4 +1,4 @@
-//! `gleaner migrate --supabase`: shows schema `gleaner` to PostgREST, beside the schemas it shows already.
+//! `gleaner migrate --supabase`: exposes schema `gleaner` to PostgREST, next to the schemas it exposes already.
 
 use anyhow::{Result, bail};
 use gleaner::Error;
@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use crate::Desk;
 
-/// What the role's settings say now, else what a project shows by default.
+/// The schemas in the role's settings now, else those a project exposes by default.
 const SHOWN: &str = "
     select coalesce(
         (select split_part(c, '=', 2) from pg_db_role_setting s cross join unnest(s.setconfig) c

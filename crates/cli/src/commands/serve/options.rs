@@ -7,29 +7,31 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use gleaner::Pool;
-use gleaner_server::config::{self, PORT};
-use gleaner_server::gmail::Google;
-use gleaner_server::media;
+use gleaner_intake::mailboxes::Google;
+use gleaner_intake::media;
+use gleaner_server::config;
 use gleaner_server::{Config, Server, StartError};
 use ipnet::IpNet;
 use tokio::process::Command;
 
+use crate::serving::kept_port;
+
 /// How far to look for a free port when the usual one is taken.
 const FURTHER: u16 = 100;
 
-/// What to do when the port is taken.
+/// Which port to take in a home that has not kept one, where `--listen` names none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum At {
-    /// The address given, or none.
-    Given,
-    /// The next free one, unless an address was asked for.
+pub enum FirstPort {
+    /// The usual one.
+    Usual,
+    /// The usual one or the next that is free. The home keeps it from then on.
     NextFree,
 }
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "The server")]
 pub struct Options {
-    /// Where to listen [default: 127.0.0.1:54321]
+    /// Where to listen [default: the port this home has kept, else 54321, of 127.0.0.1]
     #[arg(long, env = "GLEANER_LISTEN", value_name = "ADDRESS:PORT", value_parser = address, default_value = "", hide_default_value = true)]
     listen: Maybe<SocketAddr>,
     /// What senders are given as our address; signatures cover it
@@ -89,6 +91,11 @@ impl Options {
         Ok(gleaner::pool(url, usize::from(self.connections))?)
     }
 
+    /// Whether an address was asked for.
+    pub fn names_address(&self) -> bool {
+        self.listen.0.is_some()
+    }
+
     fn config(&self, home: &Path) -> Result<Config> {
         let mut config = Config::new(home);
         config.listen = self.listen.0.unwrap_or(config.listen);
@@ -98,8 +105,8 @@ impl Options {
         config.google = Google::from_env().map_err(anyhow::Error::msg)?;
         config.media = media::Options::from_env().map_err(anyhow::Error::msg)?;
         let variable = |name: &str| std::env::var(name).ok();
-        config.rest = gleaner_server::rest::Settings::from_variables(variable).map_err(anyhow::Error::msg)?;
-        config.auth = gleaner_server::auth::Settings::from_variables("", variable).map_err(anyhow::Error::msg)?;
+        config.rest = gleaner_supabase::rest::Settings::from_variables(variable).map_err(anyhow::Error::msg)?;
+        config.auth = gleaner_supabase::auth::Settings::from_variables("", variable).map_err(anyhow::Error::msg)?;
         config.files_url = std::env::var("GLEANER_FILES_URL").ok().filter(|url| !url.is_empty());
         config.limits.strangers_per_minute = self.strangers_per_minute;
         config.limits.ceiling_per_minute = self.ceiling_per_minute;
@@ -109,17 +116,26 @@ impl Options {
     }
 
     /// Starts a server for this home.
-    pub async fn start(&self, home: &Path, url: &str, pool: Pool, at: At) -> Result<Server> {
+    pub async fn start(&self, home: &Path, url: &str, pool: Pool, first: FirstPort) -> Result<Server> {
         let mut config = self.config(home)?;
-        let last = if at == At::NextFree && self.listen.0.is_none() { PORT + FURTHER } else { config.listen.port() };
+        let kept = kept_port(home).filter(|_| !self.names_address());
+        if let Some(port) = kept {
+            config.listen.set_port(port);
+        }
+        let chooses = first == FirstPort::NextFree && kept.is_none() && !self.names_address();
+        let last = config.listen.port() + if chooses { FURTHER } else { 0 };
         loop {
             match Server::start(config.clone(), url, pool.clone()).await {
                 Err(StartError::Listen { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse && config.listen.port() < last => {
                     config.listen.set_port(config.listen.port() + 1);
                 }
-                Err(error @ StartError::Listen { .. }) => {
-                    bail!("{error}\n  Choose another with --listen ADDRESS:PORT; port 0 is any free one")
-                }
+                Err(error @ StartError::Listen { .. }) => match kept {
+                    Some(port) => bail!(
+                        "{error}\n  This home keeps port {port}: webhook URLs, sessions and links name it\n  \
+                         Stop the program that uses the port, or let the home keep another one: gleaner up --listen 127.0.0.1:PORT"
+                    ),
+                    None => bail!("{error}\n  Choose another with --listen ADDRESS:PORT; port 0 is any free one"),
+                },
                 other => return Ok(other?),
             }
         }

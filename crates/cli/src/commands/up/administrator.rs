@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use gleaner::migrate;
-use gleaner_server::auth::people::{Credentials, Trouble, add_first_administrator};
+use gleaner_supabase::auth::people::{Credentials, Trouble, add_first_administrator};
 use serde_json::{Value, json};
 
 use crate::Desk;
@@ -12,7 +12,11 @@ use crate::output::{BOLD, paint};
 pub async fn make(url: &str) -> Result<Option<Credentials>> {
     let client = gleaner::connect(url).await?;
     // Two starts at once: the other one is still migrating, and will ask when it has done so.
-    if migrate::status(&client).await?.iter().any(|step| step.state != migrate::State::Applied) {
+    if migrate::status(&client).await?.iter().any(|step| !step.state.is_done()) {
+        return Ok(None);
+    }
+    // People are those of the crm system; without it there is nobody to sign in.
+    if !migrate::systems(&client).await?.contains(&"crm") {
         return Ok(None);
     }
     add_first_administrator(&client).await.map_err(|trouble| match trouble {

@@ -13,25 +13,27 @@ use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
-use super::super::serve::options::Options;
-use super::{administrator, agent, next};
+use super::{Args, administrator, agent, next};
 use crate::Desk;
 use crate::output::{BOLD, paint};
 use crate::serving::Serving;
 
-pub async fn start(desk: &Desk, port: Option<u16>, no_agent: bool, server: &Options) -> Result<ExitCode> {
+pub async fn start(desk: &Desk, args: &Args) -> Result<ExitCode> {
     let home = desk.place.home()?;
     if status(&home).await?.parent_pid.is_some() {
         return tell(desk, &wait_until_ready(&home).await?, "is running already").await;
     }
     let mut command = Command::new(std::env::current_exe().context("find our own program")?);
     command.args(["up", "--in-background", "--quiet"]).env("GLEANER_HOME", home.path()).env_remove("DATABASE_URL");
-    server.hand_over(&mut command);
-    if let Some(port) = port {
+    args.server.hand_over(&mut command);
+    if let Some(port) = args.port {
         command.args(["--port", &port.to_string()]);
     }
-    if no_agent {
+    if args.no_agent {
         command.arg("--no-agent");
+    }
+    if !args.systems.is_empty() {
+        command.args(["--systems", &args.systems.join(",")]);
     }
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("start in the background")?;
     let mut until_ready = child.stdout.take().context("watch the background process")?;
@@ -91,6 +93,7 @@ async fn tell(desk: &Desk, now: &Status, how: &str) -> Result<ExitCode> {
     desk.out.line(format!("  home    {}", now.home.display()));
     administrator::tell(desk, admin.as_ref());
     desk.out.line(next::hints(desk, "here"));
+    desk.out.line(next::LOOK);
     desk.out.line("`gleaner down` stops it; the data stays.");
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,9 @@ use crate::Desk;
 use crate::output::{BOLD, paint};
 use crate::words::{count, shell_word};
 
+/// Where to look later.
+pub const LOOK: &str = "`gleaner status` says where everything is, `gleaner logs` what it logged, `gleaner help` what else there is.";
+
 pub async fn queues(url: &str) -> Result<Vec<String>> {
     let client = gleaner::connect(url).await?;
     Ok(gleaner::registry::list(&client).await?.into_iter().map(|entry| entry.name).collect())

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use gleaner_server::auth::people;
+use gleaner_supabase::auth::people;
 use serde_json::json;
 
 use super::{Source, told};

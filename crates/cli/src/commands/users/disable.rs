@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use gleaner_server::auth::people;
+use gleaner_server::people::{self, Trouble};
 use serde_json::{Map, Value, json};
 
 use super::told;
@@ -40,9 +40,17 @@ pub struct Enable {
     email: String,
 }
 
+fn why(trouble: Trouble) -> anyhow::Error {
+    match trouble {
+        Trouble::User(trouble) => told(trouble),
+        Trouble::Queue(error) => error.into(),
+        other => other.into(),
+    }
+}
+
 pub async fn disable(desk: &Desk, args: Disable) -> Result<ExitCode> {
     let mut client = desk.place.client().await?;
-    let done = people::disable(&mut client, &args.email, args.assign_to.as_deref()).await.map_err(told)?;
+    let done = people::disable(&mut client, &args.email, args.assign_to.as_deref()).await.map_err(why)?;
     for (queue, _) in done.released.iter().chain(&done.assigned) {
         ring(&client, queue).await;
     }
@@ -65,7 +73,7 @@ pub async fn disable(desk: &Desk, args: Disable) -> Result<ExitCode> {
 
 pub async fn enable(desk: &Desk, args: Enable) -> Result<ExitCode> {
     let mut client = desk.place.client().await?;
-    people::enable(&mut client, &args.email).await.map_err(told)?;
+    people::enable(&mut client, &args.email).await.map_err(why)?;
     desk.out.json(&json!({"email": args.email, "state": "active"}));
     desk.out.line(format!("{} may sign in again.", paint(BOLD, &args.email)));
     Ok(ExitCode::SUCCESS)

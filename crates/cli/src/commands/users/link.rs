@@ -2,19 +2,36 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
-use gleaner_server::auth::people;
+use anyhow::{Context as _, Result};
+use gleaner_supabase::auth::people;
 use serde_json::json;
 
 use super::told;
 use crate::Desk;
+use crate::serving::Serving;
 
 /// Where the links lead.
 #[derive(Debug, clap::Args)]
 struct Base {
-    /// The server's address as the user reaches it
-    #[arg(long, env = "PUBLIC_BASE_URL", default_value = "http://127.0.0.1:54321", value_name = "URL")]
-    base_url: String,
+    /// The server's address as the user reaches it [default: that of the server that runs in this home]
+    #[arg(long, env = "PUBLIC_BASE_URL", value_name = "URL")]
+    base_url: Option<String>,
+}
+
+impl Base {
+    fn url(&self, desk: &Desk) -> Result<String> {
+        if let Some(url) = self.base_url.clone().filter(|url| !url.is_empty()) {
+            return Ok(url);
+        }
+        let home = desk.place.home()?;
+        let serving = Serving::find(home.path()).with_context(|| {
+            format!(
+                "no server runs in {}, so there is no address for the link\n  Start one with `gleaner up` or `gleaner serve`, or name it with --base-url",
+                home.path().display()
+            )
+        })?;
+        Ok(serving.base())
+    }
 }
 
 /// Add a user without a password, and print the link with which they choose one.
@@ -51,14 +68,16 @@ pub struct Reset {
 }
 
 pub async fn invite(desk: &Desk, args: Invite) -> Result<ExitCode> {
+    let base = args.base.url(desk)?;
     let client = desk.place.client().await?;
-    let link = people::invite(&client, &args.email, args.admin, &args.base.base_url).await.map_err(told)?;
+    let link = people::invite(&client, &args.email, args.admin, &base).await.map_err(told)?;
     Ok(tell(desk, &args.email, &link))
 }
 
 pub async fn reset(desk: &Desk, args: Reset) -> Result<ExitCode> {
+    let base = args.base.url(desk)?;
     let client = desk.place.client().await?;
-    let link = people::reset(&client, &args.email, &args.base.base_url).await.map_err(told)?;
+    let link = people::reset(&client, &args.email, &base).await.map_err(told)?;
     Ok(tell(desk, &args.email, &link))
 }
 

@@ -1,17 +1,18 @@
-//! The process groups of running commands: each command with all it started.
+//! The process groups of running commands: each command with all its child processes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use gleaner::Held;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// How long a command gets between being asked to end and being ended.
+/// How long a command has between SIGTERM and SIGKILL.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Every command that runs now, by the key of its item.
+/// Every running command, by the key of its item.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     running: Arc<Mutex<HashMap<String, Running>>>,
@@ -22,11 +23,11 @@ pub struct Groups {
 struct Running {
     lease: i64,
     group: Pid,
-    /// Nobody waits for it any more.
+    /// The caller does not wait for it any more.
     left: bool,
 }
 
-/// One command's group. Dropping it while the command runs asks the group to end.
+/// The process group of one command. Dropping it while the command runs signals the group to end.
 #[derive(Debug)]
 pub struct Group {
     groups: Groups,
@@ -42,12 +43,12 @@ impl Groups {
         Group { groups: self.clone(), key: key.to_owned(), group, finished: false }
     }
 
-    /// The items whose commands run, with their leases.
-    pub fn held(&self) -> Vec<(String, i64)> {
-        self.all().iter().filter(|(_, running)| !running.left).map(|(key, running)| (key.clone(), running.lease)).collect()
+    /// The items whose commands are running, with their leases.
+    pub fn held(&self) -> Vec<Held> {
+        self.all().iter().filter(|(_, running)| !running.left).map(|(key, running)| Held::new(key, running.lease)).collect()
     }
 
-    /// From now on nobody waits for how commands end.
+    /// From now on the results of commands are ignored.
     pub fn abandon(&self) {
         self.abandoned.store(true, Ordering::SeqCst);
     }
@@ -56,7 +57,7 @@ impl Groups {
         self.abandoned.load(Ordering::SeqCst)
     }
 
-    /// Asks what is left to end, and ends it when it does not.
+    /// Signals the remaining groups to end, and kills those that do not.
     pub async fn end_all(&self) {
         let left: Vec<Pid> = self.all().drain().map(|(_, running)| running.group).collect();
         left.iter().for_each(|group| signal(*group, Signal::SIGTERM));
@@ -96,7 +97,7 @@ impl Drop for Group {
 }
 
 fn signal(group: Pid, which: Signal) {
-    // A group that is gone has nobody to tell.
+    // The group may be gone already, which is not an error.
     let _ = killpg(group, which);
 }
 

@@ -1,4 +1,4 @@
-//! One item: its command run, fed, read and judged.
+//! One item: runs its command, writes its input, reads its output and evaluates the exit code.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use super::group::{Group, Groups, PATIENCE};
 use super::progress::{Errors, read_errors};
 use super::report::Report;
 
-/// What sysexits.h calls EX_DATAERR: the item itself is wrong, and will be tomorrow.
+/// What sysexits.h calls EX_DATAERR: the item itself is wrong, and a retry cannot help.
 const NOT_RETRYABLE: i32 = 65;
 /// EX_TEMPFAIL.
 const RETRYABLE: i32 = 75;
@@ -54,7 +54,7 @@ impl Runner {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A group of its own: Ctrl-C is for us, and ending it ends what it started.
+            // A process group of its own: Ctrl-C is for us, and ending the group also ends what the command started.
             .process_group(0)
             .spawn()
     }
@@ -69,7 +69,7 @@ impl Runner {
             tokio::select! {
                 ((), output, errors) = &mut reading => (child.wait().await, Some((output, errors))),
                 status = child.wait() => {
-                    // Something it started may keep its outputs open for ever; what it had to say it has said.
+                    // A process it started may keep its outputs open forever. The command's own output is complete by now.
                     (status, timeout(PATIENCE, &mut reading).await.ok().map(|((), output, errors)| (output, errors)))
                 }
             }
@@ -82,7 +82,7 @@ impl Runner {
             }
         };
         if self.groups.is_abandoned() {
-            // Its item was given back before the command was ended: that end is no failure.
+            // The item was given back before the command was ended, so its exit is not a failure.
             std::future::pending::<()>().await;
         }
         group.finish();
@@ -96,7 +96,7 @@ impl Runner {
         }
     }
 
-    /// Asks politely, then does not ask.
+    /// Sends SIGTERM, then SIGKILL.
     async fn end(&self, child: &mut Child, group: &mut Group) {
         group.signal(Signal::SIGTERM);
         let _ = timeout(PATIENCE, child.wait()).await;
@@ -116,7 +116,7 @@ impl Runner {
     }
 }
 
-/// A command need not read its input.
+/// Writes the input. A command need not read it, so errors are ignored.
 async fn feed(stdin: Option<ChildStdin>, input: Vec<u8>) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(&input).await;
@@ -128,7 +128,7 @@ async fn read(stdout: Option<ChildStdout>) -> Vec<u8> {
     if let Some(stdout) = stdout {
         let mut limited = stdout.take(LONGEST_OUTPUT + 1);
         let _ = limited.read_to_end(&mut output).await;
-        // Read on, or the command waits for us while we wait for it.
+        // Reads on and discards the rest, or the command would block on a full pipe.
         let _ = tokio::io::copy(&mut limited.into_inner(), &mut tokio::io::sink()).await;
     }
     output
@@ -152,11 +152,11 @@ fn judge(status: ExitStatus, output: &[u8], errors: &Errors) -> Judged {
     })
 }
 
-/// JSON as it is, text as `{"text": …}`, nothing as no result.
+/// JSON as it is, other text as `{"text": …}`, no output as no result.
 fn result(output: &[u8]) -> Option<Value> {
     let text = String::from_utf8_lossy(output);
     let text = text.trim();
-    // PostgreSQL's jsonb has no place for the null character.
+    // PostgreSQL's jsonb cannot hold the null character.
     let fits = |value: &Value| !value.to_string().contains("\\u0000");
     (!text.is_empty())
         .then(|| serde_json::from_str(text).ok().filter(fits).unwrap_or_else(|| json!({"text": text.replace('\0', "\u{fffd}")})))

@@ -1,19 +1,19 @@
-//! What a command says on standard error: progress is written down, the rest is shown.
+//! Reads a command's standard error: progress is stored, the rest is shown.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gleaner::{Item, Outcome, Queue};
-use gleaner_agent::said::{self, Progress, Said};
+use gleaner_stages::said::{self, Progress, Said};
 use tokio::process::ChildStderr;
 
 use super::report::Report;
 
-/// What was said.
+/// What was read.
 #[derive(Debug, Default)]
 pub struct Errors {
     said: Said,
-    /// Progress was refused: the item is somebody else's, or cancelled.
+    /// Progress was refused: another worker holds the item now, or it was cancelled.
     pub lost: bool,
 }
 
@@ -24,13 +24,14 @@ impl Errors {
     }
 }
 
-/// Listens to the end, also when the item is lost: what the command says is for people too.
+/// Reads to the end, even when the item is lost, because the output is also shown to the user.
 pub async fn read_errors(stderr: Option<ChildStderr>, queue: &Queue, item: &Item, report: &Report) -> Errors {
     let refused = AtomicBool::new(false);
     let lost = &refused;
     let write = |news: Progress| async move {
         if !lost.load(Ordering::Relaxed) {
-            match queue.progress(&item.key, item.lease, news.stage.as_deref(), news.percent, news.partial.as_ref()).await {
+            let shown = gleaner::Progress { stage: news.stage, percent: news.percent, partial: news.partial, hold: None };
+            match queue.progress(&item.held(), &shown).await {
                 Ok((answer, _)) => lost.store(answer.outcome != Outcome::Done, Ordering::Relaxed),
                 Err(error) => tracing::warn!(%error, id = item.key, "progress was not written"),
             }

@@ -1,4 +1,4 @@
-//! What a worker tells: a line per item, what its commands say, and the sum at the end.
+//! The output of a worker: a line per item, the output of its commands, and the totals at the end.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Report {
         self.out.note(paint(DIM, format!("Working {} with `{exec}`{how_many}. Ctrl-C ends it.", self.queue)));
     }
 
-    /// A line of a command that is not progress.
+    /// A line of a command's output that is not progress.
     pub fn heard(&self, item: &Item, line: &str) {
         self.out.note(format!("{} {}", paint(DIM, format!("[{}]", item.key)), harmless(line)));
     }
@@ -65,7 +65,7 @@ impl Report {
     }
 }
 
-/// What is told on the way out.
+/// The messages that are printed while stopping.
 #[derive(Debug)]
 pub struct Stopping {
     pub out: Output,

@@ -1,4 +1,4 @@
-//! The multi-user scenarios of the work-stealing specification, minutes shortened to seconds by the age of the rows.
+//! Several users share work by age. Minutes are shortened to seconds by changing the age of the rows.
 
 use std::time::Duration;
 

@@ -1,21 +1,21 @@
-//! The figures of a worker, as they are gathered and as they are shown.
+//! The statistics of a worker, as they are collected and as they are reported.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::queue::Item;
+use crate::queue::{Held, Item};
 use crate::worker::Tally;
 
-/// Mistakes remembered for people to read.
+/// Errors kept for people to read.
 const LAST_ERRORS: usize = 20;
-/// Polls a minute are counted over three: with push they are more than a minute apart at times.
+/// Polls per minute are averaged over three minutes: with notifications they can be more than a minute apart.
 const WINDOW: Duration = Duration::from_secs(180);
-/// Errors in a row after which a worker is not well; the number is the polling strategy's.
+/// Errors in a row after which a worker is reported as unhealthy.
 const UNHEALTHY_ERRORS: u32 = 5;
-/// A poll that is later than this does not come.
+/// A poll that is later than this counts as missing.
 const OVERDUE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
@@ -27,13 +27,14 @@ pub(super) struct Seen {
     pub(super) claims: u64,
     pub(super) claims_with_work: u64,
     claim_time: Duration,
-    pub(super) running: Vec<Running>,
+    /// Grouped by queue: thousands may run, and each begins and ends.
+    pub(super) running: BTreeMap<String, HashMap<Held, Running>>,
     pub(super) tally: Tally,
     errors: VecDeque<Mishap>,
     queues: BTreeMap<String, Queue>,
 }
 
-/// What is told by each worker.
+/// What each worker reports.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) consecutive_errors: u32,
@@ -47,17 +48,24 @@ impl Queue {
     }
 }
 
-/// An item in work.
+/// An item being worked on.
 #[derive(Debug, Clone, Serialize)]
 pub struct Running {
+    /// The queue's name.
     pub queue: String,
+    /// The item's key, as text.
     pub key: String,
+    /// The lease under which it is held.
     pub lease: i64,
+    /// Its kind.
     pub kind: Option<String>,
+    /// The last reported stage.
     pub stage: Option<String>,
+    /// The last reported percentage.
     pub percent: Option<f64>,
-    /// How long it has been running, at the time of asking.
+    /// How long it has been running, when the statistics were read.
     pub seconds: f64,
+    /// When it began.
     #[serde(skip)]
     pub since: Instant,
 }
@@ -75,56 +83,66 @@ impl Running {
             since: Instant::now(),
         }
     }
-
-    pub(super) fn is(&self, queue: &str, key: &str, lease: i64) -> bool {
-        self.lease == lease && self.key == key && self.queue == queue
-    }
 }
 
-/// Something that went wrong, for people.
+/// An error, for people to read.
 #[derive(Debug, Clone, Serialize)]
 pub struct Mishap {
+    /// The queue's name.
     pub queue: String,
+    /// The item's key; `None` if the error is not about one item.
     pub key: Option<String>,
-    /// The failure's own; `Transient` or `Refused` for a look that failed, `Unwritten` for a result that could not be written.
+    /// The failure's own category; `Transient` or `Refused` for a failed claim, `Unwritten` for a result that could not be written.
     pub category: String,
+    /// What failed, and why.
     pub message: String,
     /// Seconds since the Unix epoch.
     pub at: u64,
 }
 
-/// What a worker did and does: the polling metrics of the specification, and what people look at.
+/// The statistics of a worker: its polls, its items, its errors.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Stats {
+    /// Whether claiming is paused.
     pub paused: bool,
+    /// How many handlers may run at once.
     pub concurrency: usize,
-    /// Whether push works now, for all workers that listen.
+    /// Whether notifications arrive now, for all workers that listen.
     pub push: bool,
+    /// How many polls were made.
     pub polls: u64,
     /// Over the last three minutes.
     pub polls_per_minute: f64,
+    /// How many items were claimed.
     pub found: u64,
+    /// How many items a poll returned, on average.
     pub found_per_poll: f64,
-    /// Claims that brought work, of all that were made while there was some.
+    /// The share of claims that returned work, among those made while there was some.
     pub claim_success_rate: f64,
-    /// Seconds, on average.
+    /// Average latency of a claim, in seconds.
     pub claim_latency: f64,
-    /// Of the worker that has most.
+    /// The number of errors in a row, of the worker that has most.
     pub consecutive_errors: u32,
+    /// Items that are done.
     pub completed: u64,
+    /// Items that failed.
     pub failed: u64,
+    /// Items whose lease was lost before their result was written.
     pub lost: u64,
+    /// Items that were given back unfinished.
     pub released: u64,
-    /// Until the first of the workers looks again; none while all wait for push, for room or for the end of a pause.
+    /// Seconds until the first of the workers polls again; `None` while all wait for a notification, a free slot or the end of a pause.
     pub next_poll_seconds: Option<f64>,
-    /// A worker should have looked again more than a minute ago and has not.
+    /// A worker should have polled more than a minute ago and has not.
     pub overdue: bool,
+    /// Items being worked on.
     pub running: Vec<Running>,
+    /// The latest errors.
     pub errors: Vec<Mishap>,
 }
 
 impl Stats {
-    /// Fewer than five errors in a row, and nobody is overdue. Paused is healthy, and so is one that has its hands full.
+    /// Fewer than five errors in a row, and no worker is overdue. A paused worker is healthy, and so is one whose handlers are all busy.
     pub fn is_healthy(&self) -> bool {
         self.consecutive_errors < UNHEALTHY_ERRORS && (self.paused || !self.overdue)
     }
@@ -136,6 +154,14 @@ impl Seen {
             self.queues.insert(name.to_owned(), Queue::default());
         }
         self.queues.entry(name.to_owned()).or_default()
+    }
+
+    pub(super) fn begin(&mut self, queue: &str, item: &Item) {
+        let running = Running::new(queue, item);
+        match self.running.get_mut(queue) {
+            Some(others) => drop(others.insert(item.held(), running)),
+            None => drop(self.running.insert(queue.to_owned(), HashMap::from([(item.held(), running)]))),
+        }
     }
 
     pub(super) fn leave(&mut self, name: &str) {
@@ -170,7 +196,8 @@ impl Seen {
         let minutes = self.first_poll.map_or(1.0, |first| first.elapsed().min(WINDOW).as_secs_f64() / 60.0).max(1.0);
         let (now, next) = (Instant::now(), self.queues.values().filter_map(|queue| queue.next_poll).min());
         let listening: Vec<bool> = self.queues.values().filter_map(|queue| queue.push).collect();
-        let mut running = self.running.clone();
+        let mut running: Vec<Running> = self.running.values().flat_map(HashMap::values).cloned().collect();
+        running.sort_by_key(|running| running.since);
         running.iter_mut().for_each(|running| running.seconds = running.since.elapsed().as_secs_f64());
         Stats {
             paused,

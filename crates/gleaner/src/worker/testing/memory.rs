@@ -9,29 +9,31 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::ear::Ear;
+use super::push::MemoryPush;
 use super::rows::{Row, Rows, State};
 use crate::error::{Error, Result};
-use crate::queue::{Answer, Claim, Claimed, Failure, Item};
+use crate::queue::{Answer, Claim, Claimed, Completion, Failure, Held, Item, Progress};
 use crate::transport::{Push, Transport};
 
-/// What every act meets, until it is over.
+/// A simulated error for every act, until it is reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// As a server that cannot be reached.
+    /// A server that cannot be reached.
     Passing,
-    /// As a right that is missing.
+    /// A missing right.
     Refusal,
     /// The act is done, and the connection breaks before its answer arrives.
     AnswerLost,
 }
 
-/// An act that was asked for.
+/// An act that was called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
+    /// The verb.
     pub act: &'static str,
-    /// Since the queue was made.
+    /// Time since the queue was created.
     pub at: Duration,
+    /// The rows it was about.
     pub keys: Vec<String>,
 }
 
@@ -46,7 +48,7 @@ struct Shared {
     name: String,
     made: Instant,
     inside: Mutex<Inside>,
-    /// Rings so far, and whether they can be heard. None: there is no push.
+    /// Notifications so far, and whether they arrive. `None`: the queue sends no notifications.
     push: Option<watch::Sender<(u64, bool)>>,
 }
 
@@ -61,12 +63,12 @@ struct Inside {
 }
 
 impl Memory {
-    /// An empty queue that pushes nothing. Claims last five minutes.
+    /// An empty queue without notifications. Claims last five minutes.
     pub fn new(name: &str) -> Self {
         Self::make(name, None)
     }
 
-    /// An empty queue that pushes, while it is connected.
+    /// An empty queue that sends notifications while it is connected.
     pub fn pushing(name: &str) -> Self {
         Self::make(name, Some(watch::Sender::new((1, true))))
     }
@@ -83,6 +85,7 @@ impl Memory {
         Self { shared: Arc::new(Shared { name: name.into(), made: Instant::now(), inside: Mutex::new(inside), push }) }
     }
 
+    /// The queue as a transport for a worker.
     pub fn transport(&self) -> Arc<dyn Transport> {
         Arc::new(self.clone())
     }
@@ -91,29 +94,29 @@ impl Memory {
         self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts an item in, and rings. Its key.
+    /// Adds an item and notifies. Returns its key.
     pub fn add(&self, kind: &str, payload: Value) -> String {
         self.add_later(kind, payload, Duration::ZERO)
     }
 
-    /// Puts an item in that is due later, and rings. Its key.
+    /// Adds an item that is due later and notifies. Returns its key.
     pub fn add_later(&self, kind: &str, payload: Value, after: Duration) -> String {
-        let key = self.add_unheard(kind, payload, after);
+        let key = self.add_silently(kind, payload, after);
         if let Some(push) = &self.shared.push {
-            push.send_if_modified(|(rings, connected)| {
-                *rings += u64::from(*connected);
+            push.send_if_modified(|(count, connected)| {
+                *count += u64::from(*connected);
                 *connected
             });
         }
         key
     }
 
-    /// Puts an item in whose bell is lost. Its key.
-    pub fn add_unheard(&self, kind: &str, payload: Value, after: Duration) -> String {
+    /// Adds an item whose notification is lost. Returns its key.
+    pub fn add_silently(&self, kind: &str, payload: Value, after: Duration) -> String {
         self.inside().rows.add(kind, payload, Instant::now() + after)
     }
 
-    /// Cuts the push off, or connects it again.
+    /// Disconnects the listener, or connects it again.
     pub fn connect(&self, connected: bool) {
         if let Some(push) = &self.shared.push {
             push.send_modify(|push| *push = (push.0 + u64::from(connected && !push.1), connected));
@@ -125,7 +128,7 @@ impl Memory {
         self.inside().rows.hold = hold;
     }
 
-    /// What every act meets from now on.
+    /// The error that every act returns from now on.
     pub fn trouble(&self, trouble: Option<Trouble>) {
         self.inside().trouble = trouble;
     }
@@ -140,26 +143,29 @@ impl Memory {
         self.inside().slow.insert(act, latency);
     }
 
-    /// Somebody else takes the row, whoever has it.
+    /// Another agent takes the row, even from its holder.
     pub fn steal(&self, key: &str) {
         if let Ok(id) = key.parse() {
             self.inside().rows.take(id);
         }
     }
 
-    /// Somebody cancels the row.
+    /// An operator cancels the row.
     pub fn call_off(&self, key: &str) {
         self.inside().rows.cancel(key);
     }
 
+    /// The state of a row; none where there is no such row.
     pub fn state(&self, key: &str) -> Option<State> {
         self.inside().rows.get(key).map(|row| row.state)
     }
 
+    /// The result of a row.
     pub fn result(&self, key: &str) -> Option<Value> {
         self.inside().rows.get(key).and_then(|row| row.result.clone())
     }
 
+    /// The failures of a row so far.
     pub fn attempts(&self, key: &str) -> Option<i32> {
         self.inside().rows.get(key).map(|row| row.attempts)
     }
@@ -169,17 +175,17 @@ impl Memory {
         self.inside().rows.rows.values().filter(|row| row.state == state).count()
     }
 
-    /// Everything that was asked, in order.
+    /// Every act that was called, in order.
     pub fn statements(&self) -> Vec<Statement> {
         self.inside().statements.clone()
     }
 
-    /// Stages shown with `progress`, of all items.
+    /// Stages reported with `progress`, of all items.
     pub fn progress(&self) -> Vec<(String, Option<f64>, Option<Value>)> {
         self.inside().progress.clone()
     }
 
-    /// Puts the item in as one that is held already.
+    /// Adds the item as one that is already held.
     pub(super) fn hold(&self, item: &Item) {
         let (kind, payload, due) = (item.kind.clone(), item.payload.clone(), Instant::now() + item.lease_for);
         let row =
@@ -189,7 +195,7 @@ impl Memory {
         }
     }
 
-    /// Every act comes through here: it is written down, takes its time, and may fail.
+    /// Every act goes through here: it is recorded, takes the set latency, and may fail.
     async fn act<T>(&self, act: &'static str, keys: &[&str], change: impl FnOnce(&mut Inside) -> T) -> Result<T> {
         let statement = Statement { act, at: self.shared.made.elapsed(), keys: keys.iter().map(|key| (*key).to_owned()).collect() };
         let (latency, trouble) = {
@@ -223,26 +229,19 @@ impl Transport for Memory {
         self.act("claim", &[], |inside| inside.rows.claim(claim)).await
     }
 
-    async fn start(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
-        self.act("start", &keys(held), |inside| held.iter().map(|(key, lease)| inside.rows.held(key, *lease, |_| {})).collect()).await
+    async fn start(&self, held: &[Held]) -> Result<Vec<Answer>> {
+        self.act("start", &keys(held), |inside| held.iter().map(|held| inside.rows.held(held, |_| {})).collect()).await
     }
 
-    async fn progress(
-        &self,
-        key: &str,
-        lease: i64,
-        stage: Option<&str>,
-        percent: Option<f64>,
-        partial: Option<&Value>,
-    ) -> Result<(Answer, Duration)> {
-        self.act("progress", &[key], |inside| {
-            if let Some(stage) = stage {
-                inside.progress.push((stage.to_owned(), percent, partial.cloned()));
+    async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+        self.act("progress", &[&held.key], |inside| {
+            if let Some(stage) = &progress.stage {
+                inside.progress.push((stage.clone(), progress.percent, progress.partial.clone()));
             }
-            let hold = inside.rows.hold;
-            let answer = inside.rows.held(key, lease, |row| {
+            let hold = progress.hold.unwrap_or(inside.rows.hold);
+            let answer = inside.rows.held(held, |row| {
                 row.due = Instant::now() + hold;
-                if let Some(partial) = partial {
+                if let Some(partial) = &progress.partial {
                     row.result = Some(partial.clone());
                 }
             });
@@ -251,13 +250,13 @@ impl Transport for Memory {
         .await
     }
 
-    async fn complete(&self, done: &[(&str, i64, Option<Value>)]) -> Result<Vec<Answer>> {
-        let keys: Vec<&str> = done.iter().map(|done| done.0).collect();
+    async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
+        let keys: Vec<&str> = done.iter().map(|done| done.held.key.as_str()).collect();
         let complete = |inside: &mut Inside| {
-            let one = |(key, lease, result): &(&str, i64, Option<Value>)| {
-                inside.rows.held(key, *lease, |row| {
+            let one = |done: &Completion| {
+                inside.rows.held(&done.held, |row| {
                     row.state = State::Done;
-                    row.result = result.clone().or_else(|| row.result.take());
+                    row.result = done.result.clone().or_else(|| row.result.take());
                 })
             };
             done.iter().map(one).collect()
@@ -265,18 +264,18 @@ impl Transport for Memory {
         self.act("complete", &keys, complete).await
     }
 
-    async fn fail(&self, key: &str, lease: i64, failure: &Failure) -> Result<Answer> {
-        self.act("fail", &[key], |inside| inside.rows.fail(key, lease, failure)).await
+    async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
+        self.act("fail", &[&held.key], |inside| inside.rows.fail(held, failure)).await
     }
 
-    async fn release(&self, held: &[(&str, i64)]) -> Result<Vec<Answer>> {
+    async fn release(&self, held: &[Held]) -> Result<Vec<Answer>> {
         let back = |row: &mut Row| (row.state, row.due) = (State::Ready, Instant::now());
-        self.act("release", &keys(held), |inside| held.iter().map(|(key, lease)| inside.rows.held(key, *lease, back)).collect()).await
+        self.act("release", &keys(held), |inside| held.iter().map(|held| inside.rows.held(held, back)).collect()).await
     }
 
-    async fn snooze(&self, key: &str, lease: i64, by: Duration) -> Result<Answer> {
+    async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
         let put_off = |row: &mut Row| (row.state, row.due) = (State::Ready, Instant::now() + by);
-        self.act("snooze", &[key], |inside| inside.rows.held(key, lease, put_off)).await
+        self.act("snooze", &[&held.key], |inside| inside.rows.held(held, put_off)).await
     }
 
     async fn cancel(&self, keys: &[&str], _reason: Option<&str>) -> Result<Vec<Answer>> {
@@ -287,19 +286,17 @@ impl Transport for Memory {
         self.act("explain", &[key], |inside| inside.rows.get(key).map(|row| json!({"state": format!("{:?}", row.state)}))).await
     }
 
-    async fn ended(&self, held: &[(&str, i64)]) -> Result<Vec<(String, i64)>> {
-        let ended = |inside: &mut Inside| {
-            held.iter().filter(|(key, lease)| inside.rows.is_ended(key, *lease)).map(|(key, lease)| ((*key).to_owned(), *lease)).collect()
-        };
+    async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
+        let ended = |inside: &mut Inside| held.iter().filter(|held| inside.rows.is_ended(held)).cloned().collect();
         self.act("ended", &keys(held), ended).await
     }
 
     fn listen(&self) -> Option<Box<dyn Push>> {
-        let heard = self.shared.push.as_ref()?.subscribe();
-        Some(Box::new(Ear::new(heard)))
+        let counts = self.shared.push.as_ref()?.subscribe();
+        Some(Box::new(MemoryPush::new(counts)))
     }
 }
 
-fn keys<'a>(held: &[(&'a str, i64)]) -> Vec<&'a str> {
-    held.iter().map(|(key, _)| *key).collect()
+fn keys(held: &[Held]) -> Vec<&str> {
+    held.iter().map(|held| held.key.as_str()).collect()
 }

@@ -7,17 +7,22 @@ use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::queue::{Answer, Claim, Claimed, Failure, Item, Outcome};
+use crate::queue::{Answer, Claim, Claimed, Failure, Held, Item, Outcome};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// Where a row is in its life.
+/// The state of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
+    /// It waits.
     Ready,
+    /// It is held.
     Running,
+    /// It is finished.
     Done,
+    /// It failed for good.
     Failed,
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -47,7 +52,7 @@ pub(super) struct Rows {
     pub(super) rows: BTreeMap<u64, Row>,
     pub(super) hold: Duration,
     leases: i64,
-    /// What each request got: repeated, it gets the same.
+    /// The rows that each request got: a repeated request gets the same.
     requests: HashMap<Uuid, Vec<(u64, i64)>>,
 }
 
@@ -92,7 +97,7 @@ impl Rows {
         Claimed { next_due_in: next.filter(|_| items.is_empty()), items }
     }
 
-    /// Gives the row to somebody; their lease.
+    /// Gives the row to an agent; returns its lease.
     pub(super) fn take(&mut self, id: u64) -> i64 {
         self.leases += 1;
         let (lease, due) = (self.leases, Instant::now() + self.hold);
@@ -117,22 +122,23 @@ impl Rows {
         })
     }
 
-    /// Changes a row for its holder. One who has lost the lease changes nothing.
-    pub(super) fn held(&mut self, key: &str, lease: i64, change: impl FnOnce(&mut Row)) -> Answer {
-        let Some(row) = self.get_mut(key) else { return Answer { key: key.into(), outcome: Outcome::Gone, status: None } };
+    /// Changes a row for its holder. A caller that has lost the lease changes nothing.
+    pub(super) fn held(&mut self, held: &Held, change: impl FnOnce(&mut Row)) -> Answer {
+        let key = held.key.clone();
+        let Some(row) = self.get_mut(&key) else { return Answer { key, outcome: Outcome::Gone, status: None } };
         let outcome = match row.state {
-            State::Running if row.lease == lease => {
+            State::Running if row.lease == held.lease => {
                 change(row);
                 Outcome::Done
             }
-            State::Done | State::Failed if row.lease == lease => Outcome::Already,
+            State::Done | State::Failed if row.lease == held.lease => Outcome::Already,
             _ => Outcome::Lost,
         };
-        Answer { key: key.into(), outcome, status: Some(row.state.word()) }
+        Answer { key, outcome, status: Some(row.state.word()) }
     }
 
-    pub(super) fn fail(&mut self, key: &str, lease: i64, failure: &Failure) -> Answer {
-        self.held(key, lease, |row| {
+    pub(super) fn fail(&mut self, held: &Held, failure: &Failure) -> Answer {
+        self.held(held, |row| {
             row.attempts += 1;
             if failure.retryable {
                 let wait = failure.retry_in.unwrap_or(Duration::from_secs(1 << row.attempts.clamp(1, 10)));
@@ -156,7 +162,7 @@ impl Rows {
         }
     }
 
-    pub(super) fn is_ended(&self, key: &str, lease: i64) -> bool {
-        self.get(key).is_some_and(|row| row.lease != lease || row.state != State::Running)
+    pub(super) fn is_ended(&self, held: &Held) -> bool {
+        self.get(&held.key).is_some_and(|row| row.lease != held.lease || row.state != State::Running)
     }
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-/// Rows, tickets (key and lease as somebody once got them), agents and owners are named by a number that is folded into what
-/// there is, so that a shortened list of acts still means something.
+/// Rows, tickets (key and lease as an agent once got them), agents and owners are numbers taken modulo what exists, so that a
+/// shortened list of acts is still valid.
 #[derive(Debug, Clone)]
 pub enum Act {
     Enqueue {
@@ -14,13 +14,13 @@ pub enum Act {
         replace: bool,
         delay_minutes: u8,
     },
-    /// Several that are alike, by COPY: where there are sheaves they lie in a swath.
+    /// Several similar items, by COPY: in a queue with batch leases they are in a bulk range.
     Copy {
         kind: u8,
         class: u8,
         count: u8,
     },
-    /// A plain insert, with a key of its own choice: after a delete the key is born again.
+    /// A plain insert with an explicit key: after a delete the same key is inserted again.
     Insert {
         slot: u8,
         kind: u8,
@@ -40,9 +40,17 @@ pub enum Act {
         kind: Option<u8>,
         started: bool,
     },
-    /// The answer of the last claim was lost: it is repeated.
+    /// The answer of the last claim was lost: the claim is repeated.
     ClaimAgain,
-    /// Everything is claimed, batch by batch, by one agent; then the transaction is rolled back.
+    /// Claims before rows are due; below zero: only rows that have been due for that long. For a signed-in caller a positive time
+    /// is ignored.
+    ClaimEarly {
+        limit: u8,
+        owner: u8,
+        minutes: i8,
+        signed_in: bool,
+    },
+    /// One agent claims everything, batch by batch; then the transaction is rolled back.
     Drain {
         owner: u8,
         limit: u8,
@@ -82,7 +90,7 @@ pub enum Act {
         owner: u8,
     },
     Recover,
-    /// The specs' own updates, by a program that knows nothing of us.
+    /// A plain update, by a program that does not call acts.
     Plain {
         row: u8,
         word: Word,
@@ -94,6 +102,10 @@ pub enum Act {
     Age {
         minutes: u8,
     },
+    /// Rows, batch leases and bulk ranges are copied.
+    Backup,
+    /// They are restored to the last copy.
+    Restore,
     Policy {
         owner: u8,
         threshold_minutes: u8,
@@ -118,12 +130,12 @@ pub enum Word {
     Cancelled,
 }
 
-/// Fewer than a handful of each, or nothing would ever meet.
-pub fn any_act(owned: bool) -> BoxedStrategy<Act> {
+/// Fewer than a handful of each, or the acts would never collide.
+pub fn common_acts(owned: bool) -> BoxedStrategy<Act> {
     let unique = if owned { Just(None).boxed() } else { prop_oneof![2 => Just(None), 3 => (0..2u8).prop_map(Some)].boxed() };
     let some = || prop::collection::vec(any::<u8>(), 1..4);
     let any_way = prop_oneof![6 => Just(Born::Ready), 1 => Just(Born::Running), 1 => Just(Born::Done), 1 => Just(Born::Failed)];
-    // Into the built-in queue only work is inserted: no adapter stands there to read a status as anything else.
+    // Rows of the built-in queue are always inserted as ready: it has no adapter to interpret another status.
     let born = if owned { any_way.boxed() } else { Just(Born::Ready).boxed() };
     let word = prop_oneof![
         3 => Just(Word::Done), 3 => Just(Word::Failed), 2 => Just(Word::Ready), 2 => Just(Word::Running), 1 => Just(Word::Cancelled)
@@ -135,7 +147,7 @@ pub fn any_act(owned: bool) -> BoxedStrategy<Act> {
     let owners = 0..4u8;
     let kind = 0..2u8;
     let class = 0..4u8;
-    let common = prop_oneof![
+    prop_oneof![
         6 => (kind.clone(), class.clone(), unique.clone(), owners.clone(), any::<bool>(), delay)
             .prop_map(|(kind, class, unique, owner, replace, delay_minutes)| Act::Enqueue { kind, class, unique, owner, replace, delay_minutes }),
         4 => (0..6u8, kind.clone(), class, unique, owners.clone(), born, age)
@@ -144,7 +156,9 @@ pub fn any_act(owned: bool) -> BoxedStrategy<Act> {
         12 => (agents, prop_oneof![Just(1u8), 1..6u8], owners.clone(), prop::option::weighted(0.2, kind), any::<bool>())
             .prop_map(|(agent, limit, owner, kind, started)| Act::Claim { agent, limit, owner, kind, started }),
         2 => Just(Act::ClaimAgain),
-        2 => (owners.clone(), 1..6u8).prop_map(|(owner, limit)| Act::Drain { owner, limit }),
+        3 => (1..6u8, owners.clone(), prop_oneof![Just(3i8), Just(30i8), Just(-3i8)], any::<bool>())
+            .prop_map(|(limit, owner, minutes, signed_in)| Act::ClaimEarly { limit, owner, minutes, signed_in }),
+        2 => (owners, 1..6u8).prop_map(|(owner, limit)| Act::Drain { owner, limit }),
         3 => some().prop_map(|tickets| Act::Start { tickets }),
         2 => any::<u8>().prop_map(|ticket| Act::Progress { ticket }),
         4 => some().prop_map(|tickets| Act::Complete { tickets }),
@@ -159,12 +173,18 @@ pub fn any_act(owned: bool) -> BoxedStrategy<Act> {
         6 => (any::<u8>(), word).prop_map(|(row, word)| Act::Plain { row, word }),
         1 => any::<u8>().prop_map(|row| Act::WriteBack { row }),
         8 => passing.prop_map(|minutes| Act::Age { minutes }),
-    ];
+    ]
+    .boxed()
+}
+
+/// The common acts, and those that only one of the queues has.
+pub fn any_act(owned: bool) -> BoxedStrategy<Act> {
+    let common = common_acts(owned);
     if !owned {
         let copy = (0..2u8, 0..4u8, 1..6u8).prop_map(|(kind, class, count)| Act::Copy { kind, class, count });
-        return prop_oneof![75 => common, 6 => copy].boxed();
+        return prop_oneof![75 => common, 6 => copy, 2 => Just(Act::Backup), 2 => Just(Act::Restore)].boxed();
     }
-    let assign = (some(), owners.clone()).prop_map(|(rows, owner)| Act::Assign { rows, owner });
+    let assign = (prop::collection::vec(any::<u8>(), 1..4), 0..4u8).prop_map(|(rows, owner)| Act::Assign { rows, owner });
     let policy = (1..4u8, prop_oneof![Just(1u8), Just(5u8), Just(15u8)], any::<bool>())
         .prop_map(|(owner, threshold_minutes, shared)| Act::Policy { owner, threshold_minutes, shared });
     prop_oneof![80 => common, 2 => assign, 1 => policy].boxed()

@@ -1,8 +1,8 @@
-//! What is allowed, and so everything else is not. One line per relation, or per kind of rows of it; one column per caller:
-//! nobody signed in; a user without a row in `sales`; a disabled administrator whose token still lives; a member; a member who keeps
-//! work private; an administrator; a worker's key; the service key. Letters are select, insert, update and delete.
+//! What is allowed; everything else is not. One line per relation, or per kind of its rows; one column per caller: not signed in;
+//! a user without a row in `sales`; a disabled administrator whose token is still valid; a member; a member who keeps work
+//! private; an administrator; a worker's key; the service key. Letters are select, insert, update and delete.
 
-/// Relation, cells, and the rows meant. A new table or view has no line here, and fails the test until somebody thought about it.
+/// Relation, cells, and the rows meant. A new table or view has no line here, and fails the test until a developer adds one.
 pub const RELATIONS: &str = "
                                   anon stranger former member private admin worker service
     public.activities             ---- ---- ---- siu- siu- siu- ---- siud  raw_data @> '{\"of\": \"member\"}'
@@ -57,15 +57,17 @@ pub const RELATIONS: &str = "
     gleaner.forgotten_files       ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.audit                 ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.late_result           ---- ---- ---- ---- ---- ---- ---- s---  true
-    gleaner.offender              ---- ---- ---- ---- ---- ---- ---- s---  true
-    gleaner.sheaf                 ---- ---- ---- ---- ---- ---- ---- s---  true
-    gleaner.swath                 ---- ---- ---- ---- ---- ---- ---- s---  true
-    gleaner.stretch               ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.rejected_row          ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.batch_lease           ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.bulk_range            ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.prune_mark            ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.change                ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.request               ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.api_key               ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.adopted_table         ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.migration             ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.migration_lock        ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.system                ---- ---- ---- ---- ---- ---- ---- ----  true
 
     auth.users                    ---- ---- ---- ---- ---- ---- ---- ----  true
     auth.identities               ---- ---- ---- ---- ---- ---- ---- ----  true
@@ -74,35 +76,37 @@ pub const RELATIONS: &str = "
     auth.one_time_tokens          ---- ---- ---- ---- ---- ---- ---- ----  true
 ";
 
-/// Functions, and the roles that may execute them; what is not listed nobody may. Braces are alternatives, as in a shell.
+/// Functions, and the roles that may execute them; no role may execute a function that is not listed. Braces are alternatives, as
+/// in a shell.
 pub const FUNCTIONS: &str = "
     auth.{jwt,role,uid}                                                   anon authenticated service_role
     public.{claim_next_pending_activity,claim_stale_activity}             authenticated service_role
     public.{unlock_stale_locks,reset_stale_locks,get_pending_actions}     authenticated service_role
     public.{normalize_email,normalize_phone}                              authenticated service_role
-    gleaner.{is_administrator,is_member,sheaves,swaths,worker_session}    authenticated service_role
+    gleaner.{is_administrator,is_member,batch_keys,range_keys,worker_session}    authenticated service_role
     gleaner.{link_activity,unlink_activity,audit_link,with_address}       authenticated service_role
     gleaner.{claim,start,progress,complete,fail,release,snooze}_activities authenticated service_role
-    gleaner.complete_activities_grouped                                   authenticated service_role
+    gleaner.complete_activities_many                                      authenticated service_role
     gleaner.{explain,next_due}_activities                                 authenticated service_role
     gleaner.{assign,bury,cancel,enqueue,recover,requeue,stats}_activities service_role
     gleaner.cancel_{activities,jobs,polls,dumps,runs,followups}_matching  service_role
     gleaner.{claim,start,progress,complete,fail,release,snooze}_{jobs,polls,dumps,runs,followups} service_role
-    gleaner.complete_{jobs,polls,dumps,runs,followups}_grouped            service_role
+    gleaner.complete_{jobs,polls,dumps,runs,followups}_many               service_role
     gleaner.{explain,next_due}_{jobs,polls,dumps,runs,followups}          service_role
     gleaner.{bury,cancel,enqueue,recover,requeue,stats}_{jobs,polls,dumps,runs,followups} service_role
-    gleaner.{number,lay}_jobs                                             service_role
+    gleaner.{reserve_keys,register_range}_jobs                             service_role
     gleaner.prune_{jobs,dumps,runs,followups}                             service_role
     gleaner.{caller_role,caller_session,caller_uid,is_trusted}            service_role
-    gleaner.{backoff,default_region,require_read_committed,scoped_kinds,serves_auth,request_poll} service_role
+    gleaner.{backoff,default_region,scoped_kinds,serves_auth,request_poll} service_role
     public.{fn_block_create,fn_claim_next_dumps,fn_context_item_upsert_bulk} service_role
     public.{create_scheduled_action,claim_due_actions,mark_processing}    service_role
     public.{cancel_pending_for_prospect,reset_stale_processing}           service_role
     public.list_contact_addresses                                         service_role
 ";
 
-/// What those functions give to whom, where they see more than their caller does: `x` where the call returns a row.
-/// Activities: f0 the worker's, f1 the member's, f2 the private one's, f9 nobody's; all but the first are open to be taken over.
+/// What those functions return to each caller, when they see more than their caller does: `x` where the call returns a row.
+/// Activities: f0 the worker's, f1 the member's, f2 the private member's, f9 without an owner; other agents may claim all but the
+/// first.
 pub const CALLS: &str = "
     anon stranger former member private admin worker service
     - - - x x x x x  claim_stale_activity()

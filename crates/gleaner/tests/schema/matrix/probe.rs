@@ -1,4 +1,4 @@
-//! Tries an act as somebody, for real, and undoes it.
+//! Runs a statement as a given caller, and rolls it back.
 
 use anyhow::{Context as _, Result, bail};
 use tokio_postgres::error::SqlState;
@@ -6,14 +6,14 @@ use tokio_postgres::{Client, Error};
 
 use super::WORKER_HASH;
 
-/// Who calls: the role of its token, and the token's claims.
+/// A caller: the role of its token, and the token's claims.
 pub struct Caller {
     pub name: &'static str,
     role: &'static str,
     claims: String,
 }
 
-/// One of each kind, in the order of the matrix's columns. `seed.sql` says who they are.
+/// One of each kind, in the order of the matrix's columns. `seed.sql` defines them.
 pub async fn callers(client: &Client) -> Result<Vec<Caller>> {
     let user = |n: u8| format!(r#"{{"role": "authenticated", "sub": "00000000-0000-0000-0000-00000000000{n}", "session_id": "s{n}"}}"#);
     let worker: serde_json::Value = client.query_one("select gleaner.verify_key($1)", &[&WORKER_HASH]).await?.get(0);
@@ -31,7 +31,7 @@ pub async fn callers(client: &Client) -> Result<Vec<Caller>> {
 }
 
 impl Caller {
-    /// Runs a statement as this caller and takes it back: how many rows it reached, or the state of the refusal.
+    /// Runs a statement as this caller and rolls it back. Returns how many rows it affected, or the error.
     pub async fn attempt(&self, client: &Client, sql: &str) -> Result<Result<u64, Error>> {
         client.batch_execute("begin").await?;
         client
@@ -43,15 +43,15 @@ impl Caller {
     }
 }
 
-/// A table or view of the catalogue, and the rows of it that a line of the matrix is about.
+/// A table or view of the catalogue, and those of its rows that a line of the matrix is about.
 pub struct Rows<'a> {
     pub relation: &'a str,
     pub condition: &'a str,
 }
 
 impl Rows<'_> {
-    /// What the caller may do with these rows, of select, insert, update and delete: `siud`, each letter or a dash. A dash is an act
-    /// refused or one that reached no row; which of the two is the policies' own affair.
+    /// What the caller may do with these rows: `siud` for select, insert, update and delete, each letter or a dash. A dash is a
+    /// statement that was refused or that affected no row; which of the two depends on the policies.
     pub async fn cell(&self, client: &Client, caller: &Caller) -> Result<String> {
         let mut cell = String::new();
         for (letter, act) in [('s', "select"), ('i', "insert"), ('u', "update"), ('d', "delete")] {
@@ -75,7 +75,7 @@ impl Rows<'_> {
                 &[relation, &act, &caller.role],
             )
             .await?;
-        // Nothing is written through views of ours, so the right alone is what there is to look at.
+        // Nothing is written through our views, so only the right itself can be tested.
         if about.get(0) {
             return Ok(about.get(1));
         }
@@ -99,8 +99,8 @@ impl Rows<'_> {
             Ok(rows) => Ok(rows > 0),
             Err(error) => match error.code() {
                 Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(false),
-                // Rights and policies come first: only who may insert learns that such a row is there already, and who may delete that
-                // others refer to it.
+                // Rights and policies are checked first: only a caller that may insert learns that such a row already exists, and
+                // only one that may delete learns that others refer to it.
                 Some(&SqlState::UNIQUE_VIOLATION) if act == "insert" => Ok(true),
                 Some(&SqlState::FOREIGN_KEY_VIOLATION | &SqlState::RESTRICT_VIOLATION) if act == "delete" => Ok(true),
                 _ => Err(error).context(sql),

@@ -58,10 +58,11 @@ insert into gleaner.polls (provider_id) select id from public.ingestion_provider
 insert into gleaner.request (queue, id, at) values ('jobs', gen_random_uuid(), now());
 insert into gleaner.change (relation, kind, new_row) values ('public.activities'::regclass, 'I', '()');
 insert into gleaner.late_result (queue, key, lease) values ('jobs', 'x', 1);
-insert into gleaner.swath values ('jobs', 'x', 0, 'infinity', 2000000, 2000001);
-insert into gleaner.sheaf (queue, keys, session, due_at, deadline_at) values ('jobs', '{[1000000, 1000001)}', 'x', 'infinity', 'infinity');
-insert into gleaner.stretch (queue, begins, oldest) values ('jobs', 1, 'infinity');
-insert into gleaner.offender (queue, key, until, reason) values ('jobs', 'x', now(), 'x');
+insert into gleaner.bulk_range values ('jobs', 'x', 0, 'infinity', 2000000, 2000001);
+insert into gleaner.batch_lease (queue, keys, mark, remaining, session, due_at, deadline_at) values ('jobs', '{[1000000, 1000001)}', 0, 1, 'x', 'infinity', 'infinity');
+insert into gleaner.prune_mark (queue, begins, oldest) values ('jobs', 1, 'infinity');
+insert into gleaner.rejected_row (queue, key, until, reason) values ('jobs', 'x', now(), 'x');
+insert into gleaner.adopted_table (name, system, own_rights) values ('x', 'crm', true);
 insert into gleaner.audit (queue, key, act, caller) values ('jobs', 'x', 'bury', 'x');
 insert into gleaner.raw_request (id, provider_id, received_at, method, target, outcome) values (gen_random_uuid(), gen_random_uuid(), now(), 'POST', '/', 'stored');
 insert into gleaner.ingest_memory (provider_id, key, expires_at) values (gen_random_uuid(), 'x', now());

@@ -6,8 +6,8 @@ use super::shape::Shape;
 use crate::address::{email, phone};
 use crate::{Address, Channel, Direction, Event, Kind, Refusal, draft};
 
-/// Names in an activity's metadata that mean something to us: a sender that could write them could claim a match, an error,
-/// or a file that is not theirs.
+/// Metadata names with a meaning in our system: a sender that could write them could fake a match, an error, or a file that is not
+/// its own.
 const RESERVED: &[&str] = &[
     "attachments",
     "attachments_count",
@@ -21,7 +21,7 @@ const RESERVED: &[&str] = &[
     "retry_count",
 ];
 
-/// What the body says, and the id it gives itself. What is no envelope is kept whole, as text.
+/// The event in the body, and the id that the body gives itself. A body that is not an envelope is kept whole, as text.
 pub fn read(shape: &Shape, channel: &Channel) -> Result<(Event, Option<String>), Refusal> {
     let fields = &shape.fields;
     let (content, url) = (text_of(fields, "content"), text_of(fields, "url"));
@@ -50,7 +50,7 @@ pub fn read(shape: &Shape, channel: &Channel) -> Result<(Event, Option<String>),
     let told = optional(fields, "from")?.or(optional(fields, "sender")?).map(str::to_owned);
     let from = told.or_else(|| text_of(&event.metadata, "from").map(str::to_owned)).unwrap_or_default();
     let to = text_of(&event.metadata, "to").unwrap_or_default().to_owned();
-    // The person is on the other end: whom we wrote to, when we wrote.
+    // The contact is the other party: the recipient, when the message is outbound.
     let other_end = if event.direction == Direction::Outbound && !to.is_empty() { &to } else { &from };
     let (address, name) = (address(other_end, channel), display_name(other_end));
     draft::sent_by(&mut event, &from, address, name.as_deref());
@@ -61,7 +61,7 @@ fn text_of<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     fields.get(name).and_then(Value::as_str)
 }
 
-/// A text that may be missing but not be something else.
+/// A text that may be missing but may not have another type.
 fn optional<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refusal> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -70,7 +70,7 @@ fn optional<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<Option<&'a
     }
 }
 
-/// One of our own words; any other is a mistake the sender should hear of, and is never stored.
+/// One of the known values. Any other is an error that is reported to the sender, and is never stored.
 fn word<T: serde::de::DeserializeOwned>(fields: &Map<String, Value>, name: &str, known: &str) -> Result<Option<T>, Refusal> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -82,7 +82,7 @@ fn metadata(fields: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> 
     match fields.get("metadata") {
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(given)) => {
-            // A name with a NUL in it becomes another name when it is stored.
+            // Storing removes NUL, so a name with a NUL in it would become another name.
             let ours = |name: &str| RESERVED.contains(&name.replace('\0', "").as_str());
             Ok(given.iter().filter(|(name, _)| !ours(name)).map(|(name, value)| (name.clone(), value.clone())).collect())
         }
@@ -90,7 +90,7 @@ fn metadata(fields: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> 
     }
 }
 
-/// `to`: one address, or a list whose first is told like one.
+/// `to`: one address, or a list whose first entry is treated as one.
 fn recipients(event: &mut Event, fields: &Map<String, Value>) -> Result<(), Refusal> {
     match fields.get("to") {
         None | Some(Value::Null) => Ok(()),
@@ -125,7 +125,7 @@ fn address(text: &str, channel: &Channel) -> Option<Address> {
     }
     let found = email::normalise(text).map(Address::Email);
     let found = found.or_else(|| phone::normalise(text, channel.default_region()).map(Address::Phone));
-    // An address we cannot read may still be the same one next time; a sentence is no address.
+    // An address that cannot be parsed may still be the same one next time. A sentence is not an address.
     found.or_else(|| (text.len() <= 255 && !text.contains(char::is_whitespace)).then(|| Address::Other(text.replace('\0', ""))))
 }
 

@@ -1,4 +1,4 @@
-//! The shape of a generic body: named fields, or just text.
+//! The structure of a generic body: named fields, or just text.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::{Refusal, Request, json};
 
 #[derive(Debug)]
 pub struct Shape {
-    /// What has names: the members of a JSON object, the fields of a form.
+    /// The members of a JSON object, or the fields of a form.
     pub fields: Map<String, Value>,
     /// The whole body as text.
     pub text: String,
@@ -20,7 +20,7 @@ impl Shape {
         }
         let content_type = request.content_type();
         match content_type.as_deref() {
-            // Nothing was said about the body, or what `curl -d` says of every body: it is JSON when it looks like it.
+            // No content type, or the one that `curl -d` sends for every body: it is JSON when it parses as such.
             None | Some("application/x-www-form-urlencoded") if matches!(json::read(request.body), Ok(Value::Object(_))) => {
                 Self::of_json(request)
             }
@@ -29,7 +29,7 @@ impl Shape {
             }
             Some("multipart/form-data") => {
                 let form = Form::read(request)?;
-                // The body itself is boundaries and headers; people want to read the fields.
+                // The body itself is boundaries and headers. People want to read the fields.
                 let lines = form.fields().iter().filter(|field| field.file_name.is_none());
                 let text = lines.map(|field| format!("{}: {}", field.name, field.text(None))).collect::<Vec<_>>().join("\n");
                 Ok(Self { fields: fields(&form), text })
@@ -50,7 +50,7 @@ impl Shape {
         Ok(Self { fields, text: text(request)? })
     }
 
-    /// What Slack asks when a URL is entered there, to be said back to it.
+    /// The challenge that Slack sends when a URL is entered there, which must be returned to it.
     pub fn slack_challenge(&self) -> Option<String> {
         let is_challenge = self.fields.get("type").and_then(Value::as_str) == Some("url_verification");
         let challenge = self.fields.get("challenge").filter(|_| is_challenge)?.as_str()?;
@@ -58,7 +58,7 @@ impl Shape {
     }
 }
 
-/// The first of each name, as text. `metadata` in a form is JSON, as everything with a structure has to be there.
+/// The first field of each name, as text. `metadata` in a form is JSON, because a form has no other structure.
 fn fields(form: &Form) -> Map<String, Value> {
     let mut fields = Map::new();
     for field in form.fields().iter().filter(|field| field.file_name.is_none()) {
@@ -72,7 +72,7 @@ fn fields(form: &Form) -> Map<String, Value> {
     fields
 }
 
-/// The body as text, in the charset it was said to be in. Bytes that are no text are refused rather than stored as rubbish.
+/// The body as text, in its declared charset. Bytes that are not text are refused rather than stored as garbage.
 fn text(request: &Request<'_>) -> Result<String, Refusal> {
     match request.header("content-type").and_then(form::charset_parameter).filter(|charset| !charset.eq_ignore_ascii_case("utf-8")) {
         Some(charset) => Ok(form::decode(request.body, Some(&charset))),

@@ -1,4 +1,4 @@
-//! A message of the API, as an event.
+//! Converts a message of the API to an event.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use super::{labels, part};
 use crate::mail::{Enclosure, Mail};
 use crate::{Channel, Event};
 
-/// Mail that is ours, unfinished, unwanted or thrown away did not come in.
+/// Mail that was sent by us, is a draft, is spam or was deleted is not inbound.
 const NOT_INBOUND: [&str; 4] = ["SENT", "DRAFT", "SPAM", "TRASH"];
 
-/// What came in, from `messages.get` with `format=full` or `format=raw`. None for what is not inbound mail of this channel, and for
-/// what is no message at all.
+/// The inbound mail, from `messages.get` with `format=full` or `format=raw`. `None` for what is not inbound mail of this channel,
+/// and for what is not a message at all.
 pub fn message(message: &Value, channel: &Channel) -> Option<Event> {
     let id = message["id"].as_str().filter(|id| !id.is_empty())?;
     let on: Vec<&str> = message["labelIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -31,7 +31,7 @@ pub fn message(message: &Value, channel: &Channel) -> Option<Event> {
     }
     let mut event = mail.into_event();
     event.metadata.insert("external_id".into(), json!(event.external_id));
-    // Attachments stay at Google; these are the names under which they are fetched when somebody wants them.
+    // Attachments stay at Google. These are the ids under which they can be fetched later.
     if let Some(Value::Array(listed)) = event.metadata.get_mut("attachments") {
         for (attachment, reference) in listed.iter_mut().zip(references) {
             if let Some(reference) = reference {
@@ -42,7 +42,7 @@ pub fn message(message: &Value, channel: &Channel) -> Option<Event> {
     Some(event)
 }
 
-/// The mail as the API takes it apart.
+/// The mail, from the parts that the API returns.
 fn described(payload: &Value, references: &mut Vec<Option<String>>) -> Mail {
     let headers: Vec<(String, String)> = payload["headers"]
         .as_array()

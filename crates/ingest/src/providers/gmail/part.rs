@@ -1,4 +1,4 @@
-//! The parts of a message, as the API hands them out.
+//! The parts of a message, as the API returns them.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::mail::decode_words;
 
-/// Parts within parts within parts: deeper than this is no letter.
+/// The deepest nesting of parts. Genuine mail is never deeper.
 const DEPTH: usize = 50;
 
-/// What the walk through the parts found.
+/// The parts that were found.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub text: Option<String>,
@@ -61,7 +61,7 @@ fn visit(part: &Value, found: &mut Parts, depth: usize) {
     }
 }
 
-/// The text of a part: UTF-8 where it is that, else what the part says it is, else what can be read of it.
+/// The text of a part: as UTF-8 if it is valid, else in the declared charset, else with invalid bytes replaced.
 fn text(part: &Value) -> Option<String> {
     let bytes = base64_any(part["body"]["data"].as_str()?)?;
     let bytes = match String::from_utf8(bytes) {

@@ -1,6 +1,7 @@
-//! A push of Pub/Sub: who signed it, and what it hints at.
+//! A push of Pub/Sub: verifies its signature and parses its notification.
 //!
-//! The keys come with the channel, as its setting `jwks`: whoever opened the channel fetched them, since nothing here does I/O.
+//! The keys come with the channel, as its setting `jwks`: the caller that opened the channel fetched them, since nothing here does
+//! I/O.
 
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
@@ -13,10 +14,10 @@ use crate::refusal::Why;
 use crate::{Channel, Refusal, Request};
 
 const ISSUER: &str = "https://accounts.google.com";
-/// Clocks of honest machines differ by less.
+/// The clocks of honest machines differ by less.
 const LEEWAY_SECONDS: i64 = 30;
 
-/// The key that a push says it was signed with. Not to be believed yet: it only tells which key to fetch.
+/// The id of the key that a push claims to be signed with. It is not verified yet, and only says which key to fetch.
 pub fn key_id(request: &Request<'_>) -> Option<String> {
     jsonwebtoken::decode_header(bearer(request)?).ok()?.kid
 }
@@ -37,7 +38,7 @@ pub(super) fn verify(channel: &Channel, request: &Request<'_>) -> Result<Verifie
     }
     let now = request.unix_now();
     let time = |name: &str| claims.get(name).and_then(Value::as_f64);
-    // Seconds as floating point: what a hostile number loses in precision it does not gain in time.
+    // Seconds as floating point: a hostile number may lose precision, but that does not extend its validity.
     let is_over = time("exp").is_none_or(|exp| exp + LEEWAY_SECONDS as f64 <= now as f64);
     let is_ahead = ["iat", "nbf"].into_iter().filter_map(time).any(|at| at > (now + LEEWAY_SECONDS) as f64);
     if is_over || is_ahead {
@@ -46,7 +47,7 @@ pub(super) fn verify(channel: &Channel, request: &Request<'_>) -> Result<Verifie
     Ok(Verified::default())
 }
 
-/// The claims, if one of the keys signed them. Times are ours to judge, by the request's clock.
+/// The claims, if one of the keys signed them. Times are checked here, by the request's clock.
 fn signed_claims(channel: &Channel, token: &str) -> Result<Value, Refusal> {
     let keys = keys(channel).ok_or(Why::Unconfigured)?;
     let header = jsonwebtoken::decode_header(token).map_err(|_| Why::Mismatch)?;
@@ -62,7 +63,7 @@ fn signed_claims(channel: &Channel, token: &str) -> Result<Value, Refusal> {
     Ok(jsonwebtoken::decode::<Value>(token, &key, &validation).map_err(|_| Why::Mismatch)?.claims)
 }
 
-/// The keys, as an object or as its text. A key of a kind we do not know must not spoil the others.
+/// The keys, as an object or as its text. A key of an unknown kind must not invalidate the others.
 fn keys(channel: &Channel) -> Option<JwkSet> {
     let parsed;
     let set = match channel.settings.get("jwks")? {
@@ -82,7 +83,8 @@ fn bearer<'a>(request: &Request<'a>) -> Option<&'a str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Something changed in the mailbox. What exactly is not believed: notifications are dropped, doubled and out of order, the history is not.
+/// Something changed in the mailbox. The details of the push are not used: notifications are dropped, duplicated and reordered, but
+/// the history is complete.
 pub(super) fn normalise(request: &Request<'_>) -> Result<Inbound, Refusal> {
     let malformed = |what: &str| Refusal::Malformed(format!("{what} is not what Pub/Sub sends"));
     let body: Value = serde_json::from_slice(request.body).map_err(|_| malformed("the body"))?;

@@ -1,4 +1,4 @@
-//! The fields of a Mailgun request, whatever they are wrapped in.
+//! The fields of a Mailgun request, in any encoding.
 
 use serde_json::Value;
 
@@ -34,14 +34,14 @@ impl Fields {
         }
     }
 
-    /// Told under `event-data`: delivered, opened, bounced; once as a form with an `event`. A mail may have a header of that name,
-    /// which Mailgun repeats as a field, but a mail has a body.
+    /// Whether this is a delivery event: under `event-data` (delivered, opened, bounced), or in older webhooks a form with an
+    /// `event`. A mail may have a header of that name, which Mailgun repeats as a field, but a mail has a body.
     pub fn is_delivery_event(&self) -> bool {
         let has_body = || ["body-plain", "body-html", "body-mime"].iter().any(|name| self.text(name).is_some());
         matches!(self, Self::Json(body) if body["event-data"].is_object()) || (self.text("event").is_some() && !has_body())
     }
 
-    /// The mail's headers: a list of pairs, in JSON inside of a form as well.
+    /// The mail's headers: a list of pairs, as JSON also inside a form.
     pub fn headers(&self) -> Vec<(String, String)> {
         let listed = match self {
             Self::Json(body) if body["message-headers"].is_array() => body["message-headers"].clone(),
@@ -70,7 +70,7 @@ impl Fields {
         listed.as_array().into_iter().flatten().map(enclosure).collect()
     }
 
-    /// Tells this mail from others without an id, whatever token came with it.
+    /// A digest that distinguishes this mail from others without an id. It does not depend on the token.
     pub fn digest(&self) -> String {
         match self {
             Self::Form(form) => format!("sha256:{}", form.digest_without(&["timestamp", "token", "signature"])),

@@ -9,10 +9,10 @@ use crate::crypt::{any_same, any_same_secret, basic_credentials, sha256};
 use crate::refusal::Why;
 use crate::{Channel, Request};
 
-/// Where webhooks come from, as published at postmarkapp.com/support/article/800-ips-for-firewalls#webhooks.
+/// The source addresses of webhooks, as published at postmarkapp.com/support/article/800-ips-for-firewalls#webhooks.
 const PUBLISHED: [[u8; 4]; 4] = [[3, 134, 147, 250], [50, 31, 156, 6], [50, 31, 156, 77], [18, 217, 206, 57]];
 
-/// User and password, demanded as soon as the channel has them. A channel that has them half or empty lets nobody in.
+/// User and password, required as soon as the channel has them. If the password is missing or empty, every request is refused.
 pub(super) fn verify_credentials(channel: &Channel, request: &Request<'_>) -> Result<(), Why> {
     if channel.settings.get("basic_auth").is_none_or(Value::is_null) {
         return Ok(());
@@ -27,7 +27,7 @@ pub(super) fn verify_credentials(channel: &Channel, request: &Request<'_>) -> Re
 
     let header = request.header("authorization").ok_or(Why::Unsigned)?;
     let (user, password) = basic_credentials(header).ok_or(Why::Mismatch)?;
-    // Both are compared whatever the first says, by hash, so that neither time nor length tells which was right.
+    // Both are always compared, by hash, so that neither time nor length reveals which was right.
     let is_user = any_same(&sha256(&user), users.map(|user| sha256(user.as_bytes())));
     let is_password = any_same_secret(&password, passwords);
     if is_user & is_password { Ok(()) } else { Err(Why::Mismatch) }
@@ -41,13 +41,13 @@ enum Mode {
 }
 
 impl Mode {
-    /// Unless told otherwise, the address decides where it can be trusted. The address of a private network is that of a proxy
-    /// nobody told us about, and turning mail away for it would lose all of it.
+    /// Unless configured otherwise, the address decides where it can be trusted. The address of a private network is that of a
+    /// proxy that is not configured here, and refusing mail because of it would lose all mail.
     fn of(channel: &Channel, client: Option<IpAddr>) -> Self {
         match channel.settings.text("ip_mode") {
             Some("off") => Self::Off,
             Some("monitor") => Self::Monitor,
-            // A word we do not know was meant to protect.
+            // An unknown value was meant to protect the channel.
             Some(_) => Self::Enforce,
             None if client.is_some_and(is_public) => Self::Enforce,
             None => Self::Monitor,
@@ -55,7 +55,7 @@ impl Mode {
     }
 }
 
-/// Where the request comes from; a warning when that is doubtful and the channel only wants to know.
+/// Checks where the request comes from. Returns a warning when that is doubtful and the channel does not enforce it.
 pub(super) fn verify_address(channel: &Channel, request: &Request<'_>) -> Result<Option<String>, Why> {
     let client = request.client.map(|client| client.to_canonical());
     let mode = Mode::of(channel, client);
@@ -69,7 +69,7 @@ pub(super) fn verify_address(channel: &Channel, request: &Request<'_>) -> Result
     }
 }
 
-/// What is wrong with the settings that guard the door.
+/// What is wrong with the settings for credentials and addresses.
 pub(super) fn check(channel: &Channel) -> Vec<String> {
     let mut wrong = Vec::new();
     let settings = &channel.settings;
@@ -96,7 +96,7 @@ fn networks(channel: &Channel) -> Vec<IpNet> {
     own.filter_map(network).collect()
 }
 
-/// The entries of `ip_allow`, which is a list or a text of them.
+/// The entries of `ip_allow`, which is a list or a text.
 fn entries(channel: &Channel) -> impl Iterator<Item = &str> {
     let listed = match channel.settings.get("ip_allow") {
         Some(Value::Array(values)) => values.iter().map(|value| value.as_str().unwrap_or("?")).collect(),
@@ -113,7 +113,7 @@ fn network(entry: &str) -> Option<IpNet> {
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
-            // 100.64.0.0/10 is what carriers and container networks use behind their own translation.
+            // 100.64.0.0/10 is used by carriers and container networks behind their own NAT.
             let is_shared = v4.octets()[0] == 100 && (64..128).contains(&v4.octets()[1]);
             !(v4.is_loopback() || v4.is_private() || v4.is_link_local() || v4.is_unspecified() || is_shared)
         }

@@ -17,7 +17,7 @@ pub(super) fn read(mut body: Map<String, Value>, bytes: &[u8]) -> Result<Inbound
         return Err(Refusal::Unusable("nothing in it says that it is a mail".to_owned()));
     }
     let mut mail = describe(&mut body);
-    // The Check button of the dashboard sends the same mail each time, under an id of zeros. There is nobody to answer.
+    // The Check button of the dashboard sends the same mail each time, with an id of zeros. It has no real sender.
     if !mail.message_id.is_empty() && mail.message_id.chars().all(|digit| matches!(digit, '0' | '-')) {
         return Ok(Inbound::Nothing { remember: Vec::new(), warning: None });
     }
@@ -68,12 +68,12 @@ fn enclosure(mut value: Value) -> Enclosure {
         content_type: if kind.is_empty() { "application/octet-stream".to_owned() } else { kind },
         content_id: Some(inner(&value, "ContentID")).filter(|id| !id.is_empty()),
         length: value.get("ContentLength").and_then(Value::as_u64).unwrap_or_default(),
-        // A file that cannot be read is still listed.
+        // A file that cannot be decoded is still listed.
         bytes: content.and_then(|content| BASE64.decode(content.as_bytes()).ok()),
     }
 }
 
-/// Takes a text out; empty when it is missing or something else.
+/// Removes a text and returns it; empty when it is missing or not a text.
 fn text(body: &mut Map<String, Value>, name: &str) -> String {
     match body.remove(name) {
         Some(Value::String(text)) => text,
@@ -83,7 +83,7 @@ fn text(body: &mut Map<String, Value>, name: &str) -> String {
 
 fn list(body: &mut Map<String, Value>, name: &str) -> Vec<Value> {
     match body.remove(name) {
-        // Only objects are described and can be asked for their fields.
+        // Only objects have fields.
         Some(Value::Array(values)) => values.into_iter().filter(Value::is_object).collect(),
         _ => Vec::new(),
     }
@@ -93,12 +93,12 @@ fn emails(people: &[Value]) -> Vec<String> {
     people.iter().map(|person| inner(person, "Email")).collect()
 }
 
-/// A text inside an object; empty when it is missing or something else.
+/// A text inside an object; empty when it is missing or not a text.
 fn inner(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The first that says something.
+/// The first text that is not empty.
 fn first<const N: usize>(texts: [String; N]) -> String {
     texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default()
 }

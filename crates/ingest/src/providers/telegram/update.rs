@@ -1,10 +1,10 @@
-//! One update: a message of some kind, or nothing for us.
+//! One update: a message of some kind, or nothing that we use.
 
 use serde_json::{Value, json};
 
 use crate::{Address, Event, Kind, draft};
 
-/// Where an update keeps its message, and whether that is a correction of an earlier one.
+/// Where an update has its message, and whether that is an edit of an earlier one.
 const MESSAGES: &[(&str, bool)] = &[
     ("message", false),
     ("edited_message", true),
@@ -39,7 +39,7 @@ pub fn event(update: &Value, update_id: u64) -> Option<Event> {
             (message, &message["from"], event)
         }
         None => {
-            // A pressed button: what it says is what the person chose.
+            // A pressed button: its text is what the person chose.
             let query = update.get("callback_query").filter(|query| query.is_object())?;
             let data = query["data"].as_str().or(query["game_short_name"].as_str()).unwrap_or_default();
             let mut event = draft::message(Kind::Other, data);
@@ -47,7 +47,7 @@ pub fn event(update: &Value, update_id: u64) -> Option<Event> {
             (&query["message"], &query["from"], event)
         }
     };
-    // A button under a message sent through us inline has no chat; its presser's own chat has the presser's id.
+    // A button under a message sent inline through us has no chat. The private chat of the user who pressed it has that user's id.
     let chat = if message["chat"]["id"].is_i64() { &message["chat"] } else { from };
     let chat_id = chat["id"].as_i64();
     draft::note(&mut event, "channel", "telegram");
@@ -74,7 +74,7 @@ fn name(person: &Value) -> Option<String> {
     Some(name)
 }
 
-/// What it says, in words.
+/// The content as text.
 fn content(message: &Value) -> String {
     if let Some(text) = message["text"].as_str().or(message["caption"].as_str()) {
         return text.to_owned();
@@ -90,12 +90,12 @@ fn content(message: &Value) -> String {
     lines.join("\n")
 }
 
-/// Lists what the server can fetch with the bot's token. A message that is nothing else is that file.
+/// Lists the files that the server can fetch with the bot's token. A message without text has the file as its content.
 fn media(event: &mut Event, message: &Value) {
-    // An animation comes once more as a document, for old programs: the first kind found is the message's own.
+    // An animation is also sent as a document, for old clients. The first kind found is the message's own.
     let Some((kind, usual)) = MEDIA.iter().find(|(name, _)| !message[*name].is_null()) else { return };
     let file = match &message[*kind] {
-        // A picture comes in several sizes, the largest last.
+        // A picture is sent in several sizes, the largest last.
         Value::Array(sizes) => sizes.last().unwrap_or(&Value::Null),
         file => file,
     };

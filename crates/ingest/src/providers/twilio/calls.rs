@@ -1,5 +1,5 @@
-//! Calls and their recordings. A recording comes by itself and does not say whose it is, so who was on a call is remembered from
-//! the call's own webhooks.
+//! Calls and their recordings. A recording arrives separately and does not name its parties, so the parties of a call are
+//! remembered from the call's own webhooks.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::parties::Parties;
 use crate::crypt::fingerprint;
 use crate::{Direction, Event, Inbound, Kind, Memory, Refusal};
 
-/// Recordings of long conferences and re-sent callbacks come days later.
+/// Recordings of long conferences and retried callbacks can arrive days later.
 const REMEMBERED_FOR: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// A call that rings, is answered, ends: acknowledged and remembered; only a recording is something to process.
+/// A call that rings, is answered or ends is acknowledged and remembered. Only a recording is processed.
 pub(super) fn read_call(fields: &Fields, region: &str) -> Result<Inbound, Refusal> {
     let id = fields.id("CallSid", &["CA"])?.ok_or_else(|| Refusal::Malformed("CallSid is missing".to_owned()))?;
     Ok(Inbound::Nothing { remember: remember(fields, id, region), warning: None })
@@ -24,7 +24,7 @@ pub(super) fn read_recording(fields: &Fields, region: &str) -> Result<Inbound, R
     let conference = fields.id("ConferenceSid", &["CF"])?;
     let recording = fields.id("RecordingSid", &["RE"])?;
     let remember = call.map(|call| remember(fields, call, region)).unwrap_or_default();
-    // Under way, failed, or of silence ("absent"): there is nothing to listen to.
+    // In progress, failed, or of silence ("absent"): there is nothing to listen to.
     if fields.text("RecordingStatus").is_some_and(|status| status != "completed") {
         return Ok(Inbound::Nothing { remember, warning: None });
     }
@@ -40,7 +40,7 @@ pub(super) fn read_recording(fields: &Fields, region: &str) -> Result<Inbound, R
         ("conference_sid", conference),
         ("recording_sid", recording),
         ("duration", fields.text("RecordingDuration")),
-        // Needs the customer's private key; whoever has it needs these details.
+        // Decrypting needs the customer's private key, together with these details.
         ("encryption", fields.text("EncryptionDetails")),
     ];
     for (name, value) in known.into_iter().filter_map(|(name, value)| Some((name, value?))) {
@@ -64,7 +64,7 @@ pub(super) fn read_recording(fields: &Fields, region: &str) -> Result<Inbound, R
     Ok(Inbound::Events { events: vec![event.cleaned()], remember })
 }
 
-/// The id in the recording's own address; failing that, the address.
+/// The id in the recording's own URL, or the URL itself.
 fn recording_of(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or(path);
     let name = last.split('.').next().unwrap_or(last);
@@ -72,7 +72,7 @@ fn recording_of(path: &str) -> String {
 }
 
 fn remember(fields: &Fields, call: &str, region: &str) -> Vec<Memory> {
-    // A bare recording callback knows nothing, and must not replace what the call said.
+    // A bare recording callback has no parties, and must not replace those of the call.
     if fields.text("From").is_none() && fields.text("To").is_none() {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! Messages of Twilio Conversations, whose webhooks come as a form or as JSON.
+//! Messages of Twilio Conversations, whose webhooks are sent as a form or as JSON.
 
 use serde_json::{Map, json};
 
@@ -8,7 +8,7 @@ use super::signature::signed_fields;
 use crate::crypt::fingerprint;
 use crate::{Address, Direction, Event, Inbound, Kind, Refusal};
 
-/// The one `EventType` that brings something said. The others tell how the conversation is kept.
+/// The only `EventType` with a message. The others report changes of the conversation.
 pub(super) const MESSAGE_ADDED: &str = "onMessageAdded";
 
 pub(super) fn read(fields: &Fields, body: &[u8], region: &str) -> Result<Inbound, Refusal> {
@@ -30,7 +30,7 @@ pub(super) fn read(fields: &Fields, body: &[u8], region: &str) -> Result<Inbound
         metadata.insert(name.into(), json!(value));
     }
     let raw_data = json!({"source_type": "text", "content": fields.text("Body").unwrap_or_default()});
-    // Without an id, what was signed is the id. The bytes of a form are not signed, only its fields are.
+    // Without an id, the signed content serves as the id. Of a form not the bytes are signed, only the fields.
     let external_id = id.map(str::to_owned).unwrap_or_else(|| match fields.source {
         Source::Json => fingerprint(body),
         Source::Form | Source::Query => fingerprint(signed_fields(fields.pairs()).as_bytes()),
@@ -49,7 +49,7 @@ pub(super) fn read(fields: &Fields, body: &[u8], region: &str) -> Result<Inbound
     Ok(Inbound::Events { events: vec![event.cleaned()], remember: Vec::new() })
 }
 
-/// An author may be a chat identity, which is nobody's address.
+/// An author may be a chat identity, which is not an address.
 fn is_reachable(address: &Address) -> bool {
     matches!(address, Address::Phone(number) if number.starts_with('+')) || matches!(address, Address::Other(_))
 }

@@ -1,4 +1,4 @@
-//! The fields of a webhook, from wherever it carries them.
+//! The fields of a webhook, from the body or the query.
 
 use http::Method;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::text::parse_json;
 use crate::{Refusal, Request};
 
-/// Names and decoded values, in the order they came.
+/// Names and decoded values, in their original order.
 #[derive(Debug, Clone)]
 pub(super) struct Fields {
     pairs: Vec<(String, String)>,
@@ -17,7 +17,7 @@ pub(super) struct Fields {
 pub(super) enum Source {
     Form,
     Json,
-    /// A webhook configured as GET carries everything in the signed URL.
+    /// A webhook configured as GET has everything in the signed URL.
     Query,
 }
 
@@ -46,7 +46,7 @@ impl Fields {
         &self.pairs
     }
 
-    /// Every value of a name.
+    /// All values of a name.
     pub fn every<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }

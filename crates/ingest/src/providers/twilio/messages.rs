@@ -1,4 +1,4 @@
-//! Text messages, with pictures and places, over SMS, WhatsApp, RCS and Messenger.
+//! Text messages, with media and locations, over SMS, WhatsApp, RCS and Messenger.
 
 use serde_json::{Map, json};
 
@@ -6,10 +6,10 @@ use super::fields::Fields;
 use super::parties::{Parties, Party};
 use crate::{Address, Direction, Event, Inbound, Kind, Refusal};
 
-/// Names Twilio gives the same id, the newest first.
+/// The names under which Twilio sends the same id, the newest first.
 pub(super) const IDS: [&str; 3] = ["MessageSid", "SmsSid", "SmsMessageSid"];
 
-/// Ten are allowed today.
+/// The most media files. Twilio allows ten today.
 const MOST_MEDIA: usize = 32;
 
 pub(super) fn read(fields: &Fields, region: &str) -> Result<Inbound, Refusal> {
@@ -18,7 +18,7 @@ pub(super) fn read(fields: &Fields, region: &str) -> Result<Inbound, Refusal> {
         id = id.or(fields.id(name, &["SM", "MM"])?);
     }
     let id = id.ok_or_else(|| Refusal::Malformed("MessageSid is missing".to_owned()))?;
-    // What became of a message we sent is not a message; an old account says it in SmsStatus alone.
+    // The delivery status of a message we sent is not a message. Old accounts send it in SmsStatus alone.
     let status = fields.text("MessageStatus").or(fields.text("SmsStatus"));
     if status.is_some_and(|status| !matches!(status, "received" | "receiving")) {
         return Ok(Inbound::Nothing { remember: Vec::new(), warning: None });
@@ -84,7 +84,7 @@ fn event(fields: &Fields, id: &str, region: &str) -> Event {
     .cleaned()
 }
 
-/// A shared location in words: what it is called, where it is, and the point itself.
+/// A shared location as text: its name, its address and its coordinates.
 fn place(fields: &Fields) -> Option<String> {
     let point = format!("{},{}", fields.text("Latitude")?, fields.text("Longitude")?);
     let parts = [fields.text("Label"), fields.text("Address"), Some(point.as_str())];

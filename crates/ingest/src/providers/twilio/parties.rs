@@ -1,21 +1,21 @@
-//! Who is on either end: numbers, WhatsApp users without one, Messenger ids, SIP addresses, and callers who hide.
+//! The two parties: numbers, WhatsApp users without one, Messenger ids, SIP addresses, and withheld callers.
 
 use serde_json::{Map, Value, json};
 
 use crate::address::phone;
 use crate::{Address, Direction};
 
-/// Prefixes of channels that are not part of the address.
+/// Channel prefixes that are not part of the address.
 const CHANNELS: [&str; 3] = ["whatsapp", "messenger", "rcs"];
-/// Prefixes that are part of it: what follows means nothing without them.
+/// Prefixes that are part of the address: the rest has no meaning without them.
 const SCHEMES: [&str; 2] = ["client", "sip"];
 
-/// An end of a message or a call as Twilio writes it: `whatsapp:+14155550111`.
+/// A party of a message or a call as Twilio writes it: `whatsapp:+14155550111`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Party<'a> {
     /// `whatsapp`, `messenger` or `rcs`; empty for the telephone network.
     pub channel: &'a str,
-    /// Without the channel.
+    /// The address without the channel.
     pub bare: &'a str,
 }
 
@@ -27,12 +27,14 @@ impl<'a> Party<'a> {
         }
     }
 
-    /// Nobody, when the caller withheld their number: what arrives then spells a word on a keypad and belongs to somebody else.
+    /// `None` when the caller withheld their number: Twilio then sends a word spelt on a keypad, which may be another subscriber's
+    /// number.
     pub fn known(text: Option<&'a str>) -> Option<Self> {
         text.map(Self::of).filter(|party| !party.bare.is_empty() && !phone::is_withheld(party.bare))
     }
 
-    /// For contact matching. A WhatsApp user who hides their number has an id that is no phone number, whatever it looks like.
+    /// For contact matching. A WhatsApp user who hides their number has an id that is not a phone number, even if it looks like
+    /// one.
     pub fn address(&self, region: &str) -> Option<Address> {
         let scheme = self.bare.split_once(':').map_or("", |(scheme, _)| scheme);
         if self.channel == "messenger" {
@@ -49,12 +51,12 @@ impl<'a> Party<'a> {
     }
 }
 
-/// Both ends, sorted by who is who.
+/// Both parties, by role.
 #[derive(Debug)]
 pub(super) struct Parties<'a> {
     pub from: Option<Party<'a>>,
     pub to: Option<Party<'a>>,
-    /// They hid their number on purpose, which is not the same as not being told.
+    /// The number was withheld on purpose, which is different from a missing number.
     pub is_withheld: bool,
 }
 
@@ -64,7 +66,7 @@ impl<'a> Parties<'a> {
         Self { from: known, to: Party::known(to), is_withheld: from.is_some() && known.is_none() }
     }
 
-    /// The one who is not us.
+    /// The party that is not us.
     pub fn other_end(&self, direction: Direction) -> Option<Party<'a>> {
         match direction {
             Direction::Inbound => self.from,
@@ -72,7 +74,7 @@ impl<'a> Parties<'a> {
         }
     }
 
-    /// Whether either end is on this channel.
+    /// Whether either party is on this channel.
     pub fn are_on(&self, channel: &str) -> bool {
         [self.from, self.to].into_iter().flatten().any(|party| party.channel == channel)
     }

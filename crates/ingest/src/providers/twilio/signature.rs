@@ -10,7 +10,7 @@ use crate::crypt::{any_same, hmac_sha1, sha256};
 use crate::refusal::Why;
 use crate::{Channel, Request};
 
-/// Fails closed: no token, no signature, or a body the signature does not cover are all refusals.
+/// Fails closed: a missing token, a missing signature, or a body that the signature does not cover is refused.
 pub(super) fn verify(channel: &Channel, request: &Request<'_>) -> Result<(), Why> {
     let tokens = channel.settings.both("auth_token");
     if tokens.is_empty() {
@@ -30,8 +30,8 @@ pub(super) fn sign(token: &str, url: &str, fields: &str) -> [u8; 20] {
     hmac_sha1(token.as_bytes(), &[url.as_bytes(), fields.as_bytes()])
 }
 
-/// What is signed beside the URL. A body that is neither hashed into the URL nor made of signed fields is not covered: without
-/// this, the signature of any empty request would vouch for whatever JSON is put under it.
+/// What is signed besides the URL. A body that is neither hashed into the URL nor made of signed fields is not covered: without
+/// this check, the signature of any empty request would also authenticate an arbitrary JSON body.
 fn covered_fields(request: &Request<'_>) -> Result<String, Why> {
     let query = request.query().unwrap_or_default();
     let hashes: Vec<_> = query.split('&').filter_map(|pair| pair.strip_prefix("bodySHA256=")).collect();
@@ -46,8 +46,8 @@ fn covered_fields(request: &Request<'_>) -> Result<String, Why> {
     }
 }
 
-/// Names and values without separators, by name and then by value, each pair once. Sorting the joined strings would be another
-/// order where one name is the beginning of another.
+/// Names and values without separators, sorted by name and then by value, each pair once. Sorting the joined strings would give
+/// another order where one name is a prefix of another.
 pub(super) fn signed_fields<T: AsRef<str>>(pairs: &[(T, T)]) -> String {
     let mut sorted: Vec<_> = pairs.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
     sorted.sort_unstable();
@@ -55,8 +55,8 @@ pub(super) fn signed_fields<T: AsRef<str>>(pairs: &[(T, T)]) -> String {
     sorted.into_iter().flat_map(|(name, value)| [name, value]).collect()
 }
 
-/// Every spelling of the URL Twilio may have signed for this request: with and without port, and with an apostrophe in the query
-/// as it came, plain, or escaped.
+/// Every form of the URL that Twilio may have signed for this request: with and without port, and with an apostrophe in the query
+/// as received, plain, or escaped.
 fn signed_urls(base: &str, target: &str) -> Vec<String> {
     let target = target.split('#').next().unwrap_or(target);
     let mut targets = vec![Cow::Borrowed(target)];
@@ -71,7 +71,7 @@ fn signed_urls(base: &str, target: &str) -> Vec<String> {
     targets.iter().flat_map(|target| port_forms(&join(base, target))).collect()
 }
 
-/// The configured address and what was asked for. Somebody who configured the whole webhook URL meant the same.
+/// The configured base URL and the requested target. An operator may also have configured the whole webhook URL.
 fn join(base: &str, target: &str) -> String {
     let base = base.split(['?', '#']).next().unwrap_or(base).trim_end_matches('/');
     let path = target.split('?').next().unwrap_or(target);
@@ -81,7 +81,7 @@ fn join(base: &str, target: &str) -> String {
     }
 }
 
-/// Without port, and with the one given or usual: Twilio signs either. Nothing else of the URL is touched.
+/// Without port, and with the given or default port: Twilio signs either. The rest of the URL is unchanged.
 fn port_forms(url: &str) -> [String; 2] {
     let Some((scheme, rest)) = url.split_once("://") else { return [url.to_owned(), url.to_owned()] };
     let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn fields() -> impl Strategy<Value = Vec<(String, String)>> {
-        // Names share beginnings and repeat; values hold what forms escape.
+        // Names share prefixes and repeat; values contain characters that forms escape.
         proptest::collection::vec(("[aAb;']{1,3}", "\\PC{0,6}|[+%&= \0;']{0,4}"), 1..8)
     }
 
@@ -195,7 +195,7 @@ mod tests {
             let mut more = pairs.clone();
             more.push((format!("z{added}"), String::new()));
             for changed in [longer, fewer, more] {
-                // Separators are not signed, so a change that leaves the signed text alone is no change to Twilio.
+                // Separators are not signed, so a change that keeps the signed text is not visible to the signature.
                 if signed_fields(&changed) != signed_fields(&pairs) {
                     prop_assert!(!is_believed(TARGET, &form(&changed), &signature));
                 }

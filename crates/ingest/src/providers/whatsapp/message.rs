@@ -1,4 +1,4 @@
-//! One message of many kinds.
+//! One message, of any of many kinds.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{Address, Channel, Event, Kind, draft};
 /// Kinds of message whose content stays at Meta until it is fetched by its id.
 const MEDIA: &[&str] = &["image", "audio", "video", "document", "sticker", "voice"];
 
-/// What a message amounts to; `value` is the change it came in, which knows names and our own number.
+/// Converts a message to an event. `value` is the change that contains it, which has names and our own number.
 pub fn event(message: &Value, value: &Value, channel: &Channel) -> Event {
     let kind = message["type"].as_str().unwrap_or_default();
     let mut event = draft::message(Kind::Whatsapp, content(kind, message));
@@ -29,12 +29,12 @@ pub fn event(message: &Value, value: &Value, channel: &Channel) -> Event {
 
     let id = message["id"].as_str().filter(|id| !id.is_empty());
     draft::note(&mut event, "message_id", id.unwrap_or_default());
-    // Without an id (Meta always gives one) the message itself tells it from others.
+    // Without an id (Meta always gives one) a digest of the message identifies it.
     let id = id.map_or_else(|| draft::digest(message.to_string().as_bytes()), str::to_owned);
     draft::finished(event, &id)
 }
 
-/// What it says, in words.
+/// The content as text.
 fn content(kind: &str, message: &Value) -> String {
     let part = &message[kind];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -43,7 +43,7 @@ fn content(kind: &str, message: &Value) -> String {
         "button" => text(&part["text"]),
         "interactive" => {
             let reply = &part[part["type"].as_str().unwrap_or_default()];
-            // A filled-in form comes as JSON in a text; a pressed button or a chosen line has a title.
+            // A completed form is sent as JSON in a text. A pressed button or a chosen list row has a title.
             [&reply["title"], &reply["body"], &reply["response_json"]].into_iter().find_map(Value::as_str).unwrap_or_default().to_owned()
         }
         "reaction" => text(&part["emoji"]),
@@ -63,14 +63,14 @@ fn location(part: &Value) -> String {
     lines.join("\n")
 }
 
-/// A card somebody passed on: name and numbers.
+/// A forwarded contact card: name and numbers.
 fn contact(card: &Value) -> String {
     let name = card["name"]["formatted_name"].as_str().into_iter();
     let numbers = card["phones"].as_array().into_iter().flatten().filter_map(|phone| phone["phone"].as_str());
     name.chain(numbers).collect::<Vec<_>>().join(" ")
 }
 
-/// Lists what the server can fetch with the access token. A message that is nothing else is that file.
+/// Lists the files that the server can fetch with the access token. A message without text has the file as its content.
 fn media(event: &mut Event, kind: &str, message: &Value) {
     let part = &message[kind];
     let Some(id) = part["id"].as_str().filter(|_| MEDIA.contains(&kind)) else { return };
@@ -88,7 +88,7 @@ fn media(event: &mut Event, kind: &str, message: &Value) {
     }
 }
 
-/// The number, or the id of somebody who hides it.
+/// Sets the sender: the number, or the id of a user who hides it.
 fn from(event: &mut Event, message: &Value, value: &Value, channel: &Channel) {
     let number = message["from"].as_str().filter(|from| !from.is_empty());
     let user_id = message["from_user_id"].as_str().filter(|id| !id.is_empty());
@@ -102,7 +102,7 @@ fn from(event: &mut Event, message: &Value, value: &Value, channel: &Channel) {
     draft::note(event, "wa_id", contact.map(|contact| contact["wa_id"].clone()).unwrap_or_default());
     draft::note(event, "external_user_id", user_id.unwrap_or_default());
 
-    // Meta writes numbers as digits alone; a business-scoped id (`US.1349…`) in their place is no number.
+    // Meta writes numbers as digits alone. A business-scoped id (`US.1349…`) in their place is not a number.
     let number = number.map(international);
     let phone = number.as_deref().filter(|number| number.starts_with('+'));
     let phone = phone.and_then(|number| phone::normalise(number, channel.default_region()));
@@ -111,7 +111,7 @@ fn from(event: &mut Event, message: &Value, value: &Value, channel: &Channel) {
     draft::sent_by(event, from, phone.map(Address::Phone).or(other), name);
 }
 
-/// `+` before what is a number from its country on; anything else stays as it is.
+/// Adds `+` to a number that starts with its country code. Anything else stays as it is.
 fn international(number: &str) -> String {
     let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     if is_plain { format!("+{number}") } else { number.to_owned() }

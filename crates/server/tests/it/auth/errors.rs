@@ -1,7 +1,7 @@
-//! The forms of errors, and the doors that ask for a key or a token.
+//! The forms of errors, and the routes that need a key or a token.
 
 use anyhow::Result;
-use gleaner_server::auth::Signup;
+use gleaner_supabase::auth::Signup;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -92,7 +92,7 @@ async fn what_is_not_here_is_a_clean_error() -> Result<()> {
     Ok(())
 }
 
-/// Whatever is sent, the answer is a 4xx in our form, or a yes.
+/// Whatever is sent, the response is a 4xx in our form, or a success.
 #[tokio::test]
 async fn hostile_requests_are_never_our_failure() -> Result<()> {
     let world = world_with(|settings| settings.signup = Signup::Open).await?;
@@ -151,7 +151,7 @@ async fn hostile_requests_are_never_our_failure() -> Result<()> {
     for (method, path) in &routes {
         for name in names {
             for value in values {
-                // Mail and password are given, so that the others are looked at as well.
+                // E-mail and password are given, so that the other fields are checked as well.
                 let body = format!(r#"{{"email": "x@example.com", "type": "invite", "{name}": {value}}}"#);
                 client += 1;
                 let from = std::net::Ipv4Addr::from(0x0a00_0000 + client).to_string();

@@ -1,10 +1,10 @@
-//! The first start, and databases whose users are somebody else's.
+//! The first start, and databases whose users belong to another platform.
 
 use anyhow::Result;
 use futures_util::future::join_all;
 use gleaner_postgres::testing;
-use gleaner_server::access::Access;
-use gleaner_server::auth::{Auth, Settings, first_administrator, people};
+use gleaner_supabase::access::Access;
+use gleaner_supabase::auth::{Auth, Settings, first_administrator, people};
 
 use crate::auth::support::{SECRET, world};
 
@@ -30,7 +30,7 @@ async fn where_somebody_is_already_no_administrator_is_made() -> Result<()> {
     Ok(())
 }
 
-/// On a Supabase project the platform keeps the users: nothing is created, nothing is answered, nothing is changed.
+/// On a Supabase project the platform manages the users: the server creates nothing, answers nothing and changes nothing.
 #[tokio::test]
 async fn users_of_a_platform_are_left_alone() -> Result<()> {
     let database = testing::server().empty_database().await?;

@@ -1,4 +1,4 @@
-//! Guessing is slow, and cannot be used against others.
+//! Guessing passwords is slow, and its limits cannot be used to lock out other people.
 
 use anyhow::Result;
 use futures_util::future::join_all;

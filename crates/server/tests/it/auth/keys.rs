@@ -1,7 +1,8 @@
 //! Keys of programs.
 
 use anyhow::Result;
-use gleaner_server::auth::api_keys::{self, ApiKeys, Kind, New};
+use gleaner_supabase::access::ApiKeys;
+use gleaner_supabase::auth::api_keys::{self, Kind, New};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ async fn an_opaque_project_key_opens_what_its_role_opens() -> Result<()> {
     let (anon, service, worker) =
         (add(&world, "web", Kind::Anon).await?, add(&world, "ops", Kind::Service).await?, add(&world, "agent", Kind::Worker).await?);
     assert!(anon.starts_with("sb_publishable_"));
-    // With an opaque key the client sends the key itself as bearer when nobody is signed in.
+    // With an opaque key the client sends the key itself as bearer token when no user is signed in.
     let list = |key: &str| {
         world.bare(Method::GET, "/admin/users").header("apikey", key).bearer(key).header("x-supabase-api-version", "2024-01-01").answer()
     };
@@ -95,7 +96,7 @@ async fn a_revoked_key_is_forgotten_within_seconds() -> Result<()> {
     Ok(())
 }
 
-/// Runs a statement as whoever holds the key, in a transaction of its own.
+/// Runs a statement as the holder of the key, in a transaction of its own.
 async fn as_holder(world: &mut World, key: &str, sql: &str) -> Result<Vec<String>> {
     let claims = Value::Object(keys(world)?.verify(key).await?.expect("a good key"));
     let transaction = world.client.transaction().await?;
@@ -132,7 +133,7 @@ async fn a_worker_sees_only_what_it_holds() -> Result<()> {
     let done = "update activities set processing_status = 'completed', processed_data = '{}', locked_by = null, locked_at = null
                 where raw_data is null returning processing_status";
     assert_eq!(as_holder(&mut world, &other, done).await?, Vec::<String>::new());
-    assert_eq!(as_holder(&mut world, &mine, done).await?, ["completed"], "and it can end its work as the specifications do");
+    assert_eq!(as_holder(&mut world, &mine, done).await?, ["completed"], "and it can complete its work by a plain update");
     for table in ["sales", "contacts", "crm_processing_nodes", "ingestion_providers", "activity_failures", "unmatched_activities"] {
         let left = as_holder(&mut world, &other, &format!("select t::text from {table} as t")).await?;
         assert_eq!(left, Vec::<String>::new(), "{table}");
@@ -166,7 +167,7 @@ async fn a_key_works_only_the_queues_and_kinds_it_is_for() -> Result<()> {
     Ok(())
 }
 
-/// A new table that members may read needs a word about workers, or their keys read it too.
+/// A new table that members may read needs a policy for workers, or their keys can read it too.
 #[tokio::test]
 async fn no_table_of_the_team_forgets_the_workers() -> Result<()> {
     let world = world().await?;
@@ -182,7 +183,7 @@ async fn no_table_of_the_team_forgets_the_workers() -> Result<()> {
         )
         .await?;
     let open: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    // Channels are for administrators, which a key is not; a dead letter for those who see its activity.
+    // Channels are for administrators, and a key is not one. A dead letter is for those who may see its activity.
     assert_eq!(open, ["activity_failures", "ingestion_providers"]);
     Ok(())
 }
@@ -190,9 +191,8 @@ async fn no_table_of_the_team_forgets_the_workers() -> Result<()> {
 #[tokio::test]
 async fn the_rest_of_the_api_knows_the_keys_too() -> Result<()> {
     use axum::http::{HeaderMap, HeaderValue, header};
-    use gleaner_server::access::{Access, Caller, Role};
-    use gleaner_server::auth::Keyring;
-    use gleaner_server::rest::Identify as _;
+    use gleaner_http::{Caller, Role};
+    use gleaner_supabase::access::{Access, Identify as _, Keyring};
 
     let world = world().await?;
     let session = world.ada_signed_in().await?;

@@ -1,8 +1,8 @@
-//! Invitations and forgotten passwords: links that are printed or sent, and followed once.
+//! Invitations and forgotten passwords: links that are printed or sent by mail, and can be used once.
 
 use anyhow::Result;
-use gleaner_server::auth::mail::Mailer;
-use gleaner_server::auth::{Signup, people};
+use gleaner_supabase::auth::Mailer;
+use gleaner_supabase::auth::{Signup, people};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -94,7 +94,7 @@ async fn a_program_verifies_a_link_and_gets_a_session() -> Result<()> {
     Ok(())
 }
 
-/// Otherwise a link that looks like ours hands the session to whoever wrote it.
+/// Otherwise a link that looks like ours could send the session to an attacker.
 #[tokio::test]
 async fn a_browser_is_sent_only_where_the_operator_said() -> Result<()> {
     let world = world_with(|settings| settings.redirects = vec!["https://app.example.com/".into(), "http://localhost:5173".into()]).await?;
@@ -111,7 +111,7 @@ async fn a_browser_is_sent_only_where_the_operator_said() -> Result<()> {
     ] {
         let link = people::reset(&world.client, ADA, &world.base).await?;
         let encoded: String = asked.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        // One of them arrives already decoded once.
+        // One of them is already decoded once.
         let encoded = if asked.contains("%0d") { asked.to_owned() } else { encoded };
         let path = format!("/verify?type=recovery&token={}&redirect_to={encoded}", token_of(&link));
         let answer = world.bare(Method::GET, &path).answer().await;
@@ -153,7 +153,7 @@ async fn without_a_mail_server_that_is_said_whatever_the_address() -> Result<()>
     Ok(())
 }
 
-/// A mail server that takes everything and shows what it got: recipient and text.
+/// A mail server that accepts everything and returns what it got: recipient and text.
 async fn post_office() -> Result<(String, mpsc::UnboundedReceiver<(String, String)>)> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("smtp://{}", listener.local_addr()?);
@@ -197,7 +197,7 @@ async fn post_office() -> Result<(String, mpsc::UnboundedReceiver<(String, Strin
     Ok((url, receiver))
 }
 
-/// Long lines come broken, with `=3D` for `=`.
+/// Long lines are wrapped, with `=3D` for `=`.
 fn unquoted(text: &str) -> String {
     text.replace("=\n", "").replace("=3D", "=")
 }

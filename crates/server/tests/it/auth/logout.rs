@@ -9,7 +9,7 @@ async fn logout(world: &World, query: &str, token: &str) -> Answer {
     world.send(Method::POST, &format!("/logout{query}")).bearer(token).answer().await
 }
 
-/// Which of the sessions are still good.
+/// Which of the sessions are still valid.
 async fn good(world: &World, sessions: &[&Answer]) -> Vec<bool> {
     let mut good = Vec::new();
     for session in sessions {
@@ -29,7 +29,7 @@ async fn each_scope_ends_what_it_says() -> Result<()> {
         let world = world().await?;
         let here = world.ada_signed_in().await?;
         let there = world.sign_in(ADA, PASSWORD).await;
-        gleaner_server::auth::people::add(&world.client, "bob@example.com", Some(gleaner_server::auth::Password::new(PASSWORD)), false)
+        gleaner_supabase::auth::people::add(&world.client, "bob@example.com", Some(gleaner_supabase::auth::Password::new(PASSWORD)), false)
             .await?;
         let bob = world.sign_in("bob@example.com", PASSWORD).await;
         let out = logout(&world, query, here.access()).await;

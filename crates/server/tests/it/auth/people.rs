@@ -1,8 +1,9 @@
-//! What an operator does: add, disable with the work in hand, enable.
+//! What an operator does: add a person, disable one who holds work, enable again.
 
 use anyhow::Result;
-use gleaner_server::auth::Password;
-use gleaner_server::auth::people::{self, Trouble};
+use gleaner_server::people::{Trouble as Leaving, disable, enable};
+use gleaner_supabase::auth::Password;
+use gleaner_supabase::auth::people::{self, Trouble};
 use serde_json::json;
 
 use crate::auth::support::{ADA, PASSWORD, world};
@@ -51,7 +52,7 @@ async fn disabling_gives_back_what_was_held_and_hands_over_what_was_owned() -> R
              update activities set processing_status = 'completed' where type = 'email'"
         ))
         .await?;
-    // She holds two: one of her own, one of nobody's; taken as an agent takes them over the wire.
+    // She holds two rows: one of her own, one without an owner. They are claimed over HTTP, as an agent does.
     let claims = crate::auth::support::claims(session.access()).to_string();
     let mut taken = 0;
     for kind in ["call", "note"] {
@@ -65,7 +66,7 @@ async fn disabling_gives_back_what_was_held_and_hands_over_what_was_owned() -> R
     }
     assert_eq!(taken, 2);
 
-    let report = people::disable(&mut world.client, ADA, None).await?;
+    let report = disable(&mut world.client, ADA, None).await?;
     assert_eq!((report.released, report.left), (vec![("activities".into(), 2)], vec![("activities".into(), 2)]));
     assert_eq!(world.count("select count(*) from activities where processing_status = 'processing'").await?, 0);
     assert_eq!(world.count("select count(*) from activities where attempts > 0").await?, 0, "nothing was burnt");
@@ -73,16 +74,16 @@ async fn disabling_gives_back_what_was_held_and_hands_over_what_was_owned() -> R
     assert_eq!(world.refresh(session.refresh()).await.status, 400);
     assert_eq!(world.sign_in(ADA, PASSWORD).await.refused(), (403, "user_banned"));
 
-    let report = people::disable(&mut world.client, ADA, Some("bob@example.com")).await?;
+    let report = disable(&mut world.client, ADA, Some("bob@example.com")).await?;
     assert_eq!(report.assigned, vec![("activities".into(), 2)]);
     let owned = format!("select count(*) from activities where sales_id = {}", bob.sales_id.unwrap_or(0));
     assert_eq!(world.count(&owned).await?, 2, "and what she finished stays hers");
     assert_eq!(world.count("select count(*) from gleaner.audit where act = 'assign'").await?, 2);
 
-    people::enable(&mut world.client, ADA).await?;
+    enable(&mut world.client, ADA).await?;
     assert_eq!(world.sign_in(ADA, PASSWORD).await.status, 200);
-    assert!(matches!(people::disable(&mut world.client, "carol@example.com", None).await, Err(Trouble::Unknown(_))));
-    assert!(matches!(people::disable(&mut world.client, ADA, Some(ADA)).await, Err(Trouble::Refused(_))));
+    assert!(matches!(disable(&mut world.client, "carol@example.com", None).await, Err(Leaving::User(Trouble::Unknown(_)))));
+    assert!(matches!(disable(&mut world.client, ADA, Some(ADA)).await, Err(Leaving::User(Trouble::Refused(_)))));
     assert_eq!(world.sign_in(ADA, PASSWORD).await.status, 200, "a refused act changes nothing");
     Ok(())
 }
@@ -92,7 +93,7 @@ async fn the_list_says_who_may_come_in() -> Result<()> {
     let mut world = world().await?;
     world.ada_signed_in().await?;
     people::add(&world.client, "bob@example.com", Some(Password::new(PASSWORD)), true).await?;
-    people::disable(&mut world.client, "bob@example.com", None).await?;
+    disable(&mut world.client, "bob@example.com", None).await?;
     people::invite(&world.client, "carol@example.com", false, "http://x").await?;
     let list = people::list(&world.client).await?;
     let states: Vec<(&str, &str, bool)> = list

@@ -1,4 +1,4 @@
-//! Refreshing: one-time tokens, the grace for a lost answer, and the end of the family on reuse.
+//! Refreshing: one-time tokens, the grace period for a lost response, and the end of the token family on reuse.
 
 use anyhow::Result;
 use futures_util::future::join_all;
@@ -37,7 +37,7 @@ async fn the_parent_is_answered_with_the_active_token_while_its_answer_may_have_
         assert_eq!((again.status, again.refresh()), (200, second.refresh()), "within the grace, as often as they ask");
         assert_ne!(again.access(), second.access());
     }
-    // Long after: once more, because it is the direct parent of a token nobody has used.
+    // Long after, it works once more, because it is the direct parent of a token that was never used.
     world.age_tokens("1 hour").await?;
     let later = world.refresh(first.refresh()).await;
     assert_eq!((later.status, later.refresh()), (200, second.refresh()));
@@ -102,7 +102,7 @@ async fn one_token_used_by_many_at_once_gives_one_successor() -> Result<()> {
     Ok(())
 }
 
-/// The same, step by step: the second comes while the first has not committed.
+/// The same, step by step: the second request arrives before the first has committed.
 #[tokio::test]
 async fn of_two_uses_at_once_the_second_waits_and_gets_the_firsts_successor() -> Result<()> {
     let world = world().await?;

@@ -148,7 +148,7 @@ async fn a_password_never_reaches_the_log() -> Result<()> {
     let changed = world.send(Method::PUT, "/user").bearer(session.access()).json(&json!({"password": secret})).answer().await;
     assert_eq!(changed.status, 200, "{changed:?}");
     world.post("/admin/users", &json!({"email": "bob@example.com", "password": secret})).service().answer().await;
-    // The database fails in the middle of it, and that is logged.
+    // The database fails in the middle of the sign-in, and that is logged.
     world.run("alter function gleaner.open_session(uuid, text, text, text, text, inet) rename to mislaid").await?;
     assert_eq!(world.sign_in(ADA, secret).await.status, 500);
     let text = log.text();

@@ -1,7 +1,7 @@
-//! Making an account by oneself.
+//! Signing up.
 
 use anyhow::Result;
-use gleaner_server::auth::Signup;
+use gleaner_supabase::auth::Signup;
 use serde_json::json;
 
 use crate::auth::support::{ADA, PASSWORD, world, world_with};
@@ -33,7 +33,7 @@ async fn an_open_sign_up_answers_a_session_and_joins_the_team_as_a_member() -> R
     Ok(())
 }
 
-/// Otherwise whoever knows an administrator's address is one.
+/// Otherwise any caller that knows an administrator's address could become one.
 #[tokio::test]
 async fn signing_up_never_comes_into_somebody_elses_row() -> Result<()> {
     let world = world_with(|settings| settings.signup = Signup::Open).await?;

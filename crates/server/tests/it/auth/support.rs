@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, Result};
 use gleaner_postgres::testing::TestDatabase;
-use gleaner_server::access::Access;
-use gleaner_server::auth::{self, Auth, ClientAddress, Password, Settings, people};
+use gleaner_supabase::access::Access;
+use gleaner_supabase::auth::{self, Auth, ClientAddress, Password, Settings, people};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub struct World {
     pub service: String,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -36,7 +36,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The code of an error, in the form of today's clients.
+    /// The code of an error, in the form for current clients.
     pub fn code(&self) -> &str {
         self.body["code"].as_str().unwrap_or_default()
     }
@@ -67,7 +67,7 @@ pub fn signed_with(secret: &str, claims: &Value) -> String {
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(secret.as_bytes())).expect("a token")
 }
 
-/// What a token says.
+/// The claims of a token.
 pub fn claims(token: &str) -> Value {
     jsonwebtoken::dangerous::insecure_decode::<Value>(token).expect("a token").claims
 }
@@ -82,7 +82,7 @@ pub async fn world_with(change: impl FnOnce(&mut Settings)) -> Result<World> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
     let mut settings = Settings::new(base.clone());
-    // Tests come from wherever they say.
+    // Tests choose their client address.
     settings.client = ClientAddress::by(|peer, headers| {
         let said = headers.get("x-test-client").and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<IpAddr>().ok());
         Some(said.unwrap_or(peer.ip()))
@@ -91,14 +91,15 @@ pub async fn world_with(change: impl FnOnce(&mut Settings)) -> Result<World> {
     let auth = Auth::open(gleaner::pool(&database.url, 20)?, Access::new(SECRET, "test")?, settings).await?.context("ours")?;
     let router = axum::Router::new().nest("/auth/v1", auth::routes(auth.clone()));
     tokio::spawn(axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).into_future());
-    // The client leaves the choice of cryptography to the program, and here is no server that has made it.
+    // The HTTP client leaves the choice of the cryptography provider to the program, and there is no server here that has
+    // installed one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
     let key = |role: &str| signed(&json!({"iss": "gleaner", "role": role, "iat": 1_767_225_600_u64, "exp": 4_000_000_000_u64}));
     Ok(World { database, client, auth, base, http, anon: key("anon"), service: key("service_role") })
 }
 
-/// A request on its way.
+/// A request to be sent.
 pub struct Sending<'a> {
     world: &'a World,
     request: reqwest::RequestBuilder,
@@ -139,12 +140,12 @@ impl Sending<'_> {
 }
 
 impl World {
-    /// A request without anything.
+    /// A request without key or token.
     pub fn bare(&self, method: Method, path: &str) -> Sending<'_> {
         Sending { world: self, request: self.http.request(method, format!("{}/auth/v1{path}", self.base)) }
     }
 
-    /// With what every call of the client carries.
+    /// With the headers that the client sends with every request.
     pub fn send(&self, method: Method, path: &str) -> Sending<'_> {
         self.bare(method, path).header("apikey", &self.anon).header("x-supabase-api-version", "2024-01-01")
     }
@@ -191,7 +192,7 @@ impl World {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
-    /// Lets time pass for every refresh token.
+    /// Makes every refresh token older.
     pub async fn age_tokens(&self, interval: &str) -> Result<()> {
         self.run(&format!(
             "update auth.refresh_tokens set updated_at = updated_at - interval '{interval}', reused_at = reused_at - interval '{interval}'"

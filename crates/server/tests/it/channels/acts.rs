@@ -1,7 +1,7 @@
-//! The acts, one after the other.
+//! The acts on channels.
 
 use anyhow::Result;
-use gleaner_server::channels::{Changes, Error, NewChannel};
+use gleaner_intake::channels::{Changes, Error, NewChannel};
 use serde_json::{Value, json};
 
 use crate::channels::world::{parrot, settings, settings_of, world};
@@ -100,7 +100,7 @@ async fn a_change_of_ours_is_seen_at_the_door_at_once() -> Result<()> {
     Ok(())
 }
 
-/// Four changes at once, by two programs, each of another setting: none undoes another.
+/// Two programs make four changes at the same time, each to another setting. No change undoes another.
 #[tokio::test]
 async fn changes_at_the_same_moment_are_all_kept() -> Result<()> {
     let world = world().await?;

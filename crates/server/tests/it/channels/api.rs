@@ -1,11 +1,12 @@
-//! `/v1/channels` by everybody who might call it.
+//! `/v1/channels` with every kind of caller.
 
 use anyhow::Result;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
-use gleaner_server::access::{Access, Role};
-use gleaner_server::api::{Api, router};
-use gleaner_server::channels::Addresses;
+use gleaner_http::Role;
+use gleaner_intake::api::{Api, router};
+use gleaner_intake::channels::Addresses;
+use gleaner_supabase::access::Access;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -22,7 +23,7 @@ impl Caller<'_> {
     async fn send(&self, method: Method, path: &str, body: impl ToString) -> Result<(StatusCode, Value)> {
         let api = Api {
             channels: self.world.channels.clone(),
-            access: Access::new(SECRET, "test")?,
+            authenticator: Access::new(SECRET, "test")?.into(),
             addresses: Addresses { public: Some("https://hooks.example".into()), local: None },
         };
         let mut request = Request::builder().method(method).uri(path);

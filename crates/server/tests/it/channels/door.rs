@@ -1,9 +1,9 @@
-//! The whole way: channels, the API and the real door of a running server.
+//! End to end: channels, the API and the real webhook endpoint of a running server.
 
 use anyhow::Result;
+use gleaner_http::Role;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_server::access::{Access, Role};
-use gleaner_server::channels::{Addresses, Channels};
+use gleaner_intake::channels::{Addresses, Channels};
 use gleaner_server::{Config, Server};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::world::Home;
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff";
 
-/// A Twilio channel is added and tested over HTTP, and a server with a wrong public URL is found out.
+/// A Twilio channel is added and tested over HTTP, and a server with a wrong public URL is detected.
 #[tokio::test]
 async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
     let world = world().await?;
@@ -21,7 +21,7 @@ async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
     config.listen = ([127, 0, 0, 1], 0).into();
     let server = Server::start(config.clone(), &world.database.url, world.pool.clone()).await?;
     let local = format!("http://{}", server.local_addr());
-    let key = Access::load(&home.0)?.project_key(Role::Service);
+    let key = gleaner_server::load_access(&home.0)?.project_key(Role::Service);
     let post = async |path: &str, body: Value| {
         let request = reqwest::Client::new().post(format!("{local}{path}")).bearer_auth(&key).json(&body);
         anyhow::Ok(request.send().await?.json::<Value>().await?)
@@ -34,7 +34,7 @@ async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
     let row = world.text("select concat(processing_status, ' ', metadata ->> 'test') from activities").await?;
     assert_eq!(row.as_deref(), Some("cancelled true"));
 
-    // The same installation, told to be somewhere else.
+    // The same installation, configured with another public URL.
     config.public_base = Some("https://hooks.acme.example".into());
     let other = Server::start(config, &world.database.url, world.pool.clone()).await?;
     let channels = Channels::new(world.pool.clone(), MasterKeys::load(&home.0)?);
@@ -49,7 +49,7 @@ async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
     Ok(())
 }
 
-/// What somebody writes in clear is sealed by a server that runs, though nobody knocks.
+/// A running server seals what another program wrote in clear, even if no request arrives.
 #[tokio::test]
 async fn a_server_seals_what_it_finds_at_its_start() -> Result<()> {
     let world = world().await?;

@@ -1,4 +1,4 @@
-//! Plain writers: what they write in clear replaces, what they write back masked is kept.
+//! Other writers: a value written in clear replaces the secret, and a mask that is written back keeps it.
 
 use anyhow::Result;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::channels::world::{parrot, settings, world};
 async fn a_mask_written_back_keeps_the_secret() -> Result<()> {
     let world = world().await?;
     let added = world.channels.add(parrot("Support", &[("token", "polly"), ("basic_auth.password", "p")])).await?;
-    // A form that reads the row, changes one thing and writes all of it back.
+    // A form that reads the row, changes one field and writes the whole row back.
     world
         .run("update ingestion_providers set name = 'Help', ingestion_key = ingestion_key, config = config || '{\"header\": \"X-New\"}'")
         .await?;
@@ -26,7 +26,7 @@ async fn a_value_written_in_clear_replaces_the_secret_beside_kept_ones() -> Resu
     world.run("update ingestion_providers set config = jsonb_set(config, '{token}', '\"brand-new-token\"')").await?;
     let found = world.channels.get("Support").await?.channel;
     assert_eq!(settings(&found), json!({"token": "brand-new-token", "basic_auth": {"password": "p"}}));
-    // And what is left out is gone.
+    // A setting that is left out is removed.
     world.run("update ingestion_providers set config = config - 'basic_auth'").await?;
     assert_eq!(settings(&world.channels.get("Support").await?.channel), json!({"token": "brand-new-token"}));
     assert!(!world.dump().await?.contains("brand-new-token"));
@@ -44,7 +44,7 @@ async fn a_key_written_in_clear_replaces_the_key_at_once() -> Result<()> {
     Ok(())
 }
 
-/// A whole row read yesterday and sent back today brings neither yesterday's key nor yesterday's secret back.
+/// A whole row that was read yesterday and is sent back today restores neither yesterday's key nor yesterday's secret.
 #[tokio::test]
 async fn an_outdated_row_sent_back_whole_keeps_what_there_is_now() -> Result<()> {
     let world = world().await?;
@@ -97,7 +97,7 @@ async fn the_flag_written_among_the_settings_moves_to_its_column() -> Result<()>
     Ok(())
 }
 
-/// The settings of a row are another program's own business as long as what we read is right.
+/// Other programs may store their own settings in the row, as long as the ones we read are right.
 #[tokio::test]
 async fn a_setting_nobody_reads_is_told_and_breaks_nothing() -> Result<()> {
     let world = world().await?;

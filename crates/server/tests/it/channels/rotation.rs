@@ -1,9 +1,9 @@
-//! Two secrets at a time, and the end of the older.
+//! Two valid secrets at a time, and the expiry of the older one.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use gleaner_server::channels::Changes;
+use gleaner_intake::channels::Changes;
 use serde_json::json;
 
 use crate::channels::world::{KEY_ONE, parrot, settings, world};
@@ -18,7 +18,7 @@ async fn both_secrets_are_good_until_the_previous_one_ends() -> Result<()> {
     assert_eq!(rotated.channel.settings.both("token"), ["new", "old"]);
     assert!(rotated.expires.contains_key("token_previous"));
 
-    // Its day is over.
+    // The previous secret expires.
     world.run("update ingestion_providers set secrets_expire = jsonb_build_object('token_previous', now()), version = version + 1").await?;
     let found = world.elsewhere(KEY_ONE).by_key(added.key()?).await?.expect("the channel");
     assert_eq!(found.settings.both("token"), ["new"]);
@@ -29,7 +29,7 @@ async fn both_secrets_are_good_until_the_previous_one_ends() -> Result<()> {
     Ok(())
 }
 
-/// The door does not believe a secret longer than it lasts, though it asks the database only every few seconds.
+/// The webhook endpoint does not accept an expired secret, although it queries the database only every few seconds.
 #[tokio::test]
 async fn a_remembered_channel_forgets_a_secret_when_it_ends() -> Result<()> {
     let world = world().await?;
@@ -83,7 +83,7 @@ async fn only_secrets_are_rotated_and_only_to_something_new() -> Result<()> {
     Ok(())
 }
 
-/// A previous secret without an end would be a second password for ever.
+/// A previous secret without an expiry would be a second password for ever.
 #[tokio::test]
 async fn a_previous_secret_written_by_hand_ends_after_a_day_or_when_told() -> Result<()> {
     let world = world().await?;
@@ -91,10 +91,10 @@ async fn a_previous_secret_written_by_hand_ends_after_a_day_or_when_told() -> Re
         let end = "select round(extract(epoch from (secrets_expire ->> 'token_previous')::timestamptz - now()) / 3600)::text from ingestion_providers";
         anyhow::Ok(world.text(end).await?.unwrap_or_default())
     };
-    // By whoever adds the channel,
+    // Written when the channel is added,
     world.channels.add(parrot("Support", &[("token", "new"), ("token_previous", "old")])).await?;
     assert_eq!(hours().await?, "24");
-    // by whoever changes it,
+    // when it is changed,
     let set = |keep_for| {
         let settings = vec![("token_previous".into(), json!("older"))];
         world.channels.set("Support", Changes { settings, keep_for, ..Changes::default() })
@@ -103,13 +103,13 @@ async fn a_previous_secret_written_by_hand_ends_after_a_day_or_when_told() -> Re
     assert_eq!((hours().await?.as_str(), told.expires.contains_key("token_previous")), ("48", true));
     set(None).await?;
     assert_eq!(hours().await?, "24");
-    // and by a program that knows nothing of us, from when we see it.
+    // and by another program, counted from when we see it.
     world.run("update ingestion_providers set secrets_expire = '{}', version = version + 1").await?;
     world.run("update ingestion_providers set config = config || '{\"token_previous\": \"theirs\"}'").await?;
     world.channels.sweep().await?;
     assert_eq!(hours().await?, "24");
     assert_eq!(world.channels.get("Support").await?.channel.settings.both("token"), ["new", "theirs"]);
-    // A change of something else does not make it last longer.
+    // A change of another setting does not extend it.
     world.run("update ingestion_providers set secrets_expire = jsonb_build_object('token_previous', now() + interval '5 hours'), version = version + 1").await?;
     world.channels.set("Support", Changes { name: Some("Help".into()), ..Changes::default() }).await?;
     assert_eq!(hours().await?, "5");

@@ -1,9 +1,10 @@
-//! Nothing secret is in the tables once the server has seen it, and what is there opens in its own row only.
+//! Tables contain no secret in clear once the server has seen it, and an encrypted secret can be decrypted in its own row
+//! only.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use gleaner_server::channels::{Changes, Error};
+use gleaner_intake::channels::{Changes, Error};
 use serde_json::json;
 
 use crate::channels::world::{KEY_ONE, KEY_TWO, parrot, settings, world};
@@ -42,7 +43,7 @@ async fn what_is_written_in_clear_works_at_once_and_is_sealed_on_first_sight() -
     let row = world.text("select concat(ingestion_key, config, sealed) from ingestion_providers").await?.unwrap_or_default();
     assert!(row.starts_with("ik_…") && !row.contains("clear") && row.ends_with('t'), "{row}");
 
-    // The same key and the same secrets still open the sealed row, for another program too.
+    // The same key and the same secrets still work with the sealed row, for another program too.
     let found = world.elsewhere(KEY_ONE).by_key("key-in-clear-0123456789").await?.expect("the channel");
     assert_eq!(settings(&found), json!({"token": "token-in-clear", "webhook_secret": "hook-in-clear", "header": "X-Key"}));
     Ok(())
@@ -111,7 +112,7 @@ async fn the_master_key_changes_while_everything_works() -> Result<()> {
     Ok(())
 }
 
-/// As after an update that calls a setting secret which the version before did not.
+/// As after an update that treats a setting as secret which the version before did not.
 #[tokio::test]
 async fn a_secret_left_in_a_sealed_row_is_sealed_on_sight() -> Result<()> {
     let world = world().await?;
@@ -123,7 +124,7 @@ async fn a_secret_left_in_a_sealed_row_is_sealed_on_sight() -> Result<()> {
     Ok(())
 }
 
-/// A server seals while a plain writer writes: whoever is later wins, and the writer's value is never lost.
+/// A server seals while another program writes: the later write wins, and the other program's value is never lost.
 #[tokio::test]
 async fn sealing_never_undoes_a_plain_write() -> Result<()> {
     let world = world().await?;

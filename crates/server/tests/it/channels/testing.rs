@@ -1,4 +1,4 @@
-//! `test`: a sample through a door, and what is said when it does not pass.
+//! `test`: sends a sample to a webhook endpoint, and reports why it is refused.
 
 use std::net::SocketAddr;
 
@@ -8,13 +8,13 @@ use axum::body::Bytes;
 use axum::extract::Request as Incoming;
 use axum::http::StatusCode;
 use gleaner_ingest::{Provider as _, Request};
-use gleaner_server::channels::{Addresses, Channels, DOOR};
+use gleaner_intake::channels::{Addresses, Channels, WEBHOOK_PATH};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::channels::world::{Parrot, World, parrot, world};
 
-/// A door that believes its address to be `base`, or else where it listens.
+/// A webhook endpoint whose public URL is `base`, or else the address it listens on.
 async fn door(world: &World, base: Option<String>) -> Result<String> {
     let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     let here = format!("http://{}", listener.local_addr()?);
@@ -23,7 +23,7 @@ async fn door(world: &World, base: Option<String>) -> Result<String> {
         Ok(id) => (StatusCode::ACCEPTED, json!({"success": true, "id": id}).to_string()),
         Err(error) => (StatusCode::UNAUTHORIZED, json!({"success": false, "error": error.to_string()}).to_string()),
     };
-    tokio::spawn(axum::serve(listener, Router::new().route(DOOR, axum::routing::post(answer))).into_future());
+    tokio::spawn(axum::serve(listener, Router::new().route(WEBHOOK_PATH, axum::routing::post(answer))).into_future());
     Ok(here)
 }
 
@@ -67,7 +67,7 @@ async fn a_sample_passes_and_nobody_works_on_it() -> Result<()> {
 async fn a_server_that_believes_another_address_is_found_out() -> Result<()> {
     let world = world().await?;
     let key = world.channels.add(parrot("Support", &[("token", "polly")])).await?.key()?.to_owned();
-    // Two ways to one server, which was not told of the public one.
+    // Two addresses of one server, which does not know the public one.
     let local = door(&world, None).await?;
     let public = door(&world, Some(local.clone())).await?;
     let tested = world.channels.test("Support", &addresses(Some(&public), &local)).await?;
@@ -82,7 +82,7 @@ async fn a_server_that_believes_another_address_is_found_out() -> Result<()> {
 async fn an_address_that_leads_nowhere_or_elsewhere_is_told_from_a_broken_door() -> Result<()> {
     let world = world().await?;
     world.channels.add(parrot("Support", &[("token", "polly")])).await?;
-    // A port nobody listens on any more.
+    // A port that no server listens on any more.
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
     let nowhere = format!("http://{closed}");
     let local = door(&world, Some(nowhere.clone())).await?;

@@ -1,12 +1,12 @@
-//! A migrated database, channels on it, and a sender made for tests.
+//! A migrated database, channels in it, and a provider for tests.
 
 use anyhow::{Context as _, Result};
 use gleaner::Pool;
 use gleaner_ingest::refusal::Why;
 use gleaner_ingest::sealing::MasterKeys;
 use gleaner_ingest::{Channel, Inbound, Provider, Refusal, Request, Sample, Setting, Settings, Verified};
+use gleaner_intake::channels::{Channels, NewChannel, nest};
 use gleaner_postgres::testing::TestDatabase;
-use gleaner_server::channels::{Channels, NewChannel, nest};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
@@ -36,7 +36,7 @@ pub fn keys(text: &str) -> MasterKeys {
 }
 
 impl World {
-    /// The same database seen by another process.
+    /// The same database, used by another process.
     pub fn elsewhere(&self, master_key: &str) -> Channels {
         Channels::with_providers(self.pool.clone(), keys(master_key), PROVIDERS)
     }
@@ -49,7 +49,7 @@ impl World {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
-    /// Every row of every table of ours, as a dump would have it.
+    /// Every row of all our tables, as in a dump.
     pub async fn dump(&self) -> Result<String> {
         let tables = self
             .client
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-/// A channel of the test sender.
+/// A channel of the test provider.
 pub fn parrot(name: &str, settings: &[(&str, &str)]) -> NewChannel {
     NewChannel { name: name.into(), provider_code: "parrot".into(), settings: settings_of(settings), ..NewChannel::default() }
 }
@@ -94,7 +94,7 @@ pub fn settings_of(settings: &[(&str, &str)]) -> Settings {
 
 pub const PROVIDERS: &[&dyn Provider] = &[&Parrot];
 
-/// Believes whoever says its token and the URL it was told to call.
+/// Accepts any request that contains its token and the URL that it should call.
 #[derive(Debug)]
 pub struct Parrot;
 

@@ -1,10 +1,11 @@
-//! `/v1/contacts/…` by everybody who might call it.
+//! `/v1/contacts/…` with every kind of caller.
 
 use anyhow::Result;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
-use gleaner_server::access::{Access, Role};
-use gleaner_server::contacts::http::router;
+use gleaner_http::Role;
+use gleaner_intake::contacts::router;
+use gleaner_supabase::access::Access;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use uuid::Uuid;

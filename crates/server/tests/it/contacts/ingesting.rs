@@ -1,4 +1,4 @@
-//! `gleaner.ingest_activities`: each event once, each token once, and nothing spoilt by what came before.
+//! `gleaner.ingest_activities`: each event once, each token once, whatever was stored before.
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
@@ -47,7 +47,7 @@ async fn a_repeated_event_answers_with_the_first_id_and_leaves_no_trace() -> Res
     brought["raw"] = json!({"id": Uuid::from_u128(1), "method": "POST", "target": "/in"});
     let first = world.ingest(&[brought.clone()]).await?;
     brought["raw"]["id"] = json!(Uuid::from_u128(2));
-    // Beside a new event, twice in one group, and the same name in another channel.
+    // Together with a new event, twice in one group, and the same external id in another channel.
     brought["events"] = json!([event("SM1"), event("SM2")]);
     let again = world.ingest(&[brought, request(channel, "SM2"), request(other, "SM1"), request(channel, "SM1")]).await?;
     assert_eq!(outcomes(&again), [(1, 1, "repeated"), (1, 2, "stored"), (2, 1, "repeated"), (3, 1, "stored"), (4, 1, "repeated")]);
@@ -88,7 +88,7 @@ async fn a_one_time_token_is_good_once_and_again_after_it_has_expired() -> Resul
         brought["once"] = json!([{"token": "t", "seconds": 600}]);
         brought
     };
-    // Twice in one group, then by itself: the first alone counts, and nothing of the others is stored.
+    // Twice in one group, then by itself: only the first counts, and nothing of the others is stored.
     assert_eq!(
         outcomes(&world.ingest(&[with("a"), with("b"), request(channel, "c")]).await?),
         [(1, 1, "stored"), (2, 0, "replayed"), (3, 1, "stored")]
@@ -123,7 +123,7 @@ async fn a_recording_gets_what_earlier_requests_of_its_call_said() -> Result<()>
     let caller = json!({"from": "+14158675309", "to": "+15550100100", "direction": "outbound", "sender": {"kind": "phone", "address": "+14158675309"}});
     let call = json!({"channel": channel, "remember": [{"key": "call:CA1", "value": caller, "seconds": 600}], "events": []});
     assert_eq!(outcomes(&world.ingest(&[call]).await?), [(1, 0, "nothing")]);
-    // A later word on the same call, which says less, and takes nothing away.
+    // A later event of the same call, which contains less, and removes nothing.
     world
         .ingest(&[
             json!({"channel": channel, "remember": [{"key": "call:CA1", "value": {"from": null, "status": "completed"}, "seconds": 60}]}),
@@ -178,7 +178,7 @@ async fn one_row_that_cannot_be_stored_takes_its_whole_group_back() -> Result<()
     with_token["once"] = json!([{"token": "t", "seconds": 60}]);
     assert!(world.ingest(&[with_token.clone(), bad]).await.is_err());
     assert_eq!(world.count("select count(*) from activities").await?, 0);
-    // Alone it goes through, its token unused.
+    // Alone it is stored, because its token is still unused.
     assert_eq!(outcomes(&world.ingest(&[with_token]).await?), [(1, 1, "stored")]);
 
     let mut nameless = request(channel, "x");
@@ -191,7 +191,7 @@ async fn one_row_that_cannot_be_stored_takes_its_whole_group_back() -> Result<()
 async fn names_too_long_for_an_index_still_tell_events_apart() -> Result<()> {
     let world = world().await?;
     let channel = world.channel("desk").await?;
-    // Random text, which no compression makes fit.
+    // Random text, which cannot be compressed enough to fit.
     let long: Vec<String> = (0..6).map(|_| (0..300).map(|_| Uuid::new_v4().to_string()).collect()).collect();
     let mut first = request(channel, &long[1]);
     first["events"][0]["sender"] = json!({"kind": "other", "address": long[3]});
@@ -202,7 +202,7 @@ async fn names_too_long_for_an_index_still_tell_events_apart() -> Result<()> {
     Ok(())
 }
 
-/// The database went away between the commit and its answer, and the door tries once more.
+/// The connection was lost between the commit and its response, and the webhook endpoint retries.
 #[tokio::test]
 async fn a_request_tried_again_after_its_answer_was_lost_is_answered_as_the_first_time() -> Result<()> {
     let world = world().await?;
@@ -224,14 +224,14 @@ async fn a_request_tried_again_after_its_answer_was_lost_is_answered_as_the_firs
     assert_eq!(world.ingest(&[first.clone(), nothing]).await?, once, "its files are still its own, and its token is used by itself");
     assert_eq!(world.count("select count(*) from activities").await?, 1);
     assert_eq!(world.count("select count(*) from gleaner.raw_request").await?, 2);
-    // Anybody else's request with that token is a replay, and a new delivery of the event a repetition.
+    // Any other request with that token is a replay, and a new delivery of the event is a duplicate.
     assert_eq!(world.ingest(&[brought("t1")]).await?[0].outcome, "replayed");
     let again = world.ingest(&[brought("t3")]).await?;
     assert_eq!((again[0].outcome.as_str(), again[0].id), ("repeated", once[0].id));
     Ok(())
 }
 
-/// Mailgun signs time and token, and not the message: with a token that was used, only the same message may come again.
+/// Mailgun signs time and token, but not the message: with a used token, only the same message may be sent again.
 #[tokio::test]
 async fn a_token_is_good_again_for_what_was_said_with_it_and_for_nothing_else() -> Result<()> {
     let world = world().await?;
@@ -246,7 +246,7 @@ async fn a_token_is_good_again_for_what_was_said_with_it_and_for_nothing_else() 
     let told = world.ingest(&[brought("a", "m1"), brought("a", "m1")]).await?;
     assert_eq!(outcomes(&told), [(1, 1, "stored"), (2, 1, "repeated")]);
     assert_eq!(outcomes(&world.ingest(&[brought("a", "m1")]).await?), [(1, 1, "repeated")]);
-    // Another message with the same token, alone and beside the first.
+    // Another message with the same token, alone and together with the first.
     assert_eq!(world.ingest(&[brought("b", "m2")]).await?[0].outcome, "replayed");
     let told = world.ingest(&[brought("a", "m1"), brought("b", "m3")]).await?;
     assert_eq!(told.iter().map(|told| told.outcome.as_str()).collect::<Vec<_>>(), ["repeated", "replayed"]);

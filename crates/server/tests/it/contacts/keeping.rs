@@ -1,4 +1,4 @@
-//! What is kept for a while: raw requests, memories, counts of refusals; and who may look.
+//! What is stored for a limited time: raw requests, recalled data, counts of refusals; and who may read it.
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
@@ -59,7 +59,7 @@ async fn pruning_goes_by_age_and_number_in_bounded_steps() -> Result<()> {
     assert_eq!(step.as_deref(), Some("raw_request 2 {file-8,file-9}, ingest_memory 2 {}, ingest_refusal 2 {}"));
     let step = prune("'7 days 1 hour', 100, '25 days', 100").await?;
     assert_eq!(step.as_deref(), Some("raw_request 0 {}, ingest_memory 3 {}, ingest_refusal 5 {}"));
-    // Beyond the newest five, however young.
+    // Beyond the newest five, however recent.
     let step = prune("'7 days 1 hour', 5, '25 days', 100").await?;
     assert_eq!(step.as_deref(), Some("raw_request 3 {file-5,file-6,file-7}, ingest_memory 0 {}, ingest_refusal 0 {}"));
     assert_eq!(world.count("select count(*) from gleaner.ingest_memory").await?, 4);

@@ -1,7 +1,7 @@
 //! A person's decision: link, link and backfill, unlink; and the record of it.
 
 use anyhow::Result;
-use gleaner_server::contacts::{self, Link, Outcome, Page};
+use gleaner_intake::contacts::{self, Link, Outcome, Page};
 use serde_json::json;
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -47,7 +47,7 @@ async fn a_member_links_one_or_all_of_a_sender_and_takes_it_back() -> Result<()>
     let apart = world.arrived(ids[2]).await?;
     assert_eq!((apart.contact, apart.matched), (None, Some(json!({"method": "unlinked", "candidates": [contact]}))));
     assert_eq!(contacts::unlink(&member, ids[2]).await?.outcome, Outcome::Already);
-    // Linked again, and what was taken apart comes along: a person says so.
+    // Linked again, and activities that were unlinked are included, because a person requests it.
     assert_eq!(contacts::link(&member, ids[0], contact, Link { backfill: true, remember: false }).await?.len(), 2);
 
     assert_eq!(
@@ -101,7 +101,7 @@ async fn nobody_links_what_they_may_not_see() -> Result<()> {
     let (theirs, ours) = (world.arrive(private, "email", "a@x.com").await?, world.arrive(shared, "email", "a@x.com").await?);
 
     assert_eq!(contacts::link(&member, theirs.id, contact, Link::default()).await?[0].outcome, Outcome::Gone);
-    // A backfill stops at the same wall.
+    // A backfill has the same limits.
     assert_eq!(contacts::link(&member, ours.id, contact, Link { backfill: true, remember: false }).await?.len(), 1);
     assert_eq!(world.arrived(theirs.id).await?.contact, None);
     assert_eq!(contacts::unmatched(&member, &Page::default()).await?.len(), 0);
@@ -117,7 +117,7 @@ async fn nobody_links_what_they_may_not_see() -> Result<()> {
     Ok(())
 }
 
-/// The record may be added to by members, and says only what is so.
+/// Members may add to the record, but it accepts only true entries.
 #[tokio::test]
 async fn the_record_cannot_be_made_to_lie() -> Result<()> {
     let world = world().await?;
@@ -142,10 +142,10 @@ async fn the_inbox_is_paged_newest_first_with_names_of_candidates() -> Result<()
     for n in 0..5 {
         world.arrive(channel, "email", &format!("n{n}@x.com")).await?;
     }
-    // At one moment, so that only the id tells them apart.
+    // All have the same time, so that only the id distinguishes them.
     world.run("update activities set created_at = '2026-01-01'").await?;
     let newest = world.arrive(channel, "email", "a@x.com").await?;
-    // What somebody may have written there.
+    // Values that another program may have written there.
     world.run("insert into activities (created_at, metadata) values ('2025-01-01', '{\"match\": {\"candidates\": [\"x\", null, 99999999999999999999, {}]}}')").await?;
 
     let mut seen = Vec::new();

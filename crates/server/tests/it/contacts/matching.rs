@@ -1,18 +1,18 @@
-//! The rules by which a sender is somebody.
+//! The rules by which a sender is matched to a contact.
 
 use anyhow::Result;
 use gleaner_ingest::address::{email, phone};
-use gleaner_server::contacts;
+use gleaner_intake::contacts;
 use serde_json::json;
 
 use crate::contacts::world::{World, world};
 
-/// What a provider would make of a sender it was sent, in a channel of this region.
+/// What a provider makes of this sender, in a channel of this region.
 fn sender(text: &str, region: &str) -> Option<(&'static str, String)> {
     email::normalise(text).map(|address| ("email", address)).or_else(|| phone::normalise(text, region).map(|address| ("phone", address)))
 }
 
-/// One contact; then this arrives, through the door and by a plain insert.
+/// Creates one contact, then stores this sender, by webhook and by a plain insert.
 async fn links(world: &World, written: &str, arriving: &str, region: &str, expected: bool) -> Result<()> {
     world.run("delete from activities; delete from contacts").await?;
     world.run(&format!("set gleaner.default_region = '{region}'")).await?;
@@ -25,7 +25,7 @@ async fn links(world: &World, written: &str, arriving: &str, region: &str, expec
         None => None,
     };
     assert_eq!(arrived, expected.then_some(contact), "{arriving:?} to {written:?} [{region}]");
-    // SQL knows no country but by its code, or the ten digits of country code 1.
+    // SQL recognizes a country only by its code, or by the ten digits of country code 1.
     if region == "US" {
         let inserted = world.insert(arriving).await?.contact;
         assert_eq!(inserted, expected.then_some(contact), "{arriving:?} inserted plainly, to {written:?}");
@@ -46,7 +46,7 @@ async fn every_written_form_finds_its_contact() -> Result<()> {
         ("john@example.com", "john+news@example.com", "US"),
         ("john.doe@gmail.com", "johndoe+x@googlemail.com", "US"),
         ("john@bücher.example", "john@bücher.example", "US"),
-        // The table of formats, from both ends.
+        // The table of formats, in both directions.
         ("(415) 867-5309", "+14158675309", "US"),
         ("+1 (415) 867-5309", "+14158675309", "US"),
         ("4158675309 x123", "+14158675309", "US"),
@@ -91,17 +91,17 @@ async fn ten_equal_digits_across_countries_are_nobody() -> Result<()> {
         // A British number dialled from elsewhere, and a line in Maine.
         ("0044 20 7946 0958", "+12079460958"),
         ("+44 20 7946 0958", "(207) 946-0958"),
-        // Not possible: digit for digit or not at all.
+        // Not a possible number: it must match digit for digit.
         ("+1234567890", "+11234567890"),
         ("+1234567890", "+1234567891"),
         ("1234567", "+11234567"),
-        // A short code is its own text.
+        // A short code is compared as text.
         ("84387", "384387"),
         ("38-43-87", "384387"),
         // A land line in São Paulo never had a nine.
         ("+55 11 3765-4321", "+5511937654321"),
         ("+52 55 1234 5678", "+5255123456789"),
-        // Dots mean something everywhere but at Google.
+        // Dots are significant everywhere but at Google.
         ("john.doe@example.com", "johndoe@example.com"),
         ("john@example.com", "john@example.org"),
         ("+14158675309", "whatsapp:US.14158675309"),
@@ -111,7 +111,8 @@ async fn ten_equal_digits_across_countries_are_nobody() -> Result<()> {
     Ok(())
 }
 
-/// A number written without country by somebody at home in country code 1, read by a server that is at home elsewhere.
+/// A number written without country code by a person in country code 1, parsed by a server that is configured for another
+/// region.
 #[tokio::test]
 async fn last_ten_digits_count_within_country_code_one_only() -> Result<()> {
     let world = world().await?;
@@ -127,7 +128,7 @@ async fn last_ten_digits_count_within_country_code_one_only() -> Result<()> {
     assert_eq!(world.arrive(american, "phone", "+14158675309").await?.contact, Some(contact));
     assert_eq!(world.arrive(british, "phone", "+14158675309").await?.contact, None);
 
-    // Of two nobody can tell which.
+    // With two candidates, none is chosen.
     let other = world.contact(None, Some("(415) 867-5309")).await?;
     contacts::parse_all(&world.client).await?;
     let arrived = world.arrive(american, "phone", "+14158675309").await?;
@@ -158,7 +159,7 @@ async fn what_fits_several_stays_unlinked_with_its_candidates() -> Result<()> {
     Ok(())
 }
 
-/// An exact match decides, whoever else has the mailbox behind it.
+/// An exact match decides, even if other contacts have the same mailbox in another spelling.
 #[tokio::test]
 async fn an_exact_match_needs_no_second_look() -> Result<()> {
     let world = world().await?;
@@ -198,7 +199,7 @@ async fn a_contact_given_by_the_writer_is_left_alone() -> Result<()> {
     Ok(())
 }
 
-/// Whatever somebody writes into these columns, the row is stored.
+/// Whatever a program writes into these columns, the row is stored.
 #[tokio::test]
 async fn odd_senders_never_stop_an_insert() -> Result<()> {
     let world = world().await?;

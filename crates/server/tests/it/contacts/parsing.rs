@@ -1,10 +1,10 @@
-//! Contacts' own numbers, read by the server.
+//! Contacts' own numbers, parsed by the server.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
-use gleaner_server::contacts;
+use gleaner_intake::contacts;
 
 use crate::contacts::world::world;
 
@@ -52,7 +52,7 @@ async fn a_changed_number_is_read_again_and_the_old_one_forgotten() -> Result<()
 #[tokio::test]
 async fn what_is_no_number_after_all_matches_nobody() -> Result<()> {
     let world = world().await?;
-    // In digits SQL does not know, and one that is none.
+    // Digits that SQL does not recognize, and text that is no number.
     world.contact(None, Some("４１５-８６７-５３０９")).await?;
     world.contact(None, Some("números")).await?;
     contacts::parse_all(&world.client).await?;
@@ -64,7 +64,7 @@ async fn what_is_no_number_after_all_matches_nobody() -> Result<()> {
     Ok(())
 }
 
-/// Several servers after an import: each address is read once, and a contact being edited is left to its editor.
+/// Several servers after an import: each address is parsed once, and a contact that is being edited is skipped.
 #[tokio::test]
 async fn servers_share_the_reading_of_an_import() -> Result<()> {
     let world = world().await?;
@@ -72,7 +72,7 @@ async fn servers_share_the_reading_of_an_import() -> Result<()> {
     let editor = gleaner::connect(&world.database.url).await?;
     editor.batch_execute("begin; update contacts set phone_number = '+442079460958' where phone_number = '(415) 867-0007'").await?;
     let clients = try_join_all((0..4).map(|_| gleaner::connect(&world.database.url))).await?;
-    // A reader that waited for the editor would wait for ever.
+    // A server that waited for the editor would wait for ever.
     let reading = tokio::time::timeout(Duration::from_secs(120), try_join_all(clients.iter().map(contacts::parse_all)));
     let read: usize = reading.await??.into_iter().sum();
     assert_eq!(read, 2999);

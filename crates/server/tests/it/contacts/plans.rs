@@ -1,17 +1,17 @@
-//! What matching costs with 200,000 contacts: index probes, under every kind of plan.
+//! The cost of matching with 200,000 contacts: index probes, under every kind of plan.
 //!
-//! Plans come from `auto_explain`, nested statements included, so that what is looked at is what the functions really run.
+//! Plans come from `auto_explain`, including nested statements, so that the test sees what the functions really run.
 
 use anyhow::{Result, ensure};
 use futures_util::{StreamExt as _, stream};
-use gleaner_server::contacts;
+use gleaner_intake::contacts;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 use crate::contacts::world::{World, ingest, request, world};
 
-/// Shared buffers that storing one event may touch in contacts, their addresses and the unmatched.
+/// The most shared buffers that storing one event may touch in contacts, their addresses and the unmatched.
 const MOST: i64 = 60;
 
 struct Watched {
@@ -43,7 +43,8 @@ impl Watched {
         Ok(Self { client, plans })
     }
 
-    /// Every scan of these tables since the last call: none may be sequential. Returns how many scans, and their buffers.
+    /// Every scan of these tables since the last call; none may be sequential. Returns the number of scans, and their
+    /// buffers.
     fn scans(&mut self, what: &str) -> Result<(usize, i64)> {
         let (mut count, mut buffers) = (0, 0);
         while let Ok(plan) = self.plans.try_recv() {
@@ -70,7 +71,7 @@ async fn looking_up_a_sender_among_200_000_contacts_is_an_index_scan() -> Result
     let world = world().await?;
     world
         .run(
-            // What the trigger would derive, written at once: deriving it 200,000 times is not what is looked at here.
+            // Written directly instead of by the trigger: deriving it 200,000 times is not what this test measures.
             "set synchronous_commit = off; alter table contacts disable trigger refresh_contact_addresses;
              insert into contacts (id, first_name, email, phone_number)
              select n, 'n' || n, 'person' || n || '@example.com', '(415) ' || (2000000 + n)::text from generate_series(1, 200000) n;
@@ -86,7 +87,7 @@ async fn looking_up_a_sender_among_200_000_contacts_is_an_index_scan() -> Result
         )
         .await?;
     let channel = world.channel("desk").await?;
-    // A message does not wait for an import to be read: what it pays is one slice.
+    // A message does not wait for a whole import to be parsed: it pays for one slice.
     let mut watched = Watched::connect(&world, "select 1").await?;
     ensure!(contacts::parse_pending(&watched.client).await? <= 200);
     watched.scans("one slice of the import")?;
@@ -94,7 +95,7 @@ async fn looking_up_a_sender_among_200_000_contacts_is_an_index_scan() -> Result
     for (how, settings) in
         [("custom plans", "set plan_cache_mode = force_custom_plan"), ("generic plans", "set plan_cache_mode = force_generic_plan")]
     {
-        // Statistics from when the tables were empty, and true ones.
+        // With statistics from when the tables were empty, and with current ones.
         for statistics in ["select 1", "analyze contacts; analyze contact_addresses; analyze activities"] {
             world.run(statistics).await?;
             let mut watched = Watched::connect(&world, settings).await?;

@@ -1,9 +1,9 @@
-//! What is made good while no message comes.
+//! What the sweep does while no message arrives.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use gleaner_server::contacts::{self, Page, Swept};
+use gleaner_intake::contacts::{self, Page, Swept};
 
 use crate::contacts::world::{World, world};
 
@@ -17,7 +17,7 @@ async fn age(world: &World, interval: &str) -> Result<()> {
 async fn a_sender_whom_a_dead_server_overlooked_becomes_a_contact() -> Result<()> {
     let world = world().await?;
     let (wanted, unwanted) = (world.channel_with("auto", "{}", true, None).await?, world.channel("desk").await?);
-    // The commit was the last thing that server did.
+    // The server crashed right after this commit.
     let overlooked = world.arrive(wanted, "email", "new@example.com").await?;
     world.arrive(unwanted, "email", "other@example.com").await?;
     assert_eq!(contacts::sweep(&world.client, A_DAY).await?.linked, 0, "whoever stored it a moment ago is about to make it");
@@ -40,7 +40,7 @@ async fn a_sample_of_ours_makes_no_contact_and_is_not_unmatched() -> Result<()> 
     age(&world, "5 minutes").await?;
     assert_eq!(contacts::sweep(&world.client, A_DAY).await?.linked, 0);
     assert!(contacts::unmatched(&world.client, &Page::default()).await?.is_empty());
-    // Somebody else's word for it hides nothing.
+    // The mark alone, as another program may write it, hides nothing.
     world.arrive(channel, "email", "ann@example.com").await?;
     world.run("update activities set metadata = metadata || '{\"test\": true}'").await?;
     assert_eq!(contacts::unmatched(&world.client, &Page::default()).await?.len(), 1);

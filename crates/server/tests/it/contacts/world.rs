@@ -1,4 +1,4 @@
-//! What these tests stand on: a migrated database, channels, contacts, and events as the door hands them over.
+//! The setup of these tests: a migrated database, channels, contacts, and events as the webhook endpoint stores them.
 
 use anyhow::{Context as _, Result};
 use gleaner_postgres::testing::TestDatabase;
@@ -13,7 +13,7 @@ pub struct World {
     pub client: Client,
 }
 
-/// An activity, and whom it was linked to.
+/// An activity, and the contact it was linked to.
 #[derive(Debug, Clone)]
 pub struct Arrived {
     pub id: Uuid,
@@ -22,7 +22,7 @@ pub struct Arrived {
     pub matched: Option<Value>,
 }
 
-/// One row of what `gleaner.ingest_activities` returns.
+/// One row of the result of `gleaner.ingest_activities`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub request: i32,
@@ -83,7 +83,7 @@ impl World {
         Ok(row.get(0))
     }
 
-    /// As PostgREST would connect for a signed-in user: role and claims.
+    /// Connects as PostgREST would for a signed-in user: with role and claims.
     pub async fn signed_in(&self, person: i64) -> Result<Client> {
         let client = gleaner::connect(&self.database.url).await?;
         let user = self.text(&format!("select user_id::text from sales where id = {person}")).await?.unwrap_or_default();
@@ -95,13 +95,13 @@ impl World {
         Ok(client)
     }
 
-    /// A contact of our own shape; returns the id.
+    /// Creates a contact in our own schema. Returns its id.
     pub async fn contact(&self, email: Option<&str>, phone: Option<&str>) -> Result<i64> {
         let sql = "insert into contacts (first_name, email, phone_number) values ('Ann', $1, $2) returning id";
         Ok(self.client.query_one(sql, &[&email, &phone]).await?.get(0))
     }
 
-    /// An event of this sender through the door; what became of it.
+    /// Stores an event of this sender as the webhook endpoint does. Returns the result.
     pub async fn arrive(&self, channel: Uuid, kind: &str, address: &str) -> Result<Arrived> {
         let mut brought = request(channel, &Uuid::new_v4().to_string());
         brought["events"][0]["sender"] = json!({"kind": kind, "address": address});
@@ -109,7 +109,7 @@ impl World {
         self.arrived(answers[0].id.context("stored")?).await
     }
 
-    /// A plain insert that says who it is from, as a program that knows nothing of us would write it.
+    /// A plain insert that names its sender, as a program that does not know us would write it.
     pub async fn insert(&self, from: &str) -> Result<Arrived> {
         let sql = "insert into activities (type, metadata) values ('sms', jsonb_build_object('from', $1::text)) returning id";
         self.arrived(self.client.query_one(sql, &[&from]).await?.get(0)).await
@@ -120,7 +120,7 @@ impl World {
         Ok(Arrived { id, contact: row.get(0), matched: row.get(1) })
     }
 
-    /// Stores what these requests bring, as one group.
+    /// Stores these requests as one group.
     pub async fn ingest(&self, requests: &[Value]) -> Result<Vec<Answer>> {
         ingest(&self.client, requests).await
     }
@@ -131,7 +131,8 @@ pub async fn text(client: &Client, sql: &str) -> Result<Option<String>> {
     Ok(row.and_then(|r| r.get(0)))
 }
 
-/// Stores what these requests bring, as one group; what became of each event, and at position 0 of what had none.
+/// Stores these requests as one group. Returns the result of each event, and at position 0 that of a request without
+/// events.
 pub async fn ingest(client: &Client, requests: &[Value]) -> Result<Vec<Answer>> {
     let sql = "with request as (select item, n from jsonb_array_elements($1) with ordinality as r (item, n)),
              event as (select r.n as request, e.n as position, e.item, row_number() over (order by r.n, e.n) as n
@@ -163,7 +164,7 @@ pub async fn ingest(client: &Client, requests: &[Value]) -> Result<Vec<Answer>> 
     Ok(rows.iter().map(|r| Answer { request: r.get(0), position: r.get(1), outcome: r.get(2), id: r.get(3) }).collect())
 }
 
-/// A request of one event.
+/// A request with one event.
 pub fn request(channel: Uuid, external_id: &str) -> Value {
     json!({"channel": channel, "events": [event(external_id)]})
 }

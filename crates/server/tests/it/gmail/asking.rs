@@ -1,4 +1,4 @@
-//! A look on demand, over HTTP.
+//! A poll on request, over HTTP.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn nobody_else_may_ask() -> Result<()> {
     let App { anon, signed_in, .. } = &app;
     for (token, expected) in [(anon.as_str(), 403), (signed_in.as_str(), 403), ("nonsense", 401)] {
         let (status, body) = app.fetch(token, "").await?;
-        // Whoever sees no channels has asked for none.
+        // A caller that sees no channels has requested no poll.
         let nothing = status == 200 && body["channels"] == json!([]);
         assert!(status == expected || nothing, "{status} {body}");
     }

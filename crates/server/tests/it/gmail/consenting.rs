@@ -1,4 +1,4 @@
-//! A person consents: the browser goes to Google and comes back.
+//! A person consents: the browser goes to Google and returns.
 
 use anyhow::{Context as _, Result};
 use base64::Engine as _;

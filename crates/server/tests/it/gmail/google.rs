@@ -1,4 +1,4 @@
-//! A Google on this machine: the documented Gmail API, the token endpoint and the keys, for one mailbox.
+//! A local fake of Google: the documented Gmail API, the token endpoint and the keys, for one mailbox.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,23 +13,23 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use gleaner_server::gmail::Google;
-use gleaner_server::gmail::google::Patience;
+use gleaner_intake::mailboxes::Google;
+use gleaner_intake::mailboxes::Patience;
 use serde_json::{Value, json};
 
-/// What the mailbox holds and what was asked of it.
+/// The contents of the mailbox, and the calls that were made.
 #[derive(Default)]
 pub struct Mailbox {
     pub messages: BTreeMap<String, Value>,
     /// History id and the messages added there.
     pub history: Vec<(u64, Vec<String>)>,
     pub history_id: u64,
-    /// Older starting points are forgotten.
+    /// Older starting points are no longer known.
     pub oldest: u64,
     pub page_size: usize,
-    /// What was asked, in order, with the moment.
+    /// The calls, in order, with their time.
     pub calls: Vec<(String, Instant)>,
-    /// Answers to give instead, to calls that begin with the text.
+    /// Responses to give instead, to calls that begin with the text.
     pub instead: VecDeque<(&'static str, u16, Value)>,
     pub valid_tokens: Vec<String>,
     pub refreshes: usize,
@@ -101,7 +101,7 @@ impl LocalGoogle {
         mailbox.messages.insert(id, message);
     }
 
-    /// How often something was asked that begins with this.
+    /// The number of calls that begin with this.
     pub fn count(&self, start: &str) -> usize {
         self.mailbox().calls.iter().filter(|(call, _)| call.starts_with(start)).count()
     }
@@ -111,7 +111,7 @@ impl LocalGoogle {
     }
 }
 
-/// A message of the inbox as `format=full` shows it.
+/// A message of the inbox in `format=full`.
 pub fn letter(id: &str, text: &str) -> Value {
     json!({
         "id": id, "threadId": format!("t-{id}"), "labelIds": ["INBOX", "UNREAD"], "internalDate": "1700000000000",
@@ -133,7 +133,7 @@ pub fn quota(reason: &str) -> Value {
     json!({"error": {"code": 403, "errors": [{"domain": "usageLimits", "reason": reason}]}})
 }
 
-/// Notes the call; an answer prepared for it, or a missing token, comes first.
+/// Records the call. Returns a prepared response for it, or an error if the token is missing.
 fn asked(google: &LocalGoogle, call: String, headers: &HeaderMap) -> Option<Response> {
     let mut mailbox = google.mailbox();
     mailbox.calls.push((call.clone(), Instant::now()));
@@ -191,7 +191,7 @@ async fn history(State(google): State<LocalGoogle>, RawQuery(query): RawQuery, h
     let records: Vec<Value> = since
         .map(|(at, ids)| {
             let added: Vec<Value> = ids.iter().map(|id| json!({"message": {"id": id, "threadId": "t", "labelIds": ["INBOX"]}})).collect();
-            // `messages` lists more than was added; whoever reads it fetches too much.
+            // `messages` lists more than was added; a client that reads it fetches too much.
             json!({"id": at.to_string(), "messages": [{"id": "changed-only"}], "messagesAdded": added})
         })
         .collect();

@@ -1,9 +1,9 @@
-//! Leave to read: refreshed in time and once, stored sealed, and given up when it is withdrawn.
+//! Grants: refreshed in time and once, stored encrypted, and given up when they are revoked.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use gleaner_server::channels::Changes;
+use gleaner_intake::channels::Changes;
 use serde_json::json;
 
 use crate::gmail::world::{idle_world, world};
@@ -23,7 +23,7 @@ async fn a_withdrawn_grant_is_told_once_and_google_is_not_asked_again() -> Resul
     assert_eq!(opened.state, "needs_reauth");
     assert!(opened.state_detail.as_deref().is_some_and(|detail| detail.contains("expired or revoked")), "{:?}", opened.state_detail);
 
-    // Again, by this server and by one that has not heard of it.
+    // Again, by this server and by one that does not know of it yet.
     world.look().await?;
     let another = world.another()?;
     world.read_mailboxes(&another);
@@ -81,7 +81,7 @@ async fn a_token_is_refreshed_before_it_ends_and_the_refresh_token_stays() -> Re
     world.channel(json!({})).await?;
     world.look().await?;
     assert_eq!(world.google.mailbox().refreshes, 1);
-    // Four fifths of two seconds are over, and the token itself is still good.
+    // Four fifths of two seconds are over, and the token itself is still valid.
     tokio::time::sleep(Duration::from_millis(1700)).await;
     world.look().await?;
     assert_eq!(world.google.mailbox().refreshes, 2);

@@ -1,4 +1,4 @@
-//! A push is believed when Google signed it for us, and then only as a hint.
+//! A push notification is accepted when Google signed it for us, and then only as a hint.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +9,7 @@ use gleaner_ingest::provider::{Inbound, Provider as _};
 use gleaner_ingest::providers::gmail::Gmail as Provider;
 use gleaner_ingest::refusal::Why;
 use gleaner_ingest::{Refusal, Request};
+use gleaner_intake::webhooks::SigningKeys as _;
 use http::{HeaderMap, Method};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -53,7 +54,7 @@ pub fn body() -> Vec<u8> {
         .into_bytes()
 }
 
-/// Sends a push the way the door does: the channel with its keys, then the provider.
+/// Sends a push notification as the webhook endpoint does: the channel with its keys, then the provider.
 async fn push(world: &World, authorization: Option<&str>) -> Result<Result<(), Refusal>> {
     let mut headers = HeaderMap::new();
     if let Some(authorization) = authorization {

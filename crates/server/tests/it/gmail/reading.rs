@@ -1,4 +1,4 @@
-//! What is read from a mailbox, how far, and how often.
+//! Which messages are read from a mailbox, how far, and how often.
 
 use anyhow::Result;
 use serde_json::json;
@@ -140,7 +140,7 @@ async fn a_used_up_quota_is_waited_out_longer_each_time() -> Result<()> {
     let times: Vec<_> = world.google.mailbox().calls.iter().filter(|(call, _)| call == "messages/m1").map(|(_, at)| *at).collect();
     let waits: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(waits.len(), 3);
-    // 40, 80, 160 ms, of each at least half.
+    // 40, 80, 160 ms, and at least half of each.
     for (wait, least) in waits.iter().zip([20, 40, 80]) {
         assert!(wait.as_millis() >= least, "{waits:?}");
     }
@@ -230,7 +230,7 @@ async fn several_servers_read_a_mailbox_one_at_a_time() -> Result<()> {
     for server in &servers {
         world.read_mailboxes(server);
     }
-    let asked = servers[0].ask(&gleaner_server::access::Caller::Ourselves, None).await?;
+    let asked = servers[0].ask(&gleaner_http::Caller::Ourselves, None).await?;
     servers[0].wait_for(&asked, std::time::Duration::from_secs(30)).await?;
     assert_eq!(world.activities().await?, 30);
     assert_eq!(world.google.count("messages/"), 30, "each message was fetched once");

@@ -1,7 +1,7 @@
-//! All of it in a running server.
+//! Gmail in a running server.
 
 use anyhow::{Context as _, Result};
-use gleaner_server::channels::Changes;
+use gleaner_intake::channels::Changes;
 use gleaner_server::{Config, Server};
 use serde_json::json;
 
@@ -21,8 +21,8 @@ async fn a_push_at_the_door_brings_the_mail_in() -> Result<()> {
     let channels = &server.state().channels;
     let settings = json!({"client_id": "c", "client_secret": "s", "oauth_token": "1//r", "poll_minutes": 60,
                           "audience": pushing::AUDIENCE, "service_account": pushing::ACCOUNT});
-    let settings = gleaner_server::channels::nest(settings.as_object().context("settings")?.clone());
-    let new = gleaner_server::channels::NewChannel { name: "mail".into(), provider_code: "gmail".into(), settings, ..Default::default() };
+    let settings = gleaner_intake::channels::nest(settings.as_object().context("settings")?.clone());
+    let new = gleaner_intake::channels::NewChannel { name: "mail".into(), provider_code: "gmail".into(), settings, ..Default::default() };
     let key = channels.add(new).await?.key()?.to_owned();
     world.wait_until("select count(*) = 1 from gleaner.polls where last_sync_at is not null").await?;
 
@@ -36,7 +36,7 @@ async fn a_push_at_the_door_brings_the_mail_in() -> Result<()> {
     assert_eq!(push(pushing::signed(&pushing::claims(), SIGNER, "k1")?).await?, 202);
     world.wait_until("select count(*) = 1 from activities").await?;
 
-    // A paused channel hears nothing, a stopped server reads nothing.
+    // A paused channel accepts no notification, and a stopped server reads nothing.
     channels.set("mail", Changes { is_active: Some(false), ..Changes::default() }).await?;
     assert_ne!(push(pushing::signed(&pushing::claims(), SIGNER, "k1")?).await?, 202);
     server.stop().await;

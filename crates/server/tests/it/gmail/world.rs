@@ -1,18 +1,18 @@
-//! What the tests stand on: a database, a local Google, and the part of the server that reads mailboxes.
+//! The setup of these tests: a database, a local Google, and the part of the server that reads mailboxes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use gleaner::bell::Bell;
+use gleaner::notify::Notifier;
+use gleaner_http::Caller;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_server::access::{Access, Caller};
-use gleaner_server::channels::{Channels, NewChannel, nest};
-use gleaner_server::door::committer::{Committer, How};
-use gleaner_server::door::contacts::Newcomers;
-use gleaner_server::files::Files;
-use gleaner_server::gmail::ask::Report;
-use gleaner_server::gmail::{Gmail, Parts};
+use gleaner_intake::channels::{Channels, NewChannel, nest};
+use gleaner_intake::files::Files;
+use gleaner_intake::mailboxes::Gmail;
+use gleaner_intake::mailboxes::Report;
+use gleaner_intake::webhooks::{Committer, How, Newcomers, Parts};
+use gleaner_supabase::access::Access;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_postgres::Client;
@@ -38,19 +38,20 @@ impl Drop for World {
     }
 }
 
-/// A world in which mailboxes are read.
+/// A world in which a server reads mailboxes.
 pub async fn world() -> Result<World> {
     let world = idle_world().await?;
     world.read_mailboxes(&world.gmail);
     Ok(world)
 }
 
-/// A world in which nobody reads mailboxes yet.
+/// A world in which no server reads mailboxes yet.
 pub async fn idle_world() -> Result<World> {
     let database = database().await?;
     let pool = gleaner::pool(&database.url, 16)?;
     let home = Home::new()?;
-    let (committer, _) = Committer::start(&pool, &Bell::new(pool.clone()), How { tasks: 1, group: 256, within: Duration::from_secs(10) });
+    let (committer, _) =
+        Committer::start(&pool, &Notifier::new(pool.clone()), How { tasks: 1, group: 256, within: Duration::from_secs(10) });
     let (newcomers, _) = Newcomers::start(pool.clone());
     let channels = Channels::new(pool.clone(), MasterKeys::generate());
     let files = Files::open(&home.0, None)?;
@@ -74,14 +75,14 @@ impl World {
         hints
     }
 
-    /// As [`Self::read_mailboxes`], until told otherwise.
+    /// Like [`Self::read_mailboxes`], until the returned sender is set.
     pub fn read_until_stopped(&self, gmail: &Arc<Gmail>) -> watch::Sender<bool> {
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(gmail.clone().run(mpsc::channel(1).1, stopped));
         stop
     }
 
-    /// A channel with a grant; `more` settings beside.
+    /// A channel with a grant, and `more` settings.
     pub async fn channel(&self, more: Value) -> Result<Uuid> {
         let mut settings =
             json!({"client_id": "client", "client_secret": "shh-client", "oauth_token": "1//refresh-secret", "poll_minutes": 60});
@@ -93,14 +94,14 @@ impl World {
         Ok(self.channels.add(new).await?.channel.id)
     }
 
-    /// Asks for a look and waits for its end.
+    /// Requests a poll and waits for its end.
     pub async fn look(&self) -> Result<Report> {
         let asked = self.gmail.ask(&Caller::Ourselves, None).await?;
         let mut reports = self.gmail.wait_for(&asked, Duration::from_secs(30)).await?;
         reports.pop().context("no channel was asked")
     }
 
-    /// A look that must succeed; returns how many messages were new.
+    /// Makes a poll that must succeed. Returns how many messages were new.
     pub async fn stored(&self) -> Result<i32> {
         let report = self.look().await?;
         anyhow::ensure!(report.outcome == "read", "{report:?}");
@@ -115,7 +116,7 @@ impl World {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
-    /// Waits until the query says true.
+    /// Waits until the query returns true.
     pub async fn wait_until(&self, sql: &str) -> Result<()> {
         for _ in 0..600 {
             if self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0) {
@@ -149,7 +150,7 @@ const SECRET: &str = "a secret of more than thirty-two characters";
 pub async fn app(world: &World) -> Result<App> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
-    let router = gleaner_server::gmail::routes::router(world.gmail.clone(), Access::new(SECRET, "the test")?);
+    let router = gleaner_intake::mailboxes::router(world.gmail.clone(), Access::new(SECRET, "the test")?);
     tokio::spawn(async move { axum::serve(listener, router).await });
     let token = |role: &str| {
         let claims = json!({"role": role, "sub": Uuid::now_v7(), "exp": 4_000_000_000_i64});
@@ -159,7 +160,7 @@ pub async fn app(world: &World) -> Result<App> {
 }
 
 impl App {
-    /// Asks for a look; status and body.
+    /// Requests a poll. Returns status and body.
     pub async fn fetch(&self, token: &str, body: &str) -> Result<(u16, Value)> {
         let mut request = reqwest::Client::new().post(format!("{}/functions/v1/fetch-gmail-updates", self.base)).body(body.to_owned());
         if !token.is_empty() {

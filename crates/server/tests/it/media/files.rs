@@ -3,7 +3,7 @@
 use anyhow::Result;
 use bytes::Bytes;
 use futures_util::stream;
-use gleaner_server::files::{Copied, Error, Files, Span};
+use gleaner_intake::files::{Copied, Error, Files, Span};
 
 use crate::world::{Home, eventually};
 
@@ -18,7 +18,7 @@ async fn read(files: &Files, path: &str) -> Result<Option<Bytes>> {
     })
 }
 
-/// Everything in the store, half-written files included.
+/// The number of files in the store, including half-written ones.
 fn contents(home: &Home) -> usize {
     fn count(folder: &std::path::Path) -> usize {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

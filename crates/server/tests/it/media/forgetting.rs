@@ -1,10 +1,10 @@
-//! Files go with the activity they belong to.
+//! Files are deleted with the activity they belong to.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use gleaner_server::door::prune::forget_files;
-use gleaner_server::files::Files;
+use gleaner_intake::files::Files;
+use gleaner_intake::webhooks::forget_files;
 use serde_json::json;
 
 use crate::media::world::world;

@@ -1,4 +1,4 @@
-//! Where we do not go, and what we do not take along.
+//! Addresses that are refused, and credentials that are not sent along.
 
 use anyhow::Result;
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn private_addresses_are_refused_in_every_spelling() -> Result<()> {
     Ok(())
 }
 
-/// `localhost` is a name, and the resolver of this machine says where it leads: the check is of what it says, not of the name.
+/// `localhost` is a name that the resolver of this machine resolves: the check is on the resolved address, not on the name.
 #[tokio::test]
 async fn a_name_that_leads_inside_is_refused_where_it_leads() -> Result<()> {
     let world = strict_world().await?;
@@ -38,7 +38,7 @@ async fn a_name_that_leads_inside_is_refused_where_it_leads() -> Result<()> {
 
 #[tokio::test]
 async fn a_redirect_inside_is_refused() -> Result<()> {
-    // 127.0.0.1 may be gone to, its neighbours not.
+    // 127.0.0.1 is allowed, its neighbours are not.
     let world = world_with(|options| options.allow_private = vec!["127.0.0.1/32".parse().unwrap()]).await?;
     let port = world.provider.address.port();
     for inside in [
@@ -83,12 +83,12 @@ async fn credentials_go_to_the_provider_and_no_further() -> Result<()> {
     assert_eq!(first.as_deref(), Some("Basic QUMxOnR3LXNlY3JldA=="));
     assert_eq!(other.asked(), [("/recording".to_owned(), None)], "nothing went along with the redirect");
 
-    // Twilio's own address means the base, when the operator has named one.
+    // Twilio's own address is replaced by the base URL, if the operator has configured one.
     let raw_data = json!({"source_type": "url", "content": "https://api.twilio.com/2010-04-01/Accounts/AC1/Recordings/RE1"});
     let activity = world.activity(Some(channel), raw_data, json!({})).await?;
     assert_eq!(world.get(activity, "0").await?.text(), RECORDING);
 
-    // A redirect within one host does not take them along either.
+    // A redirect within one host does not take the credentials along either.
     world.provider.redirect_to(&world.provider.url("/locked"));
     let raw_data = json!({"source_type": "url", "content": world.provider.url("/moved")});
     let activity = world.activity(Some(channel), raw_data, json!({})).await?;
@@ -130,7 +130,7 @@ async fn what_is_too_large_is_not_fetched() -> Result<()> {
     let activity = world.at(&world.provider.url("/endless")).await?;
     let cut = world.get(activity, "0").await?;
     assert_eq!((cut.status, cut.body.is_none()), (200, true), "cut off, and the reader can tell");
-    // What was cut off was not kept as if it were whole.
+    // The file that was cut off was not stored as if it were complete.
     let again = world.get_with(activity, "0", &world.service, Some("bytes=0-9")).await?;
     assert_eq!(again.status, 502, "{}", again.text());
     Ok(())

@@ -1,4 +1,4 @@
-//! A provider on this machine: files, redirects, silence. Notes who asked with which credentials.
+//! A local provider: files, redirects, and responses that stall. Records which credentials each request had.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,14 +16,14 @@ use serde_json::json;
 
 pub const RECORDING: &str = "RIFF....WAVEfmt and so on";
 
-/// Path, and Authorization if any.
+/// The path, and the `Authorization` header if any.
 type Asked = (String, Option<String>);
 
 #[derive(Clone)]
 pub struct LocalProvider {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
-    /// Where `/moved` leads.
+    /// The target of the redirect at `/moved`.
     pub target: Arc<Mutex<String>>,
 }
 
@@ -65,7 +65,7 @@ async fn answer(State(provider): State<LocalProvider>, request: Request) -> Resp
         "/round" => (StatusCode::FOUND, [("location", "/round")]).into_response(),
         "/nowhere" => StatusCode::FOUND.into_response(),
         "/large" => vec![b'x'; 5000].into_response(),
-        // No length beforehand: only counting tells.
+        // No length is sent, so only counting the bytes shows the size.
         "/endless" => {
             let pieces = stream::iter((0..100).map(|_| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 100]))));
             Body::from_stream(pieces).into_response()

@@ -1,7 +1,7 @@
-//! Who gets which file, and how.
+//! Which caller gets which file, and how.
 
 use anyhow::Result;
-use gleaner_server::files::Files;
+use gleaner_intake::files::Files;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -163,7 +163,7 @@ async fn whatsapp_files_are_fetched_by_id_with_the_channels_token() -> Result<()
     let metadata = json!({"media": [{"id": "777", "content_type": "audio/ogg"}, {"id": "778"}, {"id": "../x"}]});
     let activity = world.activity(Some(channel), json!({"source_type": "url", "content": "whatsapp-media:777"}), metadata).await?;
     assert_eq!(world.get(activity, "0").await?.text(), RECORDING);
-    // WhatsApp names an address that is none of its own: the token does not go there.
+    // WhatsApp returns a URL that is not one of its own: the token is not sent there.
     let other = LocalProvider::start().await?;
     world.provider.redirect_to(&other.url("/recording"));
     assert_eq!(world.get(activity, "1").await?.status, 403);
@@ -187,7 +187,7 @@ async fn telegram_files_are_fetched_by_id_and_the_token_is_told_to_nobody() -> R
     Ok(())
 }
 
-/// A world whose provider stands in for WhatsApp and Telegram.
+/// A world whose provider replaces WhatsApp and Telegram.
 async fn bases() -> Result<World> {
     let provider = LocalProvider::start().await?;
     let base = provider.url("");

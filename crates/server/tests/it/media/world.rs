@@ -1,18 +1,17 @@
-//! What the tests stand on: a database, a provider, and the route that serves media.
+//! The setup of these tests: a database, a provider, and the route that serves media.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use gleaner::bell::Bell;
+use gleaner::notify::Notifier;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_server::access::Access;
-use gleaner_server::channels::Channels;
-use gleaner_server::door::committer::{Committer, How};
-use gleaner_server::door::contacts::Newcomers;
-use gleaner_server::files::Files;
-use gleaner_server::gmail::{Gmail, Google, Parts};
-use gleaner_server::media::{Media, Options};
+use gleaner_intake::channels::Channels;
+use gleaner_intake::files::Files;
+use gleaner_intake::mailboxes::{Gmail, Google};
+use gleaner_intake::media::{Media, Options};
+use gleaner_intake::webhooks::{Committer, How, Newcomers, Parts};
+use gleaner_supabase::access::Access;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -32,12 +31,12 @@ pub struct World {
     _home: Home,
 }
 
-/// A world in which this machine counts as public, as the operator says.
+/// A world in which this machine's address is allowed by the operator.
 pub async fn world() -> Result<World> {
     world_with(|_| {}).await
 }
 
-/// A world in which it does not.
+/// A world in which it is not.
 pub async fn strict_world() -> Result<World> {
     world_with(|options| options.allow_private.clear()).await
 }
@@ -47,7 +46,8 @@ pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
     let pool = gleaner::pool(&database.url, 8)?;
     let home = Home::new()?;
     let files = Files::open(&home.0, None)?;
-    let (committer, _) = Committer::start(&pool, &Bell::new(pool.clone()), How { tasks: 1, group: 256, within: Duration::from_secs(10) });
+    let (committer, _) =
+        Committer::start(&pool, &Notifier::new(pool.clone()), How { tasks: 1, group: 256, within: Duration::from_secs(10) });
     let (newcomers, _) = Newcomers::start(pool.clone());
     let channels = Channels::new(pool.clone(), MasterKeys::generate());
     let parts = Parts { pool: pool.clone(), channels: channels.clone(), files: files.clone(), committer, newcomers };
@@ -59,7 +59,7 @@ pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
     let media = Arc::new(Media::new(options, pool.clone(), channels, files.clone(), gmail)?);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
-    let router = gleaner_server::media::routes::router(media, Access::new(SECRET, "the test")?);
+    let router = gleaner_intake::media::router(media, Access::new(SECRET, "the test")?);
     tokio::spawn(async move { axum::serve(listener, router).await });
     let client = gleaner::connect(&database.url).await?;
     let service = token("service_role", Uuid::nil())?;
@@ -71,7 +71,7 @@ pub fn token(role: &str, user: Uuid) -> Result<String> {
     Ok(jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes()))?)
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -113,7 +113,7 @@ impl World {
         Ok(row.get(0))
     }
 
-    /// An activity whose content is at this address, sent by nobody in particular.
+    /// An activity whose content is at this address, without a channel.
     pub async fn at(&self, url: &str) -> Result<Uuid> {
         self.activity(None, json!({"source_type": "url", "content": url}), json!({})).await
     }
@@ -135,7 +135,7 @@ impl World {
         Ok(Answer { status, headers, body: answer.bytes().await.ok().map(|bytes| bytes.to_vec()) })
     }
 
-    /// Asks for the first file at this address.
+    /// Requests the first file of an activity at this address.
     pub async fn fetch(&self, url: &str) -> Result<Answer> {
         self.get(self.at(url).await?, "0").await
     }

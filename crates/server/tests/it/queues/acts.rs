@@ -1,4 +1,4 @@
-//! What the acts answer, and to whom.
+//! The responses of the acts, for different callers.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ async fn a_stale_lease_is_refused_with_409_and_a_missing_row_with_410() -> Resul
     stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}, {"payload": 2}]})).await?;
     let (key, lease) = claimed(&stage, "a").await?;
     stage.ask("jobs/release", json!({"key": key, "lease": lease})).await?;
-    // Somebody else has it now.
+    // Another agent holds it now.
     let others = stage.ask("jobs/claim", json!({"agent": "b", "limit": 2})).await?;
     let service = stage.service();
     for act in ["complete", "progress", "start", "release"] {
@@ -68,7 +68,7 @@ async fn the_database_decides_who_may_do_what() -> Result<()> {
         .await?
         .get(0);
     stage.client.batch_execute("insert into activities (type) values ('sms')").await?;
-    let anon = stage.access.project_key(gleaner_server::access::Role::Anon);
+    let anon = stage.access.project_key(gleaner_http::Role::Anon);
     let user = stage.user(&ada);
     assert_eq!(stage.post(&anon, "activities/claim", json!({"agent": "x"})).await?.0, 401);
     assert_eq!(stage.post(&user, "jobs/claim", json!({"agent": "x"})).await?.0, 403, "jobs are the service's");
@@ -163,7 +163,7 @@ async fn a_holder_is_told_which_rows_are_no_longer_its_own() -> Result<()> {
     Ok(())
 }
 
-/// Pages and Prometheus ask as often as they like, for as many agents as there are.
+/// Pages and Prometheus ask as often as they like, for any number of agents.
 #[tokio::test]
 async fn what_waits_is_told_to_those_who_may_claim_and_counted_seldom_however_many_ask() -> Result<()> {
     let stage = stage().await?;
@@ -180,7 +180,7 @@ async fn what_waits_is_told_to_those_who_may_claim_and_counted_seldom_however_ma
     let told = futures_util::future::try_join_all((0..100).map(|_| all())).await?;
     assert!(told.iter().all(|told| told["count"] == 5), "{told:?}");
     assert_eq!(stage.queues.counted(), before, "the same question was counted again");
-    // A thousand agents of a thousand owners ask a thousand questions.
+    // A thousand agents of a thousand owners send a thousand requests.
     tokio::time::sleep(Duration::from_millis(250)).await;
     let began = Instant::now();
     let ask = |n: usize| stage.ask("jobs/waiting", json!({"kinds": [format!("kind {n}")]}));
@@ -189,5 +189,24 @@ async fn what_waits_is_told_to_those_who_may_claim_and_counted_seldom_however_ma
     let counted = stage.queues.counted() - before;
     assert!((1..=most).contains(&counted), "{counted} counts in {:?}", began.elapsed());
     assert!(told.iter().all(|told| told["count"] == 0 || told["count"].is_null()), "{told:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_queue_whose_table_is_gone_is_listed_as_broken_and_hides_no_other() -> Result<()> {
+    let stage = stage().await?;
+    stage
+        .client
+        .batch_execute("drop table execution_jobs cascade; update gleaner.queue set declaration = '{\"table\": 5}' where name = 'dumps'")
+        .await?;
+    let listed: Value = stage.http.get(format!("{}/v1/queues", stage.base)).bearer_auth(stage.service()).send().await?.json().await?;
+    let broken = |name: &str| {
+        let queue = listed.as_array().into_iter().flatten().find(|queue| queue["name"] == name);
+        queue.map(|queue| queue["broken"].as_str().unwrap_or("no").to_owned()).unwrap_or_default()
+    };
+    assert_eq!(broken("jobs"), "no");
+    assert!(broken("runs").contains("its table public.execution_jobs is gone"), "{listed}");
+    assert!(broken("dumps").contains("cannot be read"), "{listed}");
+    stage.ask("jobs/enqueue", json!({"items": [{"kind": "a"}]})).await?;
     Ok(())
 }

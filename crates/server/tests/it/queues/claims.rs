@@ -1,11 +1,11 @@
-//! Claims: apart, together, in vain and waiting.
+//! Claims: single, batched, empty and waiting.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::future::try_join_all;
-use gleaner_server::access::Role;
+use gleaner_http::Role;
 use serde_json::json;
 
 use crate::queues::stage::stage;
@@ -34,7 +34,7 @@ async fn two_hundred_claims_at_once_share_statements_and_never_a_row() -> Result
 #[tokio::test]
 async fn claims_that_must_be_empty_do_not_ask_the_database() -> Result<()> {
     let stage = stage().await?;
-    // The listening connection counts as a ring when it comes up.
+    // The listening connection counts as a notification when it connects.
     while stage.ask("jobs/claim", json!({"agent": "first"})).await?["items"] == json!([]) && stage.queues.tally().0 == 0 {}
     let before = stage.queues.tally();
     for agent in 0..50 {
@@ -42,7 +42,7 @@ async fn claims_that_must_be_empty_do_not_ask_the_database() -> Result<()> {
         assert_eq!(answer, json!({"items": [], "next_due_seconds": null}));
     }
     let after = stage.queues.tally();
-    // An empty answer lasts some seconds; on a slow machine one may end meanwhile.
+    // An empty result is cached for some seconds; on a slow machine it may expire during the test.
     assert!(after.1 - before.1 <= 5 && after.0 - before.0 >= 45, "{before:?} {after:?}");
 
     stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}]})).await?;
@@ -64,7 +64,7 @@ async fn a_request_that_is_sent_for_the_first_time_need_not_ask_the_database_and
         first += ask(true).await?;
         repeated += ask(false).await?;
     }
-    // What is known to be empty is asked again after some seconds.
+    // A queue that is known to be empty is queried again after some seconds.
     assert!(first <= 2 && repeated == 20, "{first} {repeated}");
     Ok(())
 }
@@ -74,7 +74,7 @@ async fn a_waiting_claim_is_answered_when_work_arrives_by_another_process() -> R
     let stage = stage().await?;
     let waiting = stage.ask("jobs/claim", json!({"agent": "patient", "wait_seconds": 30}));
     let arriving = async {
-        // Until the claim has found nothing and waits.
+        // Wait until the claim has found nothing and waits.
         while stage.queues.tally().1 == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -122,7 +122,7 @@ async fn a_repeated_request_gets_its_rows_again_however_empty_the_queue_is() -> 
     stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}]})).await?;
     let asked = json!({"agent": "a", "request": "1f0c7a52-0000-4000-8000-000000000001"});
     let first = stage.ask("jobs/claim", asked.clone()).await?;
-    // Others find nothing, until the gate knows it.
+    // Other claims find nothing, until the gate has stored that.
     let spared = stage.queues.tally().0;
     while stage.queues.tally().0 == spared {
         assert_eq!(stage.ask("jobs/claim", json!({"agent": "b"})).await?["items"], json!([]));

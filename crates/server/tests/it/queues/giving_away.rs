@@ -1,4 +1,4 @@
-//! What the acts give away.
+//! What the acts reveal to other callers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::stage::{Stage, stage};
 
-/// Two people, each with a sign-in; their tokens.
+/// Two people, each with a sign-in. Returns their tokens.
 async fn two_people(stage: &Stage) -> Result<(String, String)> {
     let sql = "insert into sales (id, first_name, user_id) values (1, 'ada', gen_random_uuid()), (2, 'bob', gen_random_uuid())
                returning user_id::text";
@@ -88,7 +88,7 @@ async fn a_waiting_claim_with_a_request_is_given_what_comes_later_and_again_when
     let stage = stage().await?;
     let asked = json!({"agent": "a", "wait_seconds": 10, "request": "1f0c7a52-0000-4000-8000-000000000003"});
     let arriving = async {
-        // It has looked in vain.
+        // Wait until the claim has found nothing.
         while stage.queues.tally().1 < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

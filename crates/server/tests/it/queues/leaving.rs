@@ -1,4 +1,4 @@
-//! Clients that leave while they wait, or while they are served.
+//! Clients that disconnect while they wait, or while they are served.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,12 @@ use anyhow::Result;
 use super::stage::stage;
 use super::waiting::{HeldUp, come, insert, patient};
 
-/// A client leaves when a row has been taken for it: before it was told, or when the answer is on its way.
+/// A client disconnects when a row has been claimed for it: before it gets the response, or while the response is being
+/// sent.
 async fn leave(told: bool) -> Result<()> {
     let stage = stage().await?;
     stage.settle().await?;
-    // Claims come to an end only when the keeper lets them.
+    // The claims of this agent finish only when the lock is released.
     let sql =
         "create function held_up() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock_shared(7); return null; end';
                create constraint trigger held_up after update on gleaner.jobs deferrable initially deferred
@@ -32,7 +33,7 @@ async fn leave(told: bool) -> Result<()> {
         let leaves = Some(leaves).filter(|_| told);
         held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await?;
         if leaves.is_some() {
-            // Nobody reads what it is told.
+            // The client does not read the response.
             while stage.client.query_one("select status from gleaner.jobs", &[]).await?.get::<_, &str>(0) != "running" {}
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

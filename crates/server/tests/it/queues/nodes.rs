@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use crate::queues::stage::{Stage, stage};
 use crate::world::Home;
 
-/// People, numbered from one; their user ids.
+/// Creates people, numbered from one. Returns their user ids.
 async fn people(stage: &Stage, many: i64) -> Result<Vec<String>> {
     let sql = "insert into sales (id, first_name, user_id) select n, 'p' || n, gen_random_uuid() from generate_series(1, $1::bigint) as n
                returning user_id::text";
     Ok(stage.client.query(sql, &[&many]).await?.iter().map(|row| row.get(0)).collect())
 }
 
-/// Notes every transaction that writes to the table, by whatever statement.
+/// Records every transaction that writes to the table, by any statement.
 async fn watch_writes(stage: &Stage) -> Result<()> {
     let sql = "create table writes (by bigint);
         create function noted() returns trigger language plpgsql as 'begin insert into public.writes values (txid_current()); return null; end';
@@ -33,7 +33,7 @@ async fn count(stage: &Stage, sql: &str) -> Result<i64> {
     Ok(stage.client.query_one(sql, &[]).await?.get(0))
 }
 
-/// The rows, as people see them.
+/// The rows as people see them.
 async fn shown(stage: &Stage) -> Result<Vec<String>> {
     let sql = "select concat_ws(' ', sales_id, app_name, device_name, status, current_activity_id, processed_count)
                from crm_processing_nodes order by sales_id, device_name";
@@ -113,7 +113,7 @@ async fn a_device_shows_what_it_works_on_and_what_it_has_done() -> Result<()> {
     nodes.tell(&pool).await?;
     assert_eq!(shown(&stage).await?, [format!("1 crm Mac processing {} 1", held[2]["key"].as_str().unwrap_or_default())]);
 
-    // One that ends without our knowing is not shown as worked on.
+    // A row whose work ends without our notice is not shown as being worked on.
     stage.ask("activities/cancel", json!({"keys": [held[2]["key"]]})).await?;
     act("claim", json!({"agent": "a", "owner": 1, "app": "crm", "device": "Mac"})).await?;
     nodes.tell(&pool).await?;
@@ -139,7 +139,7 @@ async fn who_is_silent_for_two_minutes_is_offline_and_then_nothing_is_written() 
     claim(1).await?;
     nodes.tell(&pool).await?;
     assert_eq!(shown(&stage).await?, ["1 atomic-crm Mac ready 0", "2 atomic-crm Mac ready 0"], "not yet");
-    // By the database's word, in a second from then.
+    // According to the database, one second after that.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let before = nodes.statements();
     assert!(nodes.tell(&pool).await?);
@@ -172,11 +172,12 @@ async fn two_servers_do_not_take_each_others_devices_offline() -> Result<()> {
     let claim = json!({"agent": "a", "owner": 1, "device": "Mac"});
     stage.post(&stage.user(&user), "activities/claim", claim).await?;
     one.tell(&pool).await?;
-    // The other has never heard from it, looks, and leaves it alone; a statement every two minutes is enough for that.
+    // The other server has had no request from it. It queries the row and does not change it; one statement every two
+    // minutes is enough for that.
     assert!(two.tell(&pool).await?);
     assert!(!two.tell(&pool).await?);
     assert_eq!(shown(&stage).await?, ["1 atomic-crm Mac ready 0"]);
-    // Both at once, over and over, while one of them hears it: never offline, never a deadlock.
+    // Both at once, again and again, while one of them gets requests from the device: never offline, never a deadlock.
     age(&stage, 300).await?;
     for _ in 0..20 {
         stage.post(&stage.user(&user), "activities/claim", json!({"agent": "a", "owner": 1, "device": "Mac"})).await?;
@@ -185,7 +186,7 @@ async fn two_servers_do_not_take_each_others_devices_offline() -> Result<()> {
         assert_eq!(shown(&stage).await?, ["1 atomic-crm Mac ready 0"]);
         age(&stage, 60).await?;
     }
-    // The one that knew it dies; the other marks it when its time is over.
+    // The server that knew it stops. The other marks it offline when its time is over.
     drop(one);
     age(&stage, 300).await?;
     two.reported();
@@ -212,7 +213,8 @@ async fn a_database_that_is_away_costs_no_counts_and_programs_for_nobody_are_not
     Ok(())
 }
 
-/// The whole server: its own minute, made short, the specification's own claims, and rows that programs write themselves.
+/// The whole server: its interval of a minute, made short, the claim functions of the CRM, and rows that programs write
+/// themselves.
 #[tokio::test]
 async fn a_server_tells_by_itself_and_an_idle_one_is_silent() -> Result<()> {
     let stage = stage().await?;
@@ -225,7 +227,7 @@ async fn a_server_tells_by_itself_and_an_idle_one_is_silent() -> Result<()> {
     let nodes = server.state().queues.nodes().clone();
     let access = server.state().access.clone();
     let token = access.sign(json!({"role": "authenticated", "sub": user, "session_id": user}).as_object().expect("an object"));
-    let anon = access.project_key(gleaner_server::access::Role::Anon);
+    let anon = access.project_key(gleaner_http::Role::Anon);
     let rest = async |path: &str, body: Value| {
         let request = stage.http.post(format!("http://{}/rest/v1/{path}", server.local_addr()));
         let answer = request

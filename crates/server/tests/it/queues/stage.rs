@@ -1,11 +1,12 @@
-//! A server with nothing but queues, and a client for it.
+//! A server with queues only, and a client for it.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use gleaner_http::Role;
 use gleaner_postgres::testing::TestDatabase;
-use gleaner_server::access::{Access, Role};
 use gleaner_server::queues::{self, Queues};
+use gleaner_supabase::access::Access;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_postgres::Client;
@@ -24,7 +25,7 @@ pub struct Stage {
 }
 
 pub async fn stage() -> Result<Stage> {
-    // Whoever was first has installed it.
+    // Another test may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let database = database().await?;
     let access = Access::new("a secret of the tests, long enough to be one", "test")?;
@@ -61,7 +62,7 @@ impl Stage {
         Ok((status, serde_json::from_str(&text).with_context(|| text.clone())?))
     }
 
-    /// The same without a socket, for thousands at once.
+    /// The same without a socket, for thousands of requests at once.
     pub async fn knock(&self, path: &str, body: Value) -> Result<(u16, Value)> {
         let request = http::Request::post(format!("/v1/queues/{path}")).header("authorization", format!("Bearer {}", self.service()));
         let request = request.header("content-type", "application/json").body(axum::body::Body::from(body.to_string()))?;
@@ -71,7 +72,7 @@ impl Stage {
         Ok((status, serde_json::from_slice(&bytes)?))
     }
 
-    /// Returns when claims of jobs are answered from memory: bells of the beginning have been heard.
+    /// Returns when claims of jobs are answered from memory, after the first notifications have arrived.
     pub async fn settle(&self) -> Result<()> {
         let spared = self.queues.tally().0;
         while self.queues.tally().0 == spared {
@@ -81,7 +82,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A post as the service, that must succeed.
+    /// A POST request with the service key that must succeed.
     pub async fn ask(&self, path: &str, body: Value) -> Result<Value> {
         let (status, answer) = self.post(&self.service(), path, body).await?;
         anyhow::ensure!((200..300).contains(&status), "{path}: {status} {answer}");

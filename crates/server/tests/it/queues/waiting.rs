@@ -1,4 +1,4 @@
-//! Claims that wait side by side: one looks for all of them.
+//! Claims that wait together: one query serves all of them.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -22,14 +22,14 @@ pub async fn insert(stage: &Stage, many: i32) -> Result<()> {
     Ok(stage.client.batch_execute("notify gleaner, 'jobs'").await?)
 }
 
-/// Returns when that many claims have come and wait.
+/// Returns when that many claims have arrived and wait.
 pub async fn come(stage: &Stage, spared: u64) {
     while stage.queues.tally().0 < spared {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-/// Looks in vain come to an end only when this is dropped.
+/// Queries that find nothing finish only when this is dropped.
 pub struct HeldUp {
     pub keeper: Client,
 }
@@ -44,7 +44,7 @@ impl HeldUp {
         Ok(Self { keeper })
     }
 
-    /// Returns when a look is at its end, and held up.
+    /// Returns when a query is about to finish, and is blocked.
     pub async fn wait(&self) -> Result<()> {
         let sql = "select count(*) from pg_locks where locktype = 'advisory' and not granted
                    and database = (select oid from pg_database where datname = current_database())";
@@ -55,10 +55,10 @@ impl HeldUp {
     }
 }
 
-/// What this many waiting claims cost the database in some seconds.
+/// How many statements this many waiting claims cost the database in some seconds.
 async fn cost(agents: usize) -> Result<i64> {
     let stage = stage().await?;
-    // As an agent would: it asks again when nothing came.
+    // As an agent would: it claims again when nothing came.
     let wait = async |agent: usize| -> Result<()> {
         loop {
             let (status, answer) = stage.knock("jobs/claim", json!({"agent": agent.to_string(), "wait_seconds": 9})).await?;
@@ -71,7 +71,7 @@ async fn cost(agents: usize) -> Result<i64> {
         anyhow::Ok(stage.client.query_one(sql, &[]).await?.get::<_, i64>(0))
     };
     let counted = async {
-        // Sessions write down what they did within ten seconds.
+        // Sessions report their statistics within ten seconds.
         tokio::time::sleep(Duration::from_secs(12)).await;
         let before = transactions().await?;
         tokio::time::sleep(Duration::from_secs(20)).await;
@@ -86,8 +86,8 @@ async fn cost(agents: usize) -> Result<i64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_waiting_claims_cost_no_more_statements_than_ten() -> Result<()> {
     let (ten, thousand) = tokio::try_join!(cost(10), cost(1000))?;
-    // A look every five seconds, a glance at the registry every ten, and two of our own: ten. A vacuum that happens to visit the
-    // database is counted too, a transaction per table; a look by each of a thousand would be hundreds.
+    // A query every five seconds, a check of the registry every ten, and two of our own: ten. A vacuum that happens to run
+    // is counted too, with a transaction per table. A query by each of a thousand claims would be hundreds.
     assert!(ten <= 50 && thousand <= 50, "{ten} statements with ten, {thousand} with a thousand");
     Ok(())
 }
@@ -100,7 +100,7 @@ async fn nobody_who_waits_is_forgotten_and_no_row_is_given_twice() -> Result<()>
     let claims = join_all((0..300).map(|agent| stage.knock("jobs/claim", patient(agent))));
     let arriving = async {
         come(&stage, spared + 300).await;
-        // Fewer than look for them, a few times, and then enough for all the others.
+        // Ten times, insert fewer rows than there are waiting claims, and then enough for all the others.
         for _ in 0..10 {
             insert(&stage, 5).await?;
             tokio::time::sleep(Duration::from_millis(40)).await;
@@ -150,7 +150,7 @@ async fn rows_go_to_those_who_have_waited_longest() -> Result<()> {
 async fn claims_that_come_during_a_look_in_vain_need_none_of_their_own() -> Result<()> {
     let stage = stage().await?;
     stage.settle().await?;
-    // A bell that somebody else has heard, long enough ago for a look to prove something.
+    // A notification that another claim has seen, long enough ago for a query to prove something.
     stage.queues.hear("jobs");
     stage.ask("jobs/claim", json!({"agent": "else", "kinds": ["else"]})).await?;
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -185,7 +185,7 @@ async fn a_claim_that_heard_a_later_bell_looks_again() -> Result<()> {
     stage.queues.hear("jobs");
     let first = stage.knock("jobs/claim", json!({"agent": "first"}));
     let later = async {
-        // The first one's look has found nothing, but does not know it yet.
+        // The first claim's query has found nothing, but has not returned yet.
         held_up.wait().await?;
         let heard = stage.queues.follow("jobs").await?;
         insert(&stage, 1).await?;

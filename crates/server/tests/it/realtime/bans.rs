@@ -1,4 +1,4 @@
-//! A socket does not outlive a ban.
+//! A socket is closed when its user is banned.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::client::{Stage, service, stage, user};
 
-/// Somebody who can sign in; the id.
+/// Creates a person who can sign in. Returns the id.
 async fn person(stage: &Stage, name: &str) -> Result<String> {
     let id = stage.person(name, true).await?;
     stage.run(&format!("insert into auth.users (id, email) values ('{id}', '{name}@example.com')")).await?;
@@ -24,7 +24,7 @@ async fn a_ban_closes_the_sockets_of_that_person_at_once_and_of_nobody_else() ->
     let (ada, bob) = (person(&stage, "ada").await?, person(&stage, "bob").await?);
     let mut banned = stage.connect(&user(&ada)).await?;
     banned.follow("hers", activities()).await?;
-    // Also one that follows no table, and so costs no look.
+    // Also a socket that follows no table, and so causes no query.
     let mut talking = stage.connect(&user(&ada)).await?;
     talking.send("realtime:room", "phx_join", json!({"config": {}})).await?;
     talking.expect("phx_reply").await?;
@@ -51,7 +51,7 @@ async fn no_row_is_told_after_a_ban_that_rang_no_bell_and_the_socket_is_closed_s
     banned.change().await?;
     witness.change().await?;
     stage.run(&format!("update auth.users set banned_until = 'infinity' where id = '{ada}'")).await?;
-    // Changes are told in order: when the second is there, whoever may see the first was told of it.
+    // Changes are sent in order: when the second arrives, every subscriber that may see the first has received it.
     for _ in 0..2 {
         stage.run("insert into activities (type) values ('note')").await?;
         witness.change().await?;

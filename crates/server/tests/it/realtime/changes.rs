@@ -1,4 +1,4 @@
-//! What a change looks like, whom it reaches, and in which order.
+//! What a change looks like, which subscribers receive it, and in which order.
 
 use anyhow::Result;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::realtime::client::{Stage, anon, service, user};
 
 const ALL: &str = "activities";
 
-/// Each promise holds whichever way the changes come.
+/// Runs each test with both kinds of feed.
 macro_rules! by_both_feeds {
     ($($promise:ident),* $(,)?) => {
         mod by_the_log {
@@ -143,7 +143,7 @@ async fn a_renewed_token_counts_from_then_on(stage: Stage) -> Result<()> {
     stage.run(&format!("insert into activities (type, sales_id) values ('sms', {owner})")).await?;
     witness.change().await?;
     socket.send("realtime:feed", "access_token", json!({"access_token": user(&private)})).await?;
-    // No reply comes; the next frame is the heartbeat's, after which the token is known.
+    // There is no reply. The next frame is the heartbeat's, after which the token is in use.
     socket.expect_nothing().await?;
     stage.run(&format!("insert into activities (type, sales_id) values ('call', {owner})")).await?;
     assert_eq!(socket.change().await?["record"]["type"], "call");
@@ -182,7 +182,7 @@ async fn changes_of_many_writers_come_in_commit_order_and_none_is_missing(stage:
 async fn a_large_transaction_is_told_whole_and_in_order(stage: Stage) -> Result<()> {
     let mut socket = stage.connect(&service()).await?;
     socket.follow("x", json!([{"event": "INSERT", "schema": "public", "table": ALL}])).await?;
-    // More than is told at once, and less than a socket may be behind.
+    // More than is sent at once, and less than a socket may be behind.
     stage.run("insert into activities (type, raw_data) select 'note', jsonb_build_object('n', n, 'x', repeat('x', 3000)) from generate_series(1, 900) as n").await?;
     for n in 1..=900 {
         assert_eq!(socket.change().await?["record"]["raw_data"]["n"], n);
@@ -201,7 +201,8 @@ async fn changes_of_one_row_by_many_writers_come_in_order(stage: Stage) -> Resul
             let mut client = gleaner::connect(&url).await?;
             for turn in 0..40 {
                 let transaction = client.transaction().await?;
-                // Its number is drawn here, so that the order of transactions is not the order in which the row is theirs.
+                // The transaction id is assigned here, so that the order of transactions differs from the order in which
+                // they lock the row.
                 transaction.execute("update counters set n = n + 1 where id = $1", &[&i64::from(own)]).await?;
                 transaction.execute("update counters set n = n + 1 where id = $1", &[&i64::from(turn % 2 + 1)]).await?;
                 transaction.commit().await?;
@@ -227,7 +228,7 @@ async fn a_changed_key_is_told_with_the_old_one(stage: Stage) -> Result<()> {
     stage.run("create table places (room text, seat int, who text, primary key (room, seat)); alter publication supabase_realtime add table places; grant select on places to service_role").await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("places", json!([{"event": "*", "schema": "public", "table": "places"}])).await?;
-    // Only now: a feed that lags may still bring what was written just before somebody followed.
+    // Only now: a feed that lags may still deliver what was written just before the subscription.
     stage.run("insert into places values ('a, \"b\"', 1, 'ada')").await?;
     assert_eq!(socket.change().await?["type"], "INSERT");
     stage.run("update places set seat = 2").await?;

@@ -1,4 +1,4 @@
-//! A server with nothing but realtime, and a client that speaks its frames.
+//! A server with realtime only, and a client that uses its frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use gleaner_http::{Caller, Role, WireError};
 use gleaner_postgres::testing::TestDatabase;
-use gleaner_server::access::{Access, Caller, Role};
+use gleaner_server::change_feed;
 use gleaner_server::nodes::Nodes;
 use gleaner_server::queues::Queues;
-use gleaner_server::realtime::{self, Realtime};
-use gleaner_server::wire_error::WireError;
+use gleaner_supabase::access::Access;
+use gleaner_supabase::realtime::{self, Realtime};
 use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OnceCell;
@@ -21,7 +22,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::world::database;
 
-/// Nobody waits longer than that for a frame that must come.
+/// The longest wait for a frame that must arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Stage {
@@ -34,9 +35,9 @@ pub struct Stage {
     _database: Option<TestDatabase>,
 }
 
-/// Tokens of the tests are the claims themselves; how real ones are read is tested where they are made.
+/// The tokens of these tests are the claims themselves; real tokens are tested where they are made.
 fn verify(token: String) -> BoxFuture<'static, Result<Caller, WireError>> {
-    // An opaque key, good as long as its file is there.
+    // An opaque key, valid as long as its file exists.
     if let Some(path) = token.strip_prefix("sb_") {
         let claims = Map::from_iter([("role".to_owned(), json!("service_role"))]);
         let is_good = std::path::Path::new(path).exists();
@@ -51,7 +52,7 @@ fn verify(token: String) -> BoxFuture<'static, Result<Caller, WireError>> {
     ready(read()).boxed()
 }
 
-/// With a feed by the log.
+/// With a feed that reads the log.
 pub async fn stage() -> Result<Stage> {
     let database = database().await?;
     let mut stage = stage_on(&database.url).await?;
@@ -59,7 +60,7 @@ pub async fn stage() -> Result<Stage> {
     Ok(stage)
 }
 
-/// With a feed by triggers: the server's login may do everything but read the log.
+/// With a feed by triggers: the server's login may do everything except read the log.
 pub async fn stage_by_triggers() -> Result<Stage> {
     let database = database().await?;
     let mut stage = stage_as(&database.url, &narrow(&database.url).await?).await?;
@@ -67,9 +68,9 @@ pub async fn stage_by_triggers() -> Result<Stage> {
     Ok(stage)
 }
 
-/// The same place for a login with all rights to its objects and none to replicate.
+/// The same URL for a login with all rights to its objects but without the right to replicate.
 async fn narrow(url: &str) -> Result<String> {
-    // Roles belong to the whole server.
+    // Roles belong to the whole database server.
     static MADE: OnceCell<()> = OnceCell::const_new();
     MADE.get_or_try_init(|| async {
         let client = gleaner::connect(url).await?;
@@ -83,18 +84,20 @@ async fn narrow(url: &str) -> Result<String> {
     Ok(format!("{scheme}://narrow@{place}"))
 }
 
-/// On a database that is migrated already.
+/// On a database that is already migrated.
 pub async fn stage_on(url: &str) -> Result<Stage> {
     stage_as(url, url).await
 }
 
-/// The test comes by `url`, the server by `serving`.
+/// The test connects to `url`, the server to `serving`.
 pub async fn stage_as(url: &str, serving: &str) -> Result<Stage> {
     let client = gleaner::connect(url).await?;
     let pool = gleaner::pool(serving, 8)?;
     let queues = Queues::new(url, pool.clone(), Access::new("a secret of the tests, long enough to be one", "test")?);
     let nodes = Nodes::default();
-    let realtime = Realtime::start(serving, pool, Arc::new(verify), Arc::new(|_, _| {})).with_queues(queues).with_nodes(nodes.clone());
+    let realtime = Realtime::start(change_feed::source(serving, pool), Arc::new(verify), Arc::new(|_, _, _| {}))
+        .with_signals(Arc::new(queues))
+        .with_devices(Arc::new(nodes.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?.to_string();
     let app = axum::Router::new().nest("/realtime/v1", realtime::routes(realtime.clone()));
@@ -111,7 +114,7 @@ impl Stage {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
-    /// A salesperson with a signed-in user; the user's id.
+    /// Creates a salesperson with a signed-in user. Returns the user's id.
     pub async fn person(&self, name: &str, shared: bool) -> Result<String> {
         self.value(&format!(
             "insert into sales (first_name, email, user_id, allow_remote_processing)
@@ -193,7 +196,7 @@ impl Socket {
         }
     }
 
-    /// The next frame of this event; others in between are an error, or a test would not notice a frame too many.
+    /// The next frame, which must be of this event. Another frame is an error, or a test would not notice an extra frame.
     pub async fn expect(&mut self, event: &str) -> Result<Frame> {
         let frame = self.next().await?;
         if frame.event != event {
@@ -202,7 +205,7 @@ impl Socket {
         Ok(frame)
     }
 
-    /// Joins with these bindings and waits until the server watches; the ids it gave.
+    /// Joins with these bindings and waits until the server follows the changes. Returns the ids of the bindings.
     pub async fn follow(&mut self, name: &str, bindings: Value) -> Result<Vec<u64>> {
         self.send(&format!("realtime:{name}"), "phx_join", json!({"config": {"postgres_changes": bindings}})).await?;
         let reply = self.expect("phx_reply").await?;
@@ -213,12 +216,12 @@ impl Socket {
         Ok(given.iter().filter_map(|binding| binding["id"].as_u64()).collect())
     }
 
-    /// The next change; `data` of its payload.
+    /// The next change: `data` of its payload.
     pub async fn change(&mut self) -> Result<Value> {
         Ok(self.expect("postgres_changes").await?.payload["data"].clone())
     }
 
-    /// Nothing has come: proven by a heartbeat, whose reply is behind everything that was sent before it.
+    /// Checks that no frame has arrived, by a heartbeat: its reply comes after everything that was sent before it.
     pub async fn expect_nothing(&mut self) -> Result<()> {
         self.send("phoenix", "heartbeat", json!({})).await?;
         let frame = self.next().await?;
@@ -226,7 +229,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether the server closes without another word.
+    /// Whether the server closes the socket without another frame.
     pub async fn closes_silently(&mut self) -> Result<bool> {
         match tokio::time::timeout(PATIENCE, self.stream.next()).await.context("it stays open")? {
             None | Some(Err(_) | Ok(Message::Close(_))) => Ok(true),

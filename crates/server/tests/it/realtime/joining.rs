@@ -132,7 +132,7 @@ async fn what_a_member_makes_us_keep_is_bounded() -> Result<()> {
     Ok(())
 }
 
-/// A worker's key sees no row it does not hold, and hears of work all the same.
+/// A worker's key sees no row that it does not hold, and is notified of work anyway.
 #[tokio::test]
 async fn a_channel_hears_the_bell_of_a_queue_without_seeing_a_row() -> Result<()> {
     let stage = stage().await?;
@@ -176,7 +176,7 @@ async fn a_connection_that_names_its_device_shows_it_at_work_and_one_that_watche
     working.expect("phx_reply").await?;
     stage.nodes.tell(&pool).await?;
     assert_eq!(stage.value(shown).await?, "notes Ann's Mac ready");
-    // Nothing more is said, nothing more is written; the next heartbeat is news.
+    // Nothing more is sent and nothing more is written. The next heartbeat is written again.
     assert!(!stage.nodes.tell(&pool).await?);
     working.expect_nothing().await?;
     assert!(stage.nodes.tell(&pool).await?);

@@ -1,4 +1,4 @@
-//! The feed by triggers: what it leaves alone, what it waits for, and how it says that it missed something.
+//! The feed by triggers: what it leaves unchanged, what it waits for, and how it reports that it missed something.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn nothing_is_noted_before_somebody_follows() -> Result<()> {
     stage.run("insert into activities (type) values ('call')").await?;
     assert_eq!(socket.change().await?["record"]["type"], "call");
     assert!(captured(&stage).await? > 0 && noted(&stage).await? == 1);
-    // The server is gone, and its word with it.
+    // The server has stopped, and its request for changes has expired.
     stage.run("select setval('gleaner.changes_wanted_until', 0)").await?;
     stage.run("insert into activities (type) values ('note')").await?;
     assert_eq!(noted(&stage).await?, 1);
@@ -69,7 +69,7 @@ async fn who_joins_waits_for_those_who_wrote_before_anybody_followed() -> Result
     socket.follow("feed", activities()).await?;
     stage.run("select setval('gleaner.changes_wanted_until', 0)").await?;
     socket.expect("phx_error").await?;
-    // Nobody follows, and it writes.
+    // There is no subscriber, and it writes.
     stage.run("select setval('gleaner.changes_wanted_until', 0)").await?;
     let writing = writer.transaction().await?;
     writing.batch_execute("insert into activities (type) values ('sms')").await?;
@@ -90,7 +90,7 @@ async fn changes_pruned_before_they_were_read_are_told_as_a_gap() -> Result<()> 
     let stage = stage_by_triggers().await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("feed", activities()).await?;
-    // As another server would whose transactions have moved on: this very one is under way for every reader.
+    // As on another database server whose transaction ids are ahead: this very id is in progress for every reader.
     stage
         .run(
             "begin;
@@ -118,7 +118,7 @@ async fn what_has_been_read_can_be_pruned_unnoticed() -> Result<()> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let before = stage.value("select pg_snapshot_xmin(pg_current_snapshot())::text").await?;
-    // Looks whose snapshot is behind that.
+    // Wait for queries whose snapshot is after that.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let pruned = stage.value(&format!("select gleaner.prune_changes('{before}')::text")).await?;
     assert_eq!((pruned.as_str(), noted(&stage).await?), ("1", 0));
@@ -156,7 +156,7 @@ async fn a_table_published_later_is_followed_and_those_who_waited_for_it_are_tol
     stage.run("insert into later values (2)").await?;
     assert_eq!(all.change().await?["record"]["id"], 2);
     others.expect_nothing().await?;
-    // A table without a key cannot be told, and says so.
+    // Changes of a table without a key cannot be sent, and the server reports that.
     stage.run("create table keyless (id int); alter publication supabase_realtime add table keyless").await?;
     others
         .send("realtime:x", "phx_join", json!({"config": {"postgres_changes": [{"event": "*", "schema": "public", "table": "keyless"}]}}))
@@ -267,7 +267,7 @@ async fn writers_do_not_wait_for_each_other() -> Result<()> {
     Ok(())
 }
 
-/// A pooler lets no replication through, and each statement may meet another session.
+/// A pooler supports no replication, and each statement may run in another session.
 #[tokio::test]
 async fn changes_are_followed_through_pgbouncer_in_transaction_mode() -> Result<()> {
     let (database, bouncer) = (database().await?, Bouncer::start().await?);
@@ -282,7 +282,7 @@ async fn changes_are_followed_through_pgbouncer_in_transaction_mode() -> Result<
     Ok(())
 }
 
-/// A server that keeps no log to be read, and that crashes: the changes of before go with it, and whoever followed is told.
+/// A database without a readable log crashes: the earlier changes are lost, and subscribers are notified of that.
 #[tokio::test]
 async fn after_a_crash_subscribers_are_told_and_can_join_again() -> Result<()> {
     let mut server = private_server(&[("wal_level", "replica")]).await?;
@@ -291,7 +291,7 @@ async fn after_a_crash_subscribers_are_told_and_can_join_again() -> Result<()> {
     socket.follow("feed", activities()).await?;
     stage.run("insert into activities (type) values ('sms')").await?;
     assert_eq!(socket.change().await?["record"]["type"], "sms");
-    // One session's crash takes all others with it, though PostgreSQL goes on; then PostgreSQL itself.
+    // The crash of one session ends all others, though PostgreSQL goes on; then PostgreSQL itself crashes.
     for whole in [false, true] {
         if whole {
             server.crash().await?;
@@ -317,7 +317,7 @@ async fn where_the_log_can_be_read_no_triggers_are_left() -> Result<()> {
     let client = gleaner::connect(&database.url).await?;
     let capture = "select gleaner.capture_changes(relation, true) from gleaner.list_captures()";
     client.batch_execute(capture).await?;
-    // Another server follows by them.
+    // Another server follows changes by these triggers.
     client
         .batch_execute("select setval('gleaner.changes_wanted_until', (extract(epoch from clock_timestamp()) * 1000)::bigint + 60000)")
         .await?;

@@ -1,4 +1,4 @@
-//! Feeds that break, subscribers that do not keep up, frames that make no sense.
+//! Feeds that break, subscribers that do not keep up, frames that are invalid.
 
 use anyhow::Result;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn a_subscriber_that_does_not_read_is_cut_off_and_costs_nobody_else() -> R
     slow.follow("feed", bindings.clone()).await?;
     let mut quick = stage.connect(&service()).await?;
     quick.follow("feed", bindings).await?;
-    // Until it is more than the network and the queue of a socket hold together.
+    // Until it is more than the network and the queue of a socket can hold together.
     for _ in 0..40 {
         stage.run("insert into activities (type, raw_data) select 'sms', jsonb_build_object('content', repeat('x', 20000)) from generate_series(1, 100)").await?;
         for _ in 0..100 {
@@ -59,8 +59,8 @@ async fn frames_that_make_no_sense_are_ignored() -> Result<()> {
     socket.expect_nothing().await
 }
 
-/// The log shows a commit before snapshots do. Waiting for a standby that never comes holds that moment open for as long as the
-/// test likes.
+/// The log shows a commit before snapshots do. Waiting for a standby that never connects keeps the commit in that state for
+/// as long as the test needs.
 #[tokio::test]
 async fn a_change_in_the_log_before_it_is_visible_waits_and_is_not_lost() -> Result<()> {
     let server = private_server(&[]).await?;

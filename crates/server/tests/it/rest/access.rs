@@ -1,7 +1,7 @@
-//! Keys, tokens, roles, and what browsers ask first.
+//! Keys, tokens, roles, and preflight requests of browsers.
 
 use anyhow::Result;
-use gleaner_server::access::Role;
+use gleaner_http::Role;
 use http::Method;
 use serde_json::json;
 
@@ -18,10 +18,10 @@ async fn a_request_without_a_known_key_is_refused() -> Result<()> {
     let (_, message) = world.get("/things").key(&world.token("00000000-0000-0000-0000-000000000001")).refused(401).await?;
     assert_eq!(message, "Invalid API key", "a person's token is no key");
     assert_eq!(world.get("/things").key("sb_secret_unknown").refused(401).await?.1, "Invalid API key");
-    // The client of an opaque key sends that as bearer too; it must not be taken for a token.
+    // A client with an opaque key sends it as bearer token too; it must not be parsed as a token.
     let bearer = world.get("/things?id=eq.1&select=id").header("authorization", "Bearer sb_publishable_x").bare_bearer();
     assert_eq!(bearer.expect(200).await?, json!([{"id": 1}]));
-    // The key may come in the address.
+    // The key may be in the URL.
     let key = world.access.project_key(Role::Service);
     world.get(&format!("/things?id=eq.1&apikey={key}")).key("").expect(200).await?;
     Ok(())
@@ -60,7 +60,7 @@ async fn the_database_knows_role_claims_and_request() -> Result<()> {
     let expected = json!({"user": "authenticated", "uid": user, "role": "authenticated", "mail": "a@example.com", "method": "POST",
         "path": "/rpc/whoami", "agent": "x", "search_path": "\"public\", \"extensions\"", "read_only": "off"});
     assert_eq!(mine, expected);
-    // And forgets them: the connection serves others next.
+    // The settings end with the transaction: the connection serves other callers next.
     let anon = world.get("/rpc/whoami").anon().expect(200).await?;
     assert_eq!(
         (&anon["user"], &anon["uid"], &anon["mail"], &anon["read_only"]),
@@ -135,7 +135,7 @@ async fn browsers_may_ask_first_without_a_key_and_read_every_answer() -> Result<
     Ok(())
 }
 
-/// Many callers share few connections; each is themselves.
+/// Many callers share few connections, and each keeps its own identity.
 #[tokio::test]
 async fn callers_at_the_same_time_are_not_mixed_up() -> Result<()> {
     let world = world().await?;

@@ -1,12 +1,12 @@
-//! A token does not outlive a ban.
+//! A token is refused when its user is banned.
 
 use anyhow::{Context as _, Result};
-use gleaner_server::access::{Caller, begin};
+use gleaner_http::{Caller, begin};
 use serde_json::json;
 
 use super::world::{World, world};
 
-/// Somebody who can sign in and belongs to the team; a token of theirs.
+/// Creates a person who can sign in and belongs to the team. Returns the id and a token.
 async fn signed_in(world: &World, name: &str) -> Result<(String, String)> {
     let (_, user) = world.person(name, true).await?;
     world.run(&format!("insert into auth.users (id, email) values ('{user}', '{name}@example.com')")).await?;
@@ -31,7 +31,7 @@ async fn a_ban_ends_a_token_at_once_for_reading_writing_and_calling() -> Result<
     change(&world, &user, "forever").await?;
     let banned = ("42501".to_owned(), "User is banned".to_owned());
     assert_eq!(world.get("/things").signed_in(&token).refused(403).await?, banned);
-    // The way with a look before the commit, too.
+    // Also the path with a check before the commit.
     assert_eq!(world.get("/things?id=eq.1").single().signed_in(&token).refused(403).await?, banned);
     assert_eq!(world.patch("/things?id=eq.1", json!({"name": "mine"})).signed_in(&token).refused(403).await?, banned);
     assert_eq!(world.post("/rpc/one", json!({})).signed_in(&token).refused(403).await?, banned);
@@ -65,14 +65,14 @@ async fn every_transaction_on_behalf_of_a_person_asks_for_the_ban() -> Result<()
     change(&world, &user, "1 hour").await?;
     let refused = begin(&mut client, &caller).await.err().context("a banned person got in")?;
     assert_eq!(refused.code().map(|code| code.code()), Some("42501"));
-    // A program's key has an id of its own in the place of a person's.
+    // A program's key has an id of its own in the claim that holds a person's.
     let Caller::Token { role, mut claims } = caller else { anyhow::bail!("a token is never us") };
     claims.insert("key_id".into(), json!(user));
     begin(&mut client, &Caller::Token { role, claims }).await?;
     Ok(())
 }
 
-/// Where a platform keeps users of its own, the server's login may not see them: then nothing is asked, and nothing fails.
+/// Where a platform manages its own users, the server's login may not see them. Then no check is made, and nothing fails.
 #[tokio::test]
 async fn users_that_are_hidden_from_us_are_not_asked_about() -> Result<()> {
     let world = world().await?;
@@ -81,7 +81,7 @@ async fn users_that_are_hidden_from_us_are_not_asked_about() -> Result<()> {
     let ask = format!("select gleaner.refuse_banned('{user}')");
     let told = world.client.batch_execute(&ask).await.err().context("it sees the ban")?;
     assert_eq!(told.code().map(|code| code.code()), Some("42501"));
-    // A role belongs to the whole server; this one is never committed.
+    // Roles belong to the whole database server; this one is never committed.
     world
         .run(&format!(
             "begin; create role onlooker; grant usage on schema gleaner, auth to onlooker;

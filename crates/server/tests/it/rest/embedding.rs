@@ -14,7 +14,7 @@ async fn a_foreign_key_here_gives_an_object_and_one_there_a_list() -> Result<()>
     assert_eq!(rows, json!([{"name": "red", "things": [{"id": 1}, {"id": 2}]}, {"name": "blue", "things": []}]));
     let rows = world.get("/things?select=id,inside:box_id(*),spare:boxes!spare_id(name)&id=eq.1").expect(200).await?;
     assert_eq!(rows, json!([{"id": 1, "inside": {"id": 1, "name": "red", "kept_in": null}, "spare": {"name": "blue"}}]));
-    // At most one can be there: an object.
+    // There can be at most one, so it is an object.
     let rows = world.get("/things?select=id,labels(text)&order=id&limit=2").expect(200).await?;
     assert_eq!(rows, json!([{"id": 1, "labels": {"text": "keep dry"}}, {"id": 2, "labels": null}]));
     let rows = world.get("/labels?select=text,things(name,boxes!box_id(name))").expect(200).await?;
@@ -68,7 +68,7 @@ async fn no_or_several_relationships_are_told() -> Result<()> {
     Ok(())
 }
 
-/// Embedding asks the other table with the caller's rights.
+/// Embedding reads the other table with the caller's rights.
 #[tokio::test]
 async fn embedded_rows_obey_row_security() -> Result<()> {
     let world = world().await?.with_things().await?;

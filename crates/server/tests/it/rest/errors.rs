@@ -1,4 +1,4 @@
-//! The table of errors, row by row, where no other file has it.
+//! The table of errors, row by row, for those that no other file tests.
 
 use anyhow::Result;
 use http::Method;
@@ -107,7 +107,7 @@ async fn methods_we_do_not_have_are_refused() -> Result<()> {
 
 #[tokio::test]
 async fn a_statement_that_takes_too_long_is_stopped() -> Result<()> {
-    let mut settings = gleaner_server::rest::Settings::default();
+    let mut settings = gleaner_supabase::rest::Settings::default();
     settings.anon.statement_timeout = Some(std::time::Duration::from_millis(50));
     let world = crate::rest::world::world_with(settings).await?;
     world.run("create function slow() returns void language sql as 'select pg_sleep(0.5)'").await?;
@@ -118,7 +118,7 @@ async fn a_statement_that_takes_too_long_is_stopped() -> Result<()> {
 
 #[tokio::test]
 async fn a_database_that_is_away_or_busy_is_said_to_be() -> Result<()> {
-    let settings = gleaner_server::rest::Settings { acquire_within: std::time::Duration::from_millis(100), ..Default::default() };
+    let settings = gleaner_supabase::rest::Settings { acquire_within: std::time::Duration::from_millis(100), ..Default::default() };
     let world = crate::rest::world::world_with(settings).await?.with_things().await?;
     let mut busy = Vec::new();
     for _ in 0..8 {
@@ -127,14 +127,14 @@ async fn a_database_that_is_away_or_busy_is_said_to_be() -> Result<()> {
     assert_eq!(world.get("/things").refused(504).await?.0, "PGRST003");
     drop(busy);
     world.get("/things").expect(200).await?;
-    // Everybody is sent away and nobody let in again.
+    // All connections are closed and no new one is accepted.
     let postgres = world.database.url.replace(&world.database.name, "postgres");
     let keeper = gleaner::connect(&postgres).await?;
     let name = &world.database.name;
     keeper.batch_execute(&format!("alter database {name} with allow_connections false")).await?;
     keeper.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", &[name]).await?;
     let answer = loop {
-        // Connections notice their end one after the other.
+        // Connections notice that they are closed one after the other.
         let answer = world.get("/things").send().await?;
         if answer.error()["code"] == "PGRST001" {
             break answer;

@@ -144,7 +144,7 @@ async fn nesting_has_an_end() -> Result<()> {
     Ok(())
 }
 
-/// The documents use a timestamp as a version: what was read must match when it is sent back.
+/// Client programs use a timestamp as a version: a value that was read must match when it is sent back.
 #[tokio::test]
 async fn a_timestamp_that_was_read_finds_its_row() -> Result<()> {
     let world = world().await?.with_things().await?;

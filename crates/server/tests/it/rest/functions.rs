@@ -40,7 +40,7 @@ async fn what_a_function_returns_decides_the_form_of_the_answer() -> Result<()> 
     assert_eq!(one["name"], "anvil");
     let answer = world.post("/rpc/nothing", json!({})).send().await?;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""));
-    // No body at all counts as no arguments.
+    // A request without a body counts as one without arguments.
     assert_eq!(world.call(Method::POST, "/rpc/two").expect(200).await?, json!([1, 2]));
     assert_eq!(world.post("/rpc/two", json!([])).refused(400).await?.0, "PGRST102");
     Ok(())
@@ -57,7 +57,7 @@ async fn rows_of_a_function_are_chosen_filtered_and_counted() -> Result<()> {
     assert_eq!(row, json!({"n": "anvil"}));
     assert_eq!(world.post("/rpc/all_things", json!({})).single().refused(406).await?.0, "PGRST116");
     assert_eq!(world.post("/rpc/pairs?nope=eq.1", json!({"n": 1})).refused(400).await?.0, "42703");
-    // What breaks the one-row rule is undone here too.
+    // A call that breaks the one-row rule is rolled back here too.
     assert_eq!(world.post("/rpc/make?id=eq.0", json!({"p_name": "x"})).single().refused(406).await?.0, "PGRST116");
     assert_eq!(world.text("select count(*)::text from things where name = 'x'").await?.as_deref(), Some("0"));
     let answer = world.post("/rpc/make", json!({"p_name": "x"})).prefer("return=minimal").send().await?;
@@ -95,7 +95,7 @@ async fn a_function_is_found_by_the_names_of_its_arguments() -> Result<()> {
     }
     assert_eq!(world.post("/rpc/twice", json!({"a": 1})).refused(300).await?.0, "PGRST203");
     assert_eq!(world.get("/rpc/add?a=1&zz=3").refused(404).await?.0, "PGRST202");
-    // Functions for triggers are none to call.
+    // Trigger functions cannot be called.
     world.run("create function fires() returns trigger language plpgsql as 'begin return new; end'").await?;
     assert_eq!(world.post("/rpc/fires", json!({})).refused(404).await?.0, "PGRST202");
     Ok(())
@@ -112,10 +112,10 @@ async fn what_a_function_raises_reaches_the_program() -> Result<()> {
     Ok(())
 }
 
-/// Rows that a claim has taken must reach the one who asked, more than a page of them too.
+/// All rows that a claim has taken must reach the caller, even if they are more than a page.
 #[tokio::test]
 async fn rows_of_a_function_that_writes_are_not_cut() -> Result<()> {
-    let mut settings = gleaner_server::rest::Settings::default();
+    let mut settings = gleaner_supabase::rest::Settings::default();
     settings.service_role.max_rows = Some(2);
     let world = crate::rest::world::world_with(settings).await?.with_things().await?;
     world.run("create function touch_all() returns setof things language sql as 'update things set size = 1 returning *'; create function see_all() returns setof things stable language sql as 'select * from things'").await?;
@@ -124,9 +124,9 @@ async fn rows_of_a_function_that_writes_are_not_cut() -> Result<()> {
     Ok(())
 }
 
-/// The functions of the specifications, as their programs call them.
+/// The claim functions in `docs/reference/systems`, as client programs call them.
 #[tokio::test]
-async fn the_claims_of_the_specifications_work_over_the_wire() -> Result<()> {
+async fn the_systems_claim_functions_work_over_rest() -> Result<()> {
     let world = world().await?;
     let (owner, user) = world.person("anna", true).await?;
     let token = world.token(&user);

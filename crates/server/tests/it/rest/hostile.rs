@@ -1,5 +1,5 @@
-//! The same hostile pieces as the property test of the compiler, now all the way to PostgreSQL: it never finds fault with
-//! our SQL, only with values.
+//! The same hostile input as in the property test of the compiler, now sent to PostgreSQL: it never reports an error in our
+//! SQL, only in values.
 
 use anyhow::Result;
 use serde_json::json;

@@ -74,7 +74,7 @@ async fn a_head_has_the_headers_of_the_page_and_no_body() -> Result<()> {
     let world = world().await?.with_things().await?;
     let answer = world.call(Method::HEAD, "/things?limit=2").prefer("count=exact").send().await?;
     assert_eq!((answer.status.as_u16(), answer.header("content-range"), answer.text.as_str()), (206, "0-1/3", ""));
-    // The connection is still in step.
+    // The connection is still in sync.
     let answer = world.call(Method::HEAD, "/things?nope=eq.1").send().await?;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (400, ""));
     assert_eq!(world.get("/things?id=eq.1&select=name").expect(200).await?, json!([{"name": "anvil"}]));
@@ -83,7 +83,7 @@ async fn a_head_has_the_headers_of_the_page_and_no_body() -> Result<()> {
 
 #[tokio::test]
 async fn nobody_gets_more_rows_than_the_role_may() -> Result<()> {
-    let mut settings = gleaner_server::rest::Settings::default();
+    let mut settings = gleaner_supabase::rest::Settings::default();
     settings.anon.max_rows = Some(2);
     let world = crate::rest::world::world_with(settings).await?.with_things().await?;
     let answer = world.get("/things?limit=100").anon().prefer("count=exact").send().await?;

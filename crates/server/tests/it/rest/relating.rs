@@ -1,11 +1,11 @@
-//! Rows of other tables by way of a table in between, and by way of views.
+//! Rows of other tables through a junction table, and through views.
 
 use anyhow::Result;
 use serde_json::json;
 
 use super::world::{World, world};
 
-/// Things, and the marks on them: which has which is said by a table in between.
+/// Things and their marks, related by a junction table.
 async fn marked() -> Result<World> {
     let world = world().await?.with_things().await?;
     world
@@ -37,7 +37,7 @@ async fn many_belong_to_many_through_a_table_in_between() -> Result<()> {
         rows,
         json!([{"word": "old", "things": [red(1)]}, {"word": "rare", "things": [red(1), red(2)]}, {"word": "lost", "things": []}])
     );
-    // The table in between is there as well, and the other way round.
+    // The junction table can be embedded as well, and in the other direction.
     let rows = world.get("/things?select=id,thing_marks(mark_id,marks(word))&id=eq.2").expect(200).await?;
     assert_eq!(rows, json!([{"id": 2, "thing_marks": [{"mark_id": 2, "marks": {"word": "rare"}}]}]));
     Ok(())
@@ -61,7 +61,7 @@ async fn what_belongs_through_a_table_in_between_is_filtered_limited_and_asked_f
 #[tokio::test]
 async fn a_table_in_between_is_told_by_its_primary_key_and_two_of_them_apart_by_name() -> Result<()> {
     let world = marked().await?;
-    // Any table with two foreign keys is not a junction: its rows have a life of their own.
+    // Not every table with two foreign keys is a junction: its rows may be independent.
     world
         .run(
             "create table shelves (id bigint primary key);
@@ -134,12 +134,12 @@ async fn a_view_belongs_where_the_columns_it_shows_belong() -> Result<()> {
     assert_eq!(rows, json!([{"thing": 1, "in": red, "by": red}]), "by its column too");
     let rows = world.get(&format!("/stock?select=thing,boxes!things_box_id_fkey(name){first}")).expect(200).await?;
     assert_eq!(rows, json!([{"thing": 1, "boxes": red}]), "and by the table's foreign key");
-    // Through views, subqueries and common tables; and rows that are kept.
+    // Through views, subqueries and common table expressions, and a materialized view.
     let rows = world.get(&format!("/deep?select=thing,boxes(name){first}")).expect(200).await?;
     assert_eq!(rows, json!([{"thing": 1, "boxes": red}]));
     let rows = world.get("/piled?select=id,boxes(name)&id=eq.1").expect(200).await?;
     assert_eq!(rows, json!([{"id": 1, "boxes": red}]));
-    // What a thing has, a view of things has.
+    // What is related to a thing is related to a view of things.
     let rows = world.get("/stock?select=thing,labels(text)&thing=lte.2&order=thing").expect(200).await?;
     assert_eq!(rows, json!([{"thing": 1, "labels": {"text": "keep dry"}}, {"thing": 2, "labels": null}]));
     Ok(())
@@ -160,7 +160,7 @@ async fn a_table_has_the_rows_of_views_too() -> Result<()> {
     assert_eq!(rows, json!([{"id": 1, "notes": {"text": "keep dry"}}]), "at most one: an object");
     let rows = world.get("/things?select=id,doubled!box_id(name)&id=eq.1").expect(200).await?;
     assert_eq!(rows, json!([{"id": 1, "doubled": {"name": "red"}}]), "one row, however often the view shows it");
-    // Tables of the same name are as before: no view gets in between.
+    // Tables of the same name work as before: no view is used instead.
     let rows = world.get("/things?select=id,box_id(name)&id=eq.1").expect(200).await?;
     assert_eq!(rows, json!([{"id": 1, "box_id": {"name": "red"}}]));
     Ok(())
@@ -203,8 +203,8 @@ async fn views_belong_together_by_tables_that_nobody_sees() -> Result<()> {
     Ok(())
 }
 
-/// A view shows what its owner may see, or what the caller may: that is the view's own affair. What is embedded is asked for as
-/// the caller.
+/// Whether a view shows what its owner may see or what the caller may see is decided by the view. Embedded rows are read
+/// with the caller's rights.
 #[tokio::test]
 async fn rows_that_belong_to_a_view_obey_row_security() -> Result<()> {
     let world = with_views().await?;
@@ -223,7 +223,7 @@ async fn rows_that_belong_to_a_view_obey_row_security() -> Result<()> {
     Ok(())
 }
 
-/// A key within one table leads up by its column and down by a hint.
+/// A foreign key within one table is followed up by its column and down by a hint.
 #[tokio::test]
 async fn a_table_belongs_to_itself_both_ways() -> Result<()> {
     let world = world().await?.with_things().await?;

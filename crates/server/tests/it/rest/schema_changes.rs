@@ -1,4 +1,4 @@
-//! The schema changes under a running server.
+//! The schema changes while the server runs.
 
 use anyhow::Result;
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn what_was_just_created_is_there() -> Result<()> {
     Ok(())
 }
 
-/// Our reading says it is there, the database says it is not: it is looked for again.
+/// The cached schema contains it, but the database does not: the schema is loaded again.
 #[tokio::test]
 async fn what_was_renamed_or_retyped_is_found_again() -> Result<()> {
     let world = world().await?.with_things().await?;

@@ -1,4 +1,4 @@
-//! One request, one transaction, whatever happens to the one who asked.
+//! One request, one transaction, whatever happens to the client.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn a_client_that_hangs_up_leaves_nothing_open() -> Result<()> {
         $$ begin perform pg_advisory_xact_lock(7); return query update things set size = 1 returning *; end $$",
         )
         .await?;
-    // It waits for a lock of ours, so that we know where it is when the client goes.
+    // It waits for a lock of ours, so that we know where it is when the client hangs up.
     world.run("select pg_advisory_lock(7)").await?;
     for single in [true, false] {
         let call = world.post("/rpc/dawdle", json!({}));
@@ -36,7 +36,7 @@ async fn a_client_that_hangs_up_leaves_nothing_open() -> Result<()> {
             found = waiting => found?,
         }
         world.run("select pg_advisory_unlock(7)").await?;
-        // Sessions of the server's are idle or gone; none sits in a transaction.
+        // The server's sessions are idle or closed; none is in a transaction.
         let open = "select count(*)::text from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'";
         let ended = async {
             while world.text(open).await?.as_deref() != Some("0") {
@@ -78,7 +78,7 @@ async fn reading_cannot_write() -> Result<()> {
     Ok(())
 }
 
-/// A pooler in transaction mode hands each transaction another session: nothing may stay behind in one.
+/// A pooler in transaction mode gives each transaction another session, so nothing may stay behind in one.
 #[tokio::test]
 async fn nothing_is_left_in_a_session() -> Result<()> {
     let world = world().await?.with_things().await?;

@@ -8,7 +8,7 @@ use crate::rest::world::world;
 #[tokio::test]
 async fn values_have_the_forms_of_the_contract() -> Result<()> {
     let world = world().await?.with_things().await?;
-    // Whatever the database's own zone.
+    // Independent of the database's own time zone.
     world.run(&format!("alter database {} set timezone = 'Asia/Tokyo'", world.database.name)).await?;
     let answer = world.get("/things?id=eq.1&select=id,size,weight,fragile,mood,tags,data,made_at,local_at").send().await?;
     let expected = concat!(
@@ -50,7 +50,7 @@ async fn values_are_taken_in_the_forms_they_are_given_in() -> Result<()> {
     assert_eq!(row["tags"], json!(["a,b", "\"", "{}"]));
     assert_eq!(row["data"], json!({"x": [1, null, {"y": "z"}]}));
     assert_eq!(row["made_at"], "2025-03-01T12:00:00.123+00:00");
-    // Whatever JSON there is.
+    // Any kind of JSON.
     for data in [json!("text"), json!(3.5), json!([]), json!(true)] {
         let row = world.patch("/things?id=eq.1&select=data", json!({"data": data})).returning().single().expect(200).await?;
         assert_eq!(row["data"], data);

@@ -1,4 +1,4 @@
-//! A server of a test's own, and a client that speaks to it as supabase-js does.
+//! A server for one test, and a client that sends requests as supabase-js does.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Once};
@@ -6,10 +6,11 @@ use std::sync::{Arc, Once};
 use anyhow::{Context as _, Result};
 use axum::Router;
 use gleaner::Pool;
+use gleaner_http::Role;
 use gleaner_postgres::testing::TestDatabase;
-use gleaner_server::access::{Access, Role};
 use gleaner_server::cors;
-use gleaner_server::rest::{self, Rest, Settings};
+use gleaner_supabase::access::Access;
+use gleaner_supabase::rest::{self, Rest, Settings};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value, json};
 use tokio_postgres::Client;
@@ -27,7 +28,7 @@ pub struct World {
     http: reqwest::Client,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -35,7 +36,7 @@ pub struct Answer {
     pub text: String,
 }
 
-/// A request on its way.
+/// A request to be sent.
 pub struct Call<'a> {
     world: &'a World,
     method: Method,
@@ -76,7 +77,7 @@ impl World {
         Ok(row.and_then(|row| row.get(0)))
     }
 
-    /// A table to play with, open to everybody: `things`, `boxes` they lie in, and three rows.
+    /// Tables for tests, open to every role: `things`, the `boxes` they are in, and three rows.
     pub async fn with_things(self) -> Result<Self> {
         self.run(include_str!("things.sql")).await?;
         Ok(self)
@@ -114,7 +115,7 @@ impl World {
         self.access.sign(claims.as_object().unwrap_or(&Map::new()))
     }
 
-    /// A salesperson; the id of the row and of the user.
+    /// Creates a salesperson. Returns the ids of the row and of the user.
     pub async fn person(&self, name: &str, shared: bool) -> Result<(i64, String)> {
         let row = self
             .client
@@ -138,7 +139,7 @@ impl Call<'_> {
         self
     }
 
-    /// A body that begins and does not go on.
+    /// A body that begins and is never finished.
     pub fn endless(mut self) -> Self {
         let begun = futures_util::stream::once(std::future::ready(std::io::Result::Ok("{")));
         self.body = Some(reqwest::Body::wrap_stream(futures_util::StreamExt::chain(begun, futures_util::stream::pending())));
@@ -180,7 +181,7 @@ impl Call<'_> {
         self.anon()
     }
 
-    /// No bearer but that of a header.
+    /// No bearer token except that of a header.
     pub fn bare_bearer(mut self) -> Self {
         self.bearer = Some(String::new());
         self
@@ -207,14 +208,14 @@ impl Call<'_> {
         Ok(Answer { status, headers, text: response.text().await? })
     }
 
-    /// The JSON of an answer with this status.
+    /// The JSON of a response, which must have this status.
     pub async fn expect(self, status: u16) -> Result<Value> {
         let answer = self.send().await?;
         anyhow::ensure!(answer.status == status, "{}, not {status}: {}", answer.status, answer.text);
         if answer.text.is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_str(&answer.text)?) }
     }
 
-    /// The code and message of a refusal with this status, whose shape is checked.
+    /// The code and message of an error, which must have this status and the right shape.
     pub async fn refused(self, status: u16) -> Result<(String, String)> {
         let answer = self.send().await?;
         anyhow::ensure!(answer.status == status, "{}, not {status}: {}", answer.status, answer.text);

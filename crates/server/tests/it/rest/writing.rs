@@ -1,4 +1,4 @@
-//! Insert, upsert, change, delete.
+//! Insert, upsert, update, delete.
 
 use anyhow::Result;
 use http::Method;
@@ -27,7 +27,7 @@ async fn a_list_is_inserted_with_the_columns_it_names() -> Result<()> {
     assert_eq!(rows, json!([{"name": "a", "size": 1}, {"name": "b", "size": null}]));
     let rows = world.post("/things?select=name", json!([{"name": "a"}, {"name": "b"}])).returning().expect(201).await?;
     assert_eq!(rows, json!([{"name": "a"}, {"name": "b"}]));
-    // A row that lacks a column gets null, and its default only when that is preferred.
+    // A column that is missing in a row gets null, and its default only when the request prefers that.
     let lacking = json!([{"size": 1}, {"name": "b"}, {"name": null, "size": 3}]);
     let path = "/things?columns=name,size&select=name,size";
     assert_eq!(world.post(path, lacking.clone()).returning().refused(400).await?.0, "23502");
@@ -35,7 +35,7 @@ async fn a_list_is_inserted_with_the_columns_it_names() -> Result<()> {
     let answer = world.post(path, lacking).prefer("return=representation, missing=default").send().await?;
     assert_eq!(answer.json(), json!([{"name": "nameless", "size": 1}, {"name": "b", "size": null}]), "{}", answer.text);
     assert_eq!(answer.header("preference-applied"), "missing=default, return=representation");
-    // The default of an identity is its next number.
+    // The default of an identity column is its next number.
     let path = "/things?columns=id,name&select=id,name&order=id";
     let rows =
         world.post(path, json!([{"id": 1000, "name": "x"}, {"name": "y"}])).prefer("missing=default").returning().expect(201).await?;
@@ -69,17 +69,17 @@ async fn bodies_that_cannot_be_used_are_refused() -> Result<()> {
 
 #[tokio::test]
 async fn a_body_has_a_limit() -> Result<()> {
-    let settings = gleaner_server::rest::Settings { max_body: 1000, ..Default::default() };
+    let settings = gleaner_supabase::rest::Settings { max_body: 1000, ..Default::default() };
     let world = crate::rest::world::world_with(settings).await?.with_things().await?;
     assert_eq!(world.post("/things", json!({"name": "x".repeat(2000)})).refused(413).await?.0, "PGRST102");
     world.post("/things", json!({"name": "x".repeat(900)})).expect(201).await?;
     Ok(())
 }
 
-/// A sender that never finishes does not hold us forever.
+/// A sender that never finishes its body does not block us forever.
 #[tokio::test]
 async fn a_body_has_a_time() -> Result<()> {
-    let settings = gleaner_server::rest::Settings { body_within: std::time::Duration::from_millis(100), ..Default::default() };
+    let settings = gleaner_supabase::rest::Settings { body_within: std::time::Duration::from_millis(100), ..Default::default() };
     let world = crate::rest::world::world_with(settings).await?.with_things().await?;
     let (code, message) = world.call(Method::POST, "/things").endless().refused(408).await?;
     assert_eq!((code.as_str(), message.as_str()), ("PGRST102", "The body took too long to arrive"));
@@ -132,7 +132,7 @@ async fn an_upsert_merges_or_leaves_what_is_there() -> Result<()> {
     assert_eq!(answer.status, 201);
     assert_eq!(answer.json(), json!([{"id": 1, "name": "Anvil", "size": 100}, {"id": 50, "name": "new", "size": null}]));
     assert_eq!(answer.header("preference-applied"), "resolution=merge-duplicates, return=representation");
-    // Nothing new was made.
+    // No row was inserted.
     let rows = world.post("/things?select=id,name", json!({"id": 1, "name": "ANVIL"})).prefer(merge).expect(200).await?;
     assert_eq!(rows, json!([{"id": 1, "name": "ANVIL"}]));
     world.post("/things", json!({"id": 1, "name": "anvil"})).prefer("resolution=merge-duplicates").expect(200).await?;
@@ -141,7 +141,7 @@ async fn an_upsert_merges_or_leaves_what_is_there() -> Result<()> {
     let rows =
         world.post("/things?select=id", json!([{"id": 1, "name": "no"}, {"id": 51, "name": "yes"}])).prefer(ignore).expect(201).await?;
     assert_eq!(rows, json!([{"id": 51}]));
-    // By another key than the primary one.
+    // By another key than the primary key.
     let code = world.text("select code::text from things where id = 2").await?.unwrap();
     let rows = world.post("/things?on_conflict=code&select=id,size", json!({"code": code, "size": 77})).prefer(merge).expect(200).await?;
     assert_eq!(rows, json!([{"id": 2, "size": 77}]));
@@ -184,7 +184,7 @@ async fn a_write_of_more_rows_than_allowed_is_undone() -> Result<()> {
     Ok(())
 }
 
-/// Somebody who may write a table but not read it can still do so.
+/// A role that may write a table but not read it can still write.
 #[tokio::test]
 async fn a_write_that_shows_nothing_takes_no_right_to_read() -> Result<()> {
     let world = world().await?;

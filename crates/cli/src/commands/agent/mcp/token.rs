@@ -1,4 +1,4 @@
-//! What callers must know.
+//! The token that callers must send.
 
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::Desk;
 
-/// The token, and where it is from, for people. One of `GLEANER_MCP_TOKEN`, the file, or a new one in that file.
+/// The token, and its source for display: `GLEANER_MCP_TOKEN`, the file, or a new token in that file.
 pub fn find(desk: &Desk, file: Option<&Path>) -> Result<(String, String)> {
     if let Some(token) = std::env::var("GLEANER_MCP_TOKEN").ok().filter(|token| !token.is_empty()) {
         return Ok((token, "in GLEANER_MCP_TOKEN".into()));

@@ -1,0 +1,99 @@
+//! Reading a request body: completely, with a limit on its size while it streams, and a limit on time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::settings;
+use super::turned::Turned;
+
+/// Memory is allotted in pieces of this size.
+const PIECE: usize = 64 * 1024;
+
+/// How much a refused sender may still send before the connection is closed. If we stopped reading, many senders would
+/// never see the response: their kernel discards it together with the connection.
+const LEFTOVER: usize = 16 * 1024 * 1024;
+
+/// The memory budget for the bodies of all requests together.
+#[derive(Debug)]
+pub struct Memory(Arc<Semaphore>);
+
+/// A body, and its share of the budget.
+#[derive(Debug)]
+pub struct Held {
+    pub bytes: Bytes,
+    _share: Option<OwnedSemaphorePermit>,
+}
+
+impl Memory {
+    pub fn new(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes.div_ceil(PIECE))))
+    }
+}
+
+/// Reads at most `limit` bytes, whatever the headers promise.
+pub async fn read(mut body: Body, headers: &HeaderMap, limit: usize, memory: &Memory, patience: &settings::Limits) -> Result<Held, Turned> {
+    match receive(&mut body, headers, limit, memory, patience).await {
+        Ok(held) => Ok(held),
+        Err(turned) => {
+            if !matches!(turned, Turned::Slow | Turned::Broken) {
+                discard(body);
+            }
+            Err(turned)
+        }
+    }
+}
+
+async fn receive(body: &mut Body, headers: &HeaderMap, limit: usize, memory: &Memory, patience: &settings::Limits) -> Result<Held, Turned> {
+    let promised = headers.get("content-length").and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<usize>().ok());
+    if promised.is_some_and(|length| length > limit) {
+        return Err(Turned::TooLarge { limit });
+    }
+    let by = Instant::now() + patience.body_total;
+    let mut bytes = BytesMut::new();
+    let mut share: Option<OwnedSemaphorePermit> = None;
+    loop {
+        let frame = match timeout_at(by.min(Instant::now() + patience.body_idle), body.frame()).await {
+            Err(_) => return Err(Turned::Slow),
+            Ok(None) => return Ok(Held { bytes: bytes.freeze(), _share: share }),
+            Ok(Some(Err(_))) => return Err(Turned::Broken),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
+            return Err(Turned::TooLarge { limit });
+        }
+        let needed = (bytes.len() + data.len()).div_ceil(PIECE) - bytes.len().div_ceil(PIECE);
+        if needed > 0 {
+            let more = u32::try_from(needed).ok().and_then(|needed| Arc::clone(&memory.0).try_acquire_many_owned(needed).ok());
+            let Some(more) = more else { return Err(Turned::Unavailable("too many large bodies at once".to_owned())) };
+            match &mut share {
+                Some(share) => share.merge(more),
+                None => share = Some(more),
+            }
+        }
+        bytes.extend_from_slice(&data);
+    }
+}
+
+/// Keeps reading for a moment, in parallel with the response, so that the sender receives the response.
+pub fn discard(mut body: Body) {
+    if http_body::Body::is_end_stream(&body) {
+        return;
+    }
+    tokio::spawn(timeout(Duration::from_secs(5), async move {
+        let mut left = LEFTOVER;
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    }));
+}

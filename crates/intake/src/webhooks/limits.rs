@@ -1,0 +1,197 @@
+//! Rate limits for webhooks.
+//!
+//! Requests that are not authentic are counted by channel and client, so that an attacker uses up only its own limit.
+//! Without a channel they are counted by client alone. Authentic requests are never refused because of that count, even if
+//! they share an address with the attacker (behind a proxy that is not configured). A client that failed too often only has
+//! to wait for one of a few slots. Authentic requests have a ceiling of their own, far above what a channel is meant for.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use governor::clock::{Clock as _, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use uuid::Uuid;
+
+use super::settings;
+
+/// What is counted together: a client at a channel; a client without a channel; all clients beyond [`MANY`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Suspect {
+    At(Option<Uuid>, IpAddr),
+    Further,
+}
+
+/// The most suspects that are counted separately. Beyond that they share one count, so that memory is limited whatever
+/// addresses are used.
+const MANY: usize = 50_000;
+
+/// The most requests of suspects that are processed at the same time.
+const NARROW: usize = 8;
+
+/// How long a suspect's request waits for a slot.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub struct Limits {
+    strangers: DefaultKeyedRateLimiter<Suspect>,
+    ceiling: Option<DefaultKeyedRateLimiter<Uuid>>,
+    clock: DefaultClock,
+    /// Until when a suspect has to wait for a slot.
+    suspects: Mutex<HashMap<Suspect, Instant>>,
+    narrow: Semaphore,
+}
+
+/// Permission to go on, held while the request is processed.
+#[derive(Debug)]
+pub struct Pass<'a>(#[allow(dead_code)] Option<SemaphorePermit<'a>>);
+
+impl Limits {
+    pub fn new(limits: &settings::Limits) -> Self {
+        let some = |count: u32| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        let ceiling = NonZeroU32::new(limits.ceiling_per_minute).map(|rate| {
+            let burst = some(limits.ceiling_per_minute.saturating_mul(limits.ceiling_burst_minutes.max(1)));
+            RateLimiter::keyed(Quota::per_minute(rate).allow_burst(burst))
+        });
+        Self {
+            strangers: RateLimiter::keyed(Quota::per_minute(some(limits.strangers_per_minute))),
+            ceiling,
+            clock: DefaultClock::default(),
+            suspects: Mutex::default(),
+            narrow: Semaphore::new(NARROW),
+        }
+    }
+
+    /// Call before a request is processed. Returns at once, or after a wait for a slot if the client is a suspect. An error
+    /// says when to retry.
+    pub async fn enter(&self, channel: Option<Uuid>, client: IpAddr) -> Result<Pass<'_>, Duration> {
+        if !self.is_suspect(channel, client) {
+            return Ok(Pass(None));
+        }
+        match tokio::time::timeout(PATIENCE, self.narrow.acquire()).await {
+            Ok(Ok(permit)) => Ok(Pass(Some(permit))),
+            _ => Err(PATIENCE),
+        }
+    }
+
+    fn is_suspect(&self, channel: Option<Uuid>, client: IpAddr) -> bool {
+        let suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let waits = |suspect| suspects.get(&suspect).is_some_and(|until| *until > now);
+        !suspects.is_empty() && (waits(Suspect::At(channel, block(client))) || waits(Suspect::Further))
+    }
+
+    /// Counts a request that is not authentic. An error says when this client may try again.
+    pub fn blame(&self, channel: Option<Uuid>, client: IpAddr) -> Result<(), Duration> {
+        let suspect = if self.strangers.len() < MANY { Suspect::At(channel, block(client)) } else { Suspect::Further };
+        let Err(not_yet) = self.strangers.check_key(&suspect) else { return Ok(()) };
+        let wait = not_yet.wait_time_from(self.clock.now());
+        let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
+        if suspects.len() < MANY {
+            // Longer than until the next single request is allowed, which is half a second.
+            suspects.insert(suspect, Instant::now() + Duration::from_secs(60));
+        }
+        Err(wait)
+    }
+
+    /// Counts an authentic request. An error says when the channel is below its ceiling again.
+    pub fn admit(&self, channel: Uuid) -> Result<(), Duration> {
+        let Some(ceiling) = &self.ceiling else { return Ok(()) };
+        ceiling.check_key(&channel).map_err(|not_yet| not_yet.wait_time_from(self.clock.now()))
+    }
+
+    /// Removes clients that have been quiet. Called regularly.
+    pub fn tidy(&self) {
+        self.strangers.retain_recent();
+        self.strangers.shrink_to_fit();
+        if let Some(ceiling) = &self.ceiling {
+            ceiling.retain_recent();
+        }
+        let now = Instant::now();
+        self.suspects.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, until| *until > now);
+    }
+}
+
+/// One customer of an IPv6 provider can send from a whole /64.
+fn block(client: IpAddr) -> IpAddr {
+    match client {
+        IpAddr::V4(_) => client,
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(strangers: u32, ceiling: u32) -> Limits {
+        let limits = settings::Limits { strangers_per_minute: strangers, ceiling_per_minute: ceiling, ..settings::Limits::default() };
+        Limits::new(&limits)
+    }
+
+    fn client(n: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, n])
+    }
+
+    #[test]
+    fn a_stranger_uses_up_only_their_own_share() {
+        let limits = limits(3, 0);
+        let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        for _ in 0..3 {
+            assert_eq!(limits.blame(Some(one), client(1)), Ok(()));
+        }
+        let wait = limits.blame(Some(one), client(1)).unwrap_err();
+        assert!(wait > Duration::ZERO && wait <= Duration::from_secs(20), "{wait:?}");
+        assert_eq!(limits.blame(Some(one), client(2)), Ok(()));
+        assert_eq!(limits.blame(Some(other), client(1)), Ok(()));
+        assert_eq!(limits.blame(None, client(1)), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn who_failed_too_often_waits_in_a_narrow_line() {
+        let limits = limits(1, 0);
+        let channel = Some(Uuid::from_u128(1));
+        let _ = limits.blame(channel, client(1));
+        let _ = limits.blame(channel, client(1));
+        let mut inside = Vec::new();
+        for _ in 0..NARROW {
+            inside.push(limits.enter(channel, client(1)).await.unwrap());
+        }
+        tokio::time::timeout(Duration::from_millis(50), limits.enter(channel, client(1))).await.expect_err("the line is narrow");
+        limits.enter(channel, client(2)).await.unwrap();
+        inside.pop();
+        limits.enter(channel, client(1)).await.unwrap();
+    }
+
+    #[test]
+    fn a_whole_ipv6_block_is_one_client() {
+        let limits = limits(1, 0);
+        assert_eq!(limits.blame(None, "2001:db8::1".parse().unwrap()), Ok(()));
+        assert!(limits.blame(None, "2001:db8::ffff:2".parse().unwrap()).is_err());
+        assert_eq!(limits.blame(None, "2001:db8:0:1::1".parse().unwrap()), Ok(()));
+    }
+
+    #[test]
+    fn memory_is_bounded_by_sharing_one_count() {
+        let limits = limits(1, 0);
+        for n in 0..(MANY as u32 + 2) {
+            let _ = limits.blame(None, IpAddr::from(n.to_be_bytes()));
+        }
+        assert_eq!(limits.strangers.len(), MANY + 1);
+        assert!(limits.blame(None, client(1)).is_err(), "beyond the bound all share one count");
+    }
+
+    #[test]
+    fn the_ceiling_lets_a_burst_pass_and_stops_a_flood() {
+        let limits = limits(1, 2);
+        let channel = Uuid::from_u128(1);
+        for n in 0..120 {
+            assert_eq!(limits.admit(channel), Ok(()), "{n}");
+        }
+        assert!(limits.admit(channel).unwrap_err() > Duration::ZERO);
+        assert_eq!(limits.admit(Uuid::from_u128(2)), Ok(()));
+    }
+}

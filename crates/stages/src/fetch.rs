@@ -1,0 +1,58 @@
+//! How a stage fetches what belongs to an item: its recording, and its record.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use gleaner::Failure;
+use serde_json::Value;
+
+/// A file that belongs to an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Medium {
+    /// The item's key.
+    pub key: String,
+    /// The index of the file, counted from zero as on the server.
+    pub n: usize,
+    /// The URL in the row.
+    pub address: String,
+    pub content_type: Option<String>,
+}
+
+/// A file that is being downloaded.
+pub struct Fetched {
+    pub content_type: Option<String>,
+    /// The announced length. The actual file may be longer.
+    pub length: Option<u64>,
+    pub stream: BoxStream<'static, Result<Bytes, String>>,
+}
+
+impl Debug for Fetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetched").field("content_type", &self.content_type).field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+/// Fetches what belongs to an item. Failures are `DownloadError`s and say whether to retry.
+#[async_trait]
+pub trait Fetch: Debug + Send + Sync {
+    async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure>;
+    /// The one row of `table` whose column `key` has this value. None if there is no such row, or if it may not be read.
+    async fn row(&self, table: &str, key: &str, value: &str) -> Result<Option<Value>, Failure>;
+}
+
+/// Fetches nothing: for pipelines that need neither recordings nor records.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nothing;
+
+#[async_trait]
+impl Fetch for Nothing {
+    async fn medium(&self, _: &Medium) -> Result<Fetched, Failure> {
+        Err(Failure::new("this agent has no way to recordings").category(crate::failure::DOWNLOAD).for_good())
+    }
+
+    async fn row(&self, _: &str, _: &str, _: &str) -> Result<Option<Value>, Failure> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,26 @@
+//! Stages that need no model: they count words and match patterns, offline, and say so.
+//!
+//! # Layout
+//!
+//! - `clean` removes what the author did not write; `words` and `sentences` split the text; `language` detects its language.
+//! - `keywords` and `summary` select from it; `entities`, `dates`, `money` and `next_steps` find things in it; `facts` lists
+//!   them.
+
+pub mod clean;
+pub mod dates;
+pub mod entities;
+pub mod facts;
+pub mod keywords;
+pub mod language;
+pub mod money;
+pub mod next_steps;
+mod numerals;
+pub mod summary;
+mod words;
+
+use regex::Regex;
+
+/// Compiles one of our own patterns. The tests cover all of them.
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("our own pattern is one")
+}

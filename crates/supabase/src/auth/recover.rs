@@ -1,0 +1,38 @@
+//! `POST /recover`: sends a link to set a new password, by mail.
+
+use axum::Json;
+use axum::extract::State;
+use gleaner_http::database::Error;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::Auth;
+use super::body::Body;
+use super::error::{Failure, Result};
+use super::mail::Letter;
+use super::people::{LinkKind, issue};
+use super::session::Device;
+use super::user::address;
+
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    email: Option<String>,
+}
+
+/// The response is the same for every address, and is sent before the mail.
+pub(super) async fn post(State(auth): State<Auth>, device: Device, Body(asked): Body<Asked>) -> Result<Json<Value>> {
+    let mailer = auth.0.settings.mailer.as_ref().ok_or_else(Failure::no_mailer)?;
+    let email = address(asked.email.as_deref().unwrap_or_default())?;
+    auth.0.limits.request(device.network())?;
+    auth.0.limits.mail(&email)?;
+    let sql = "select u.id from (select) as always left join auth.users as u on u.email = $1 and gleaner.find_ban(u.id) is null";
+    let user: Option<Uuid> = auth.row("find the user", sql, &[(&email, Type::TEXT)]).await?.get(0);
+    if let Some(user) = user {
+        let client = auth.0.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
+        let token = issue(&**client, user, LinkKind::Recovery, auth.0.settings.link_valid).await?;
+        mailer.send_soon(&email, Letter::Recovery(LinkKind::Recovery.url(&auth.0.settings.base, &token)));
+    }
+    Ok(Json(json!({})))
+}

@@ -1,0 +1,169 @@
+//! `/realtime/v1`: changes of tables, broadcast and presence over WebSocket.
+//!
+//! - [`feed`]: what changed, from the database's log or by triggers, once for the whole server.
+//! - [`hub`]: which clients listen to what; [`filter`]: the conditions of a subscription; [`sight`]: which subscribers may see a
+//!   row.
+//! - [`signal`]: what else a channel may follow; [`devices`]: which devices are connected; [`source`]: the connections to the
+//!   database.
+//! - [`dispatch`]: sends changes from the feed to the sockets.
+//! - [`socket`]: one connection; [`outbox`]: its queue of frames; [`join`]: what a join asks for; [`frame`]: the two
+//!   serialisations; [`bans`]: closes the sockets of banned users.
+
+mod bans;
+mod devices;
+mod dispatch;
+mod feed;
+mod filter;
+mod frame;
+mod hub;
+mod join;
+mod outbox;
+mod sight;
+mod signal;
+mod socket;
+mod source;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use futures_util::future::BoxFuture;
+use gleaner_http::database::Pool;
+use gleaner_http::{Caller, WireError};
+use http::StatusCode;
+use serde_json::json;
+use tokio::sync::{Notify, mpsc};
+
+pub use devices::{Device, Devices};
+use frame::Version;
+use hub::Hub;
+pub use signal::{Signal, Signals};
+pub use source::Source;
+
+/// Returns the caller that a token or key belongs to. The error is meant for the client to read.
+pub type Verify = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Caller, WireError>> + Send + Sync>;
+
+/// Called for every table that rows were written to: schema, name, and whether some of the rows are new.
+pub type Heard = Arc<dyn Fn(&str, &str, bool) + Send + Sync>;
+
+/// Largest frame a client may send.
+const MOST_FRAME: usize = 1024 * 1024;
+
+/// A caller and the token it sent.
+#[derive(Clone)]
+struct Holder {
+    token: String,
+    caller: Caller,
+}
+
+#[derive(Clone)]
+pub struct Realtime {
+    hub: Arc<Hub>,
+    pool: Pool,
+    verify: Verify,
+    devices: Option<Arc<dyn Devices>>,
+    signals: Option<Arc<dyn Signals>>,
+    hint: Arc<Notify>,
+    _tasks: Arc<Tasks>,
+    _watch: Option<Arc<Tasks>>,
+}
+
+/// The feed, its dispatch and the check for bans end with the last copy of [`Realtime`].
+struct Tasks(Vec<tokio::task::AbortHandle>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl std::fmt::Debug for Realtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Realtime").field("joins", &self.hub.count()).finish_non_exhaustive()
+    }
+}
+
+impl Realtime {
+    /// Starts following the database. Stops when the last copy is dropped.
+    pub fn start(source: Source, verify: Verify, heard: Heard) -> Self {
+        let pool = source.pool.clone();
+        let (hub, hint) = (Arc::new(Hub::default()), Arc::new(Notify::new()));
+        // Kept short: the log is better buffered in the database server than here.
+        let (news, feed) = mpsc::channel(64);
+        let follow = tokio::spawn(feed::follow(source, hub.clone(), hint.clone(), news));
+        let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
+        let tasks = Tasks(vec![follow.abort_handle(), dispatch.abort_handle()]);
+        Self { hub, pool, verify, devices: None, signals: None, hint, _tasks: Arc::new(tasks), _watch: None }
+    }
+
+    /// Reports connected devices to `devices`.
+    #[must_use]
+    pub fn with_devices(self, devices: Arc<dyn Devices>) -> Self {
+        Self { devices: Some(devices), ..self }
+    }
+
+    /// Lets channels follow these signals, and closes the sockets of banned users.
+    #[must_use]
+    pub fn with_signals(mut self, signals: Arc<dyn Signals>) -> Self {
+        let watch = tokio::spawn(bans::watch(self.hub.clone(), self.pool.clone(), signals.clone()));
+        self._watch = Some(Arc::new(Tasks(vec![watch.abort_handle()])));
+        self.signals = Some(signals);
+        self
+    }
+
+    /// A notification said that there may be changes. A feed that is waiting for its next poll polls at once.
+    pub fn hint(&self) {
+        self.hint.notify_one();
+    }
+
+    /// The number of joins on all sockets.
+    pub fn joins(&self) -> usize {
+        self.hub.count()
+    }
+}
+
+pub fn routes(realtime: Realtime) -> Router {
+    Router::new().route("/websocket", get(websocket)).with_state(realtime)
+}
+
+/// The WebSocket upgrade. A request without a valid key is refused before it.
+async fn websocket(State(realtime): State<Realtime>, RawQuery(query): RawQuery, upgrade: WebSocketUpgrade) -> Response {
+    let (mut key, mut version, mut device, mut app) = (None, Version::One, None, None);
+    for (name, value) in form_pairs(query.as_deref().unwrap_or_default()) {
+        match name.as_str() {
+            "apikey" => key = Some(value),
+            "device" => device = Some(value),
+            "app" => app = Some(value),
+            "vsn" if value.starts_with('2') => version = Version::Two,
+            _ => {}
+        }
+    }
+    let refuse = |error: &str| (StatusCode::UNAUTHORIZED, axum::Json(json!({"error": error}))).into_response();
+    let Some(key) = key.filter(|key| !key.is_empty()) else {
+        return refuse("API key is missing");
+    };
+    let caller = match (realtime.verify)(key.clone()).await {
+        Ok(caller) => caller,
+        // Not the client's fault. It reconnects.
+        Err(away) if away.status == StatusCode::SERVICE_UNAVAILABLE => return away.into_response(),
+        Err(_) => return refuse("The token provided is not a valid JWT"),
+    };
+    let connection = Holder { token: key, caller };
+    // A client that names no device only watches.
+    let device = device.map(|name| Device { name, app });
+    upgrade
+        // There can be thousands of idle sockets, so each must use little memory.
+        .read_buffer_size(4096)
+        .write_buffer_size(0)
+        .max_message_size(MOST_FRAME)
+        .on_upgrade(move |socket| socket::serve(realtime, socket, version, connection, device))
+}
+
+fn form_pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
+    form_urlencoded::parse(query.as_bytes()).into_owned()
+}

@@ -1,0 +1,221 @@
+//! Filters of a subscription: `processing_status=eq.raw`, several joined by commas.
+//!
+//! The database converts each value to the column's own text form when the subscription is made. After that values are compared
+//! here, so that a change costs no statement for subscribers it does not concern.
+
+use std::cmp::Ordering;
+
+use gleaner_http::database::Pool;
+use tokio_postgres::types::Type;
+
+use super::feed::pgoutput::Cell;
+use super::feed::values::Shape;
+use super::feed::{Change, Table};
+
+/// More alternatives than this are refused, as Supabase does.
+const MOST_VALUES: usize = 100;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    pub column: String,
+    pub operator: Operator,
+    /// One value, or several for `in`, in the column's text form.
+    pub values: Vec<String>,
+    pub shape: Shape,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    Eq,
+    Neq,
+    Lt,
+    Lte,
+    Gt,
+    Gte,
+    In,
+}
+
+impl Operator {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "eq" => Self::Eq,
+            "neq" => Self::Neq,
+            "lt" => Self::Lt,
+            "lte" => Self::Lte,
+            "gt" => Self::Gt,
+            "gte" => Self::Gte,
+            "in" => Self::In,
+            _ => return None,
+        })
+    }
+}
+
+/// The filter as written, before the database has checked it: column, operator, values.
+pub fn parse(filter: &str) -> Result<Vec<(String, Operator, Vec<String>)>, String> {
+    split(filter, ',')?
+        .into_iter()
+        .filter(|part| !part.trim().is_empty())
+        .map(|part| {
+            let unreadable = || format!("`{part}` is no filter; write column=eq.value");
+            let (column, rest) = part.split_once('=').ok_or_else(unreadable)?;
+            let (operator, value) = rest.split_once('.').ok_or_else(unreadable)?;
+            let operator = Operator::named(operator).ok_or_else(|| format!("`{operator}` is not among eq, neq, lt, lte, gt, gte, in"))?;
+            let values = if operator == Operator::In {
+                let list = value.strip_prefix('(').and_then(|v| v.strip_suffix(')')).ok_or_else(unreadable)?;
+                split(list, ',')?.into_iter().map(unquote).collect()
+            } else {
+                vec![unquote(value)]
+            };
+            if values.len() > MOST_VALUES {
+                return Err(format!("`in` takes at most {MOST_VALUES} values"));
+            }
+            Ok((column.trim().to_owned(), operator, values))
+        })
+        .collect()
+}
+
+/// Splits where neither quotes nor parentheses are open.
+fn split(text: &str, at: char) -> Result<Vec<&str>, String> {
+    let (mut parts, mut begin, mut depth, mut quoted, mut escaped) = (Vec::new(), 0, 0usize, false, false);
+    for (index, character) in text.char_indices() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth = depth.checked_sub(1).ok_or_else(|| format!("`{text}` closes what it did not open"))?,
+            _ if character == at && !quoted && depth == 0 => {
+                parts.push(&text[begin..index]);
+                begin = index + character.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    if quoted || depth > 0 {
+        return Err(format!("`{text}` leaves a quote or a parenthesis open"));
+    }
+    parts.push(&text[begin..]);
+    Ok(parts)
+}
+
+fn unquote(value: &str) -> String {
+    let Some(inner) = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')) else {
+        return value.to_owned();
+    };
+    let mut plain = String::with_capacity(inner.len());
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        plain.extend(if character == '\\' { characters.next() } else { Some(character) });
+    }
+    plain
+}
+
+/// The conditions of a filter for a table, with each value in the column's own form; or the reason why it is invalid.
+pub async fn prepare(pool: &Pool, schema: &str, table: &str, filter: &str) -> Result<Vec<Condition>, String> {
+    let mut conditions = Vec::new();
+    let parsed = parse(filter)?;
+    let client = pool.get().await.map_err(|error| error.to_string())?;
+    for (column, operator, values) in parsed {
+        let found = client
+            .query_typed(
+                "select format('%I.%I', n.nspname, t.typname), coalesce(b.typname, t.typname)::text
+                 from pg_attribute as a
+                 join pg_type as t on t.oid = a.atttypid
+                 join pg_namespace as n on n.oid = t.typnamespace
+                 left join pg_type as b on b.oid = nullif(t.typbasetype, 0)
+                 where a.attrelid = to_regclass(format('%I.%I', $1, $2)) and a.attname = $3 and a.attnum > 0 and not a.attisdropped",
+                &[(&schema, Type::TEXT), (&table, Type::TEXT), (&column, Type::TEXT)],
+            )
+            .await
+            .map_err(|error| error.to_string())?;
+        let Some(row) = found.first() else {
+            return Err(format!("invalid column for filter {column}"));
+        };
+        let (sql_type, base): (String, String) = (row.get(0), row.get(1));
+        // `timezone` is set for this statement only, because the feed writes times in UTC.
+        let canonical = client
+            .query_typed(
+                &format!(
+                    "with utc as materialized (select set_config('timezone', 'UTC', true))
+                     select array(select (v::{sql_type})::text from utc, unnest($1::text[]) with ordinality as u (v, n) order by n)"
+                ),
+                &[(&values, Type::TEXT_ARRAY)],
+            )
+            .await
+            .map_err(|error| error.as_db_error().map_or_else(|| error.to_string(), |e| e.message().to_owned()))?;
+        let values: Vec<String> = canonical.first().map(|row| row.get(0)).unwrap_or_default();
+        conditions.push(Condition { column, operator, values, shape: Shape::of(&base) });
+    }
+    Ok(conditions)
+}
+
+impl Condition {
+    /// Compares as SQL does: null is neither equal nor unequal, and a value that the log does not repeat is unknown.
+    pub fn holds(&self, table: &Table, change: &Change) -> bool {
+        let Some(at) = table.columns.iter().position(|column| column.name == self.column) else {
+            return false;
+        };
+        let Some(Cell::Text(text)) = change.row().get(at) else {
+            return false;
+        };
+        let compare = |value: &String| self.compare(text, value);
+        match self.operator {
+            Operator::In => self.values.iter().any(|value| compare(value) == Ordering::Equal),
+            operator => self.values.first().is_some_and(|value| {
+                let order = compare(value);
+                match operator {
+                    Operator::Eq => order == Ordering::Equal,
+                    Operator::Neq => order != Ordering::Equal,
+                    Operator::Lt => order == Ordering::Less,
+                    Operator::Lte => order != Ordering::Greater,
+                    Operator::Gt => order == Ordering::Greater,
+                    Operator::Gte => order != Ordering::Less,
+                    Operator::In => false,
+                }
+            }),
+        }
+    }
+
+    fn compare(&self, left: &str, right: &str) -> Ordering {
+        if self.shape == Shape::Number {
+            if let (Ok(left), Ok(right)) = (left.parse::<i128>(), right.parse::<i128>()) {
+                return left.cmp(&right);
+            }
+            if let (Ok(left), Ok(right)) = (left.parse::<f64>(), right.parse::<f64>()) {
+                return left.total_cmp(&right);
+            }
+        }
+        // ISO times in one time zone sort as text.
+        left.cmp(right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_conditions_and_quoted_values_are_told_apart() {
+        let parsed = parse(r#"status=eq.raw,sales_id=in.(1,"2,3",4),name=neq."a \"b\", c""#).expect("parses");
+        assert_eq!(
+            parsed,
+            [
+                ("status".to_owned(), Operator::Eq, vec!["raw".to_owned()]),
+                ("sales_id".to_owned(), Operator::In, vec!["1".to_owned(), "2,3".to_owned(), "4".to_owned()]),
+                ("name".to_owned(), Operator::Neq, vec!["a \"b\", c".to_owned()]),
+            ]
+        );
+        assert_eq!(parse("").expect("no filter"), []);
+        for bad in ["status", "status=raw", "status=bogus.1", "a=in.1,2", "a=eq.\"open", "a=eq.x)"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_compare_as_numbers() {
+        let condition = Condition { column: "n".into(), operator: Operator::Lt, values: vec!["10".into()], shape: Shape::Number };
+        assert_eq!(condition.compare("9", "10"), Ordering::Less);
+        assert_eq!(condition.compare("9.5", "10"), Ordering::Less);
+        assert_eq!(condition.compare("1e2", "10"), Ordering::Greater);
+    }
+}

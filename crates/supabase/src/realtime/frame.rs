@@ -1,0 +1,136 @@
+//! Frames of the socket, in both serialisations that clients use, and the binary form of broadcasts.
+
+use serde_json::{Value, json};
+
+/// `vsn` of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// Objects. The default of older clients and of clients in other languages.
+    One,
+    /// Arrays. The default of current clients.
+    Two,
+}
+
+/// What a client sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    pub join_ref: Option<String>,
+    pub reference: Option<String>,
+    pub topic: String,
+    pub event: String,
+    pub payload: Value,
+}
+
+/// References are strings or null. Some clients send a number where they mean a string.
+fn reference(value: Option<&Value>) -> Option<String> {
+    match value? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+pub fn decode(version: Version, text: &str) -> Option<Frame> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let (join_ref, own_ref, topic, event, payload) = match version {
+        Version::Two => {
+            let parts = value.as_array().filter(|parts| parts.len() == 5)?;
+            (&parts[0], &parts[1], &parts[2], &parts[3], &parts[4])
+        }
+        Version::One => (
+            value.get("join_ref").unwrap_or(&Value::Null),
+            value.get("ref")?,
+            value.get("topic")?,
+            value.get("event")?,
+            value.get("payload")?,
+        ),
+    };
+    Some(Frame {
+        join_ref: reference(Some(join_ref)),
+        reference: reference(Some(own_ref)),
+        topic: topic.as_str()?.to_owned(),
+        event: event.as_str()?.to_owned(),
+        payload: payload.clone(),
+    })
+}
+
+/// A broadcast in binary: the byte 3, five lengths, the encoding, then the strings and the payload.
+pub fn decode_binary(bytes: &[u8]) -> Option<Frame> {
+    let [3, join_ref, own_ref, topic, event, metadata, encoding, rest @ ..] = bytes else {
+        return None;
+    };
+    let mut rest = rest;
+    let mut take = |length: u8| -> Option<&str> {
+        let (text, left) = rest.split_at_checked(length.into())?;
+        rest = left;
+        std::str::from_utf8(text).ok()
+    };
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let (join_ref, own_ref, topic, event) =
+        (some(take(*join_ref)?), some(take(*own_ref)?), take(*topic)?.to_owned(), take(*event)?.to_owned());
+    take(*metadata)?;
+    // A payload that is not JSON cannot be put in the text frames its receivers get.
+    let payload: Value = if *encoding == 1 { serde_json::from_slice(rest).ok()? } else { return None };
+    Some(Frame {
+        join_ref,
+        reference: own_ref,
+        topic,
+        event: "broadcast".into(),
+        payload: json!({"type": "broadcast", "event": event, "payload": payload}),
+    })
+}
+
+/// A frame that we send. `payload` is already JSON, so that one text can be sent to many sockets.
+pub fn encode(version: Version, join_ref: Option<&str>, reference: Option<&str>, topic: &str, event: &str, payload: &str) -> String {
+    let text = |value: &str| Value::from(value).to_string();
+    let optional = |value: Option<&str>| value.map_or_else(|| "null".to_owned(), text);
+    match version {
+        Version::Two => format!("[{},{},{},{},{payload}]", optional(join_ref), optional(reference), text(topic), text(event)),
+        Version::One => format!(
+            "{{\"topic\":{},\"event\":{},\"payload\":{payload},\"ref\":{},\"join_ref\":{}}}",
+            text(topic),
+            text(event),
+            optional(reference),
+            optional(join_ref)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_serialisations_say_the_same() {
+        let two = decode(Version::Two, r#"["6","7","realtime:x","phx_join",{"a":1}]"#).expect("decodes");
+        let one = decode(Version::One, r#"{"topic":"realtime:x","event":"phx_join","payload":{"a":1},"ref":"7","join_ref":"6"}"#)
+            .expect("decodes");
+        assert_eq!(two, one);
+        for version in [Version::One, Version::Two] {
+            let written = encode(version, Some("6"), Some("7"), "realtime:x", "phx_join", r#"{"a":1}"#);
+            assert_eq!(decode(version, &written).expect("decodes"), two);
+        }
+    }
+
+    #[test]
+    fn a_numeric_reference_is_echoed_as_a_string() {
+        let frame = decode(Version::Two, r#"[null,3,"phoenix","heartbeat",{}]"#).expect("decodes");
+        assert_eq!(frame.reference.as_deref(), Some("3"));
+        assert_eq!(
+            encode(Version::Two, None, frame.reference.as_deref(), "phoenix", "phx_reply", "{}"),
+            r#"[null,"3","phoenix","phx_reply",{}]"#
+        );
+    }
+
+    #[test]
+    fn a_binary_broadcast_is_read_and_a_cut_one_is_not() {
+        let mut bytes = vec![3, 1, 1, 10, 5, 0, 1];
+        bytes.extend(b"67realtime:xhello{\"n\":1}");
+        let frame = decode_binary(&bytes).expect("decodes");
+        assert_eq!((frame.topic.as_str(), frame.join_ref.as_deref()), ("realtime:x", Some("6")));
+        assert_eq!(frame.payload, json!({"type": "broadcast", "event": "hello", "payload": {"n": 1}}));
+        for length in 0..bytes.len() - 1 {
+            assert!(decode_binary(&bytes[..length]).is_none(), "{length}");
+        }
+    }
+}

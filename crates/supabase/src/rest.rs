@@ -1,0 +1,127 @@
+//! `/rest/v1`: tables, views and functions over HTTP, as PostgREST and Supabase offer them.
+//!
+//! # Layout
+//!
+//! - `catalogue` is what the database has, `query` what the client asks for; `sql` compiles one statement from the two.
+//! - `session` runs it in a transaction in which the database knows the caller; `respond` turns the result into a response.
+//! - `table` and `rpc` are the two kinds of requests; `prefer`, `media` and `body` parse their headers and bodies.
+//! - `observe` notifies the server of requests that succeeded.
+//!
+//! Rights are not checked here: the database checks them all.
+
+mod body;
+mod catalogue;
+mod context;
+mod media;
+mod observe;
+mod prefer;
+mod query;
+mod request;
+mod respond;
+mod rpc;
+mod session;
+mod settings;
+mod sql;
+mod table;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request as HttpRequest, State};
+use axum::response::{IntoResponse, Response};
+use gleaner_http::WireError;
+use gleaner_http::database::Pool;
+use http::Method;
+
+pub use observe::{Call, Observe};
+pub use settings::{Limits, Settings};
+
+use crate::access::Identify;
+use catalogue::{Cache, Catalogue};
+use request::{Request, Resource};
+use session::Outcome;
+use sql::Statement;
+
+/// The state that requests share.
+#[derive(Clone)]
+pub struct Rest {
+    pool: Pool,
+    settings: Arc<Settings>,
+    identify: Arc<dyn Identify>,
+    catalogue: Arc<Cache>,
+    observer: Arc<dyn Observe>,
+}
+
+impl std::fmt::Debug for Rest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rest").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Rest {
+    pub fn new(pool: Pool, identify: Arc<dyn Identify>, settings: Settings) -> Self {
+        let cache = Cache::new(pool.clone(), settings.schemas.clone(), settings.acquire_within, settings.catalogue_live);
+        Self { pool, settings: Arc::new(settings), identify, catalogue: Arc::new(cache), observer: Arc::new(observe::NoObserver) }
+    }
+
+    /// Notifies `observer` of each request that succeeds.
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn Observe>) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Answers with the current catalogue, and retries once with a fresh one if a name was missing.
+    async fn answer(&self, request: HttpRequest) -> Result<Response, WireError> {
+        let arrived = Instant::now();
+        let request = Request::read(self, request).await?;
+        let catalogue = self.catalogue.current().await?;
+        match self.answer_from(&catalogue, &request).await {
+            // The transaction was rolled back, so a retry does nothing twice.
+            Err(error) if may_be_outdated(&error) && catalogue.read_at < arrived => {
+                let catalogue = self.catalogue.read_after(arrived).await?;
+                self.answer_from(&catalogue, &request).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn answer_from(&self, catalogue: &Catalogue, request: &Request) -> Result<Response, WireError> {
+        match &request.resource {
+            Resource::Relation(name) => table::answer(self, catalogue, request, name).await,
+            Resource::Function(name) => rpc::answer(self, catalogue, request, name).await,
+        }
+    }
+
+    async fn run(
+        &self,
+        request: &Request,
+        statement: &Statement,
+        accept: Option<impl FnOnce(&Outcome) -> Result<(), WireError>>,
+    ) -> Result<Outcome, WireError> {
+        let client = session::connect(&self.pool, self.settings.acquire_within).await?;
+        session::run(client, &request.context, statement, accept).await
+    }
+}
+
+/// Whether the error is about a name: the schema may have changed since it was read.
+fn may_be_outdated(error: &WireError) -> bool {
+    const CODES: [&str; 9] = ["PGRST200", "PGRST202", "PGRST204", "PGRST205", "42703", "42704", "42883", "42P01", "42P10"];
+    CODES.contains(&&*error.code)
+}
+
+/// Everything below `/rest/v1`, to be nested there.
+pub fn routes(rest: Rest) -> Router {
+    Router::new().fallback(answer).with_state(rest)
+}
+
+async fn answer(State(rest): State<Rest>, request: HttpRequest) -> Response {
+    let head_only = request.method() == Method::HEAD;
+    let mut response = rest.answer(request).await.unwrap_or_else(WireError::into_response);
+    if head_only {
+        // With a body, its length would be sent.
+        *response.body_mut() = Body::empty();
+    }
+    response
+}

@@ -1,0 +1,130 @@
+//! Bodies are read in full, checked for their shape, and passed to PostgreSQL unchanged. Values are not parsed here, so that no
+//! digit of a number is lost.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use gleaner_http::WireError;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// An object, or an array of objects.
+#[derive(Debug)]
+pub struct Rows {
+    pub text: String,
+    pub is_array: bool,
+    pub count: usize,
+    /// Keys of the first row.
+    pub keys: Vec<String>,
+    /// All rows have the keys of the first.
+    pub even: bool,
+}
+
+impl Rows {
+    /// The SQL function that turns the body into rows.
+    pub fn taken_apart_by(&self) -> &'static str {
+        if self.is_array { "pg_catalog.json_to_recordset" } else { "pg_catalog.json_to_record" }
+    }
+
+    pub fn parse(body: &[u8]) -> Result<Self, WireError> {
+        let text = std::str::from_utf8(body).map_err(|_| unusable())?;
+        let shape: Shape = serde_json::from_str(text).map_err(|error| unusable().details(error.to_string()))?;
+        let first = shape.rows.first().cloned().unwrap_or_default();
+        let even = shape.rows.iter().all(|keys| *keys == first);
+        Ok(Self { text: text.to_owned(), is_array: shape.is_array, count: shape.rows.len(), keys: first.into_iter().collect(), even })
+    }
+}
+
+/// Reads a body of at most `most` bytes, for as long as `within`.
+pub async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes, WireError> {
+    let Ok(read) = tokio::time::timeout(within, Limited::new(body, most).collect()).await else {
+        return Err(WireError::new(StatusCode::REQUEST_TIMEOUT, "PGRST102", "The body took too long to arrive"));
+    };
+    match read {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(WireError::new(StatusCode::PAYLOAD_TOO_LARGE, "PGRST102", format!("The body is larger than {most} bytes")))
+        }
+        Err(_) => Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST102", "The body ended early")),
+    }
+}
+
+/// Accepts JSON, or no content type at all.
+pub fn check_type(headers: &HeaderMap) -> Result<(), WireError> {
+    let Some(declared) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let declared = String::from_utf8_lossy(declared.as_bytes());
+    let essence = declared.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+        return Ok(());
+    }
+    Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST102", format!("Content-Type not acceptable: {essence}"))
+        .hint("Send application/json."))
+}
+
+pub fn unusable() -> WireError {
+    WireError::new(StatusCode::BAD_REQUEST, "PGRST102", "Empty or invalid json")
+}
+
+#[derive(Debug)]
+struct Shape {
+    is_array: bool,
+    rows: Vec<BTreeSet<String>>,
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Shape;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object or an array of objects")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Shape, A::Error> {
+                Ok(Shape { is_array: false, rows: vec![keys(map)?] })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Shape, A::Error> {
+                let mut rows = Vec::new();
+                while let Some(Keys(keys)) = sequence.next_element()? {
+                    rows.push(keys);
+                }
+                Ok(Shape { is_array: true, rows })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+struct Keys(BTreeSet<String>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Keys;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Keys, A::Error> {
+                keys(map).map(Keys)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+fn keys<'de, A: MapAccess<'de>>(mut map: A) -> Result<BTreeSet<String>, A::Error> {
+    let mut keys = BTreeSet::new();
+    while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
+        keys.insert(key);
+    }
+    Ok(keys)
+}

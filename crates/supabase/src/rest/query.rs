@@ -1,0 +1,109 @@
+//! The query string, parsed as PostgREST does. Names are still the client's and not trusted; they are looked up in the catalogue
+//! when the SQL is compiled.
+
+mod condition;
+mod cursor;
+mod decode;
+mod field;
+mod names;
+mod order;
+mod select;
+
+use std::collections::BTreeMap;
+
+use gleaner_http::WireError;
+use http::StatusCode;
+
+pub use condition::{Comparison, Condition, Is, Test, looks_like_a_filter};
+pub use decode::{Parameters, decode, decode_segment};
+pub use field::{Field, Key};
+pub use order::Order;
+pub use select::{Embed, Item};
+
+/// A request's query string.
+#[derive(Debug, Default)]
+pub struct Query {
+    pub select: Vec<Item>,
+    /// The part that concerns the table itself, under the empty path, and those of embedded resources, each under its path.
+    pub parts: BTreeMap<Vec<String>, Part>,
+    pub columns: Option<Vec<String>>,
+    pub on_conflict: Option<Vec<String>>,
+}
+
+/// Which rows, in which order, and how many.
+#[derive(Debug, Default)]
+pub struct Part {
+    pub conditions: Vec<Condition>,
+    pub order: Vec<Order>,
+    pub limit: Option<u64>,
+    pub offset: u64,
+}
+
+impl Query {
+    /// Reads decoded parameters. All conditions hold together.
+    pub fn parse(parameters: &Parameters) -> Result<Self, WireError> {
+        let mut query = Self { select: vec![Item::All], ..Self::default() };
+        for (name, value) in parameters {
+            match name.as_str() {
+                // The project key may be sent as a query parameter. It is not a column.
+                "apikey" => {}
+                "select" if value.trim().is_empty() => {}
+                "select" => query.select = select::parse(value)?,
+                "columns" => query.columns = Some(names::parse("columns", value)?),
+                "on_conflict" => query.on_conflict = Some(names::parse("on_conflict", value)?),
+                _ => query.parse_part(name, value)?,
+            }
+        }
+        query.check_paths()?;
+        Ok(query)
+    }
+
+    pub fn part(&self, path: &[String]) -> Option<&Part> {
+        self.parts.get(path)
+    }
+
+    fn parse_part(&mut self, name: &str, value: &str) -> Result<(), WireError> {
+        let target = field::parse_target(name)?;
+        let part = self.parts.entry(target.path).or_default();
+        match target.what {
+            field::What::Order => part.order = order::parse(value)?,
+            field::What::Limit => part.limit = Some(count(name, value)?),
+            field::What::Offset => part.offset = count(name, value)?,
+            field::What::Logic { any, negated } => part.conditions.push(condition::parse_group(name, value, any, negated)?),
+            field::What::Field(field) => part.conditions.push(condition::parse_expression(field, value)?),
+        }
+        Ok(())
+    }
+
+    /// Every path must lead to something that `select` embeds.
+    fn check_paths(&self) -> Result<(), WireError> {
+        for path in self.parts.keys() {
+            let mut items = &self.select;
+            for name in path {
+                let found = items.iter().find_map(|item| match item {
+                    Item::Embed(embed) if embed.is_called(name) => Some(&embed.items),
+                    _ => None,
+                });
+                let Some(inner) = found else {
+                    let message = format!("'{name}' is not an embedded resource in this request");
+                    return Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST108", message)
+                        .hint(format!("Verify that '{name}' is included in the 'select' query parameter.")));
+                };
+                items = inner;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `limit` and `offset`.
+fn count(name: &str, value: &str) -> Result<u64, WireError> {
+    let number: i64 = value.parse().map_err(|_| {
+        WireError::new(StatusCode::BAD_REQUEST, "PGRST100", format!("\"failed to parse {name} ({value})\" (line 1, column 1)"))
+            .details("expecting an integer")
+    })?;
+    u64::try_from(number).map_err(|_| {
+        WireError::new(StatusCode::RANGE_NOT_SATISFIABLE, "PGRST103", "Requested range not satisfiable")
+            .details("Limit should be greater than or equal to zero.")
+    })
+}

@@ -1,0 +1,99 @@
+//! Responses: status, headers and body, from the result of a statement.
+
+use axum::body::Body;
+use axum::response::Response;
+use gleaner_http::WireError;
+use http::header::{CONTENT_RANGE, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, StatusCode};
+
+use super::media::Media;
+use super::session::Outcome;
+
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+const CONTENT_PROFILE: HeaderName = HeaderName::from_static("content-profile");
+
+/// Status and headers around a body.
+#[derive(Debug)]
+pub struct Frame<'a> {
+    pub status: StatusCode,
+    pub schema: &'a str,
+    pub applied: Vec<String>,
+    pub offset: u64,
+}
+
+/// Checks that there is exactly one row.
+pub fn exactly_one(outcome: &Outcome) -> Result<(), WireError> {
+    if outcome.shown == 1 {
+        return Ok(());
+    }
+    Err(WireError::new(StatusCode::NOT_ACCEPTABLE, "PGRST116", "Cannot coerce the result to a single JSON object")
+        .details(format!("The result contains {} rows", outcome.shown)))
+}
+
+/// 200, or 206 when only part of the counted rows is returned, or an error for a page beyond the end.
+pub fn page_status(outcome: &Outcome, offset: u64) -> Result<StatusCode, WireError> {
+    let Some(total) = outcome.total else { return Ok(StatusCode::OK) };
+    if i64::try_from(offset).is_ok_and(|offset| offset > total) {
+        return Err(WireError::new(StatusCode::RANGE_NOT_SATISFIABLE, "PGRST103", "Requested range not satisfiable")
+            .details(format!("An offset of {offset} was requested, but there are only {total} rows.")));
+    }
+    Ok(if outcome.shown < total { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK })
+}
+
+/// Rows as an array, or the one row as an object.
+pub fn rows(frame: Frame<'_>, media: Media, outcome: Outcome) -> Response {
+    let range = range(&outcome, frame.offset);
+    let body = match media {
+        Media::Single => outcome.rows,
+        Media::List => format!("[{}]", outcome.rows),
+    };
+    json(frame, media, Some(range), body)
+}
+
+/// A bare JSON value.
+pub fn value(frame: Frame<'_>, text: String) -> Response {
+    json(frame, Media::List, None, text)
+}
+
+/// No body.
+pub fn nothing(frame: Frame<'_>, outcome: &Outcome) -> Response {
+    let total = outcome.total.map_or("*".to_owned(), |total| total.to_string());
+    let mut response = framed(frame, Body::empty());
+    insert(&mut response, CONTENT_RANGE, &format!("*/{total}"));
+    response
+}
+
+fn json(frame: Frame<'_>, media: Media, range: Option<String>, body: String) -> Response {
+    let mut response = framed(frame, Body::from(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
+    if let Some(range) = range {
+        insert(&mut response, CONTENT_RANGE, &range);
+    }
+    response
+}
+
+fn framed(frame: Frame<'_>, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = frame.status;
+    insert(&mut response, CONTENT_PROFILE, frame.schema);
+    if !frame.applied.is_empty() {
+        insert(&mut response, PREFERENCE_APPLIED, &frame.applied.join(", "));
+    }
+    response
+}
+
+/// `0-24/3573`, `0-24/*`, `*/0`.
+fn range(outcome: &Outcome, offset: u64) -> String {
+    let total = outcome.total.map_or("*".to_owned(), |total| total.to_string());
+    match u64::try_from(outcome.shown) {
+        Ok(shown) if shown > 0 => format!("{offset}-{}/{total}", offset.saturating_add(shown - 1)),
+        _ => format!("*/{total}"),
+    }
+}
+
+/// A schema's name may contain characters that a header cannot. Then the header is omitted.
+fn insert(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,99 @@
+//! Functions.
+
+mod resolve;
+
+use axum::response::Response;
+use gleaner_http::WireError;
+use http::StatusCode;
+
+use super::Rest;
+use super::body::{self, Rows};
+use super::catalogue::{Catalogue, Function, Returns};
+use super::media::Media;
+use super::observe::Call;
+use super::prefer::Return;
+use super::query::{Parameters, Query, looks_like_a_filter};
+use super::request::Request;
+use super::respond::{self, Frame};
+use super::session::Outcome;
+use super::sql::{Arguments, Compiler, Reading};
+
+pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request, name: &str) -> Result<Response, WireError> {
+    let candidates = catalogue.functions(&request.schema, name);
+    let (arguments, parameters) = if request.context.read_only {
+        let is_argument = |parameter: &str| candidates.iter().any(|function| function.argument(parameter).is_some());
+        let (literals, others) = request
+            .parameters
+            .iter()
+            .cloned()
+            .partition(|(name, value)| is_argument(name) || !(is_reserved(name) || name.contains('.') || looks_like_a_filter(value)));
+        (Arguments::Literals(literals), others)
+    } else {
+        (json_arguments(request)?, request.parameters.clone())
+    };
+    let function = resolve::resolve(&request.schema, name, candidates, &arguments)?;
+    let query = Query::parse(&parameters_for(function, parameters))?;
+    let reading = Reading {
+        count: request.preferences.count.is_some(),
+        // All rows that a claim has taken must reach the caller, so they are never cut off.
+        most: request.limits.max_rows.filter(|_| request.context.read_only || !function.volatile),
+        head_only: request.is_head(),
+    };
+    let statement = Compiler::new(catalogue, &query).call(function, arguments, reading)?;
+    let single = request.media == Media::Single && matches!(function.returns, Returns::Rows { .. });
+    let outcome = rest.run(request, &statement, single.then_some(respond::exactly_one)).await?;
+    rest.observer.called(&Call {
+        schema: &request.schema,
+        function: name,
+        role: &request.context.role,
+        claims: &request.context.claims,
+        headers: &request.context.headers,
+        arguments: &request.body,
+        rows: &outcome.rows,
+    });
+    let offset = query.part(&[]).map_or(0, |part| part.offset);
+    let status = respond::page_status(&outcome, offset)?;
+    let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(false), offset };
+    Ok(present(request, function, frame, single, outcome))
+}
+
+fn present(request: &Request, function: &Function, mut frame: Frame<'_>, single: bool, outcome: Outcome) -> Response {
+    let minimal = request.preferences.give_back == Some(Return::Minimal);
+    if minimal || matches!(function.returns, Returns::Nothing) {
+        if minimal {
+            frame.applied.insert(0, "return=minimal".to_owned());
+        }
+        frame.status = StatusCode::NO_CONTENT;
+        return respond::nothing(frame, &outcome);
+    }
+    if single {
+        return respond::rows(frame, Media::Single, outcome);
+    }
+    if function.many {
+        return respond::rows(frame, Media::List, outcome);
+    }
+    // One value, or one row. A null composite returns no row.
+    let text = if outcome.shown == 0 { "null".to_owned() } else { outcome.rows };
+    respond::value(frame, text)
+}
+
+/// The named arguments in the body. No body is an empty object.
+fn json_arguments(request: &Request) -> Result<Arguments, WireError> {
+    if request.body.trim_ascii().is_empty() {
+        return Ok(Arguments::Json { text: "{}".to_owned(), names: Vec::new() });
+    }
+    let rows = Rows::parse(&request.body)?;
+    if rows.is_array {
+        return Err(body::unusable().details("Arguments are an object, each under its name"));
+    }
+    Ok(Arguments::Json { text: rows.text, names: rows.keys })
+}
+
+/// A bare value has no columns to select, filter or order by, so such parameters are ignored.
+fn parameters_for(function: &Function, parameters: Parameters) -> Parameters {
+    if matches!(function.returns, Returns::Rows { .. }) { parameters } else { Vec::new() }
+}
+
+fn is_reserved(name: &str) -> bool {
+    matches!(name, "select" | "order" | "limit" | "offset" | "or" | "and" | "columns" | "apikey")
+}

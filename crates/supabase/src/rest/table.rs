@@ -1,0 +1,102 @@
+//! Tables and views: read, insert, update, delete.
+
+use axum::response::Response;
+use gleaner_http::WireError;
+use http::{Method, StatusCode};
+
+use super::Rest;
+use super::body::{self, Rows};
+use super::catalogue::{Catalogue, Relation};
+use super::media::Media;
+use super::query::Query;
+use super::request::Request;
+use super::respond::{self, Frame};
+use super::session::Outcome;
+use super::sql::{Compiler, Inserting, Reading, Statement};
+
+pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request, name: &str) -> Result<Response, WireError> {
+    let relation = catalogue.relation(&request.schema, name).ok_or_else(|| {
+        let message = format!("Could not find the table '{}.{name}' in the schema cache", request.schema);
+        WireError::new(StatusCode::NOT_FOUND, "PGRST205", message)
+    })?;
+    let query = Query::parse(&request.parameters)?;
+    if request.context.read_only {
+        return read(rest, request, relation, &query, Compiler::new(catalogue, &query)).await;
+    }
+    let statement = compile(request, relation, &query, Compiler::new(catalogue, &query))?;
+    let outcome = write(rest, request, statement.as_ref()).await?;
+    rest.observer.written(&request.schema, name);
+    let status = write_status(request, &outcome);
+    let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(true), offset: 0 };
+    Ok(if request.preferences.show() { respond::rows(frame, request.media, outcome) } else { respond::nothing(frame, &outcome) })
+}
+
+async fn read(rest: &Rest, request: &Request, relation: &Relation, query: &Query, compiler: Compiler<'_>) -> Result<Response, WireError> {
+    let reading = Reading { count: request.preferences.count.is_some(), most: request.limits.max_rows, head_only: request.is_head() };
+    let statement = compiler.read(relation, reading)?;
+    let outcome = rest.run(request, &statement, None::<fn(&Outcome) -> Result<(), WireError>>).await?;
+    if request.media == Media::Single {
+        respond::exactly_one(&outcome)?;
+    }
+    let offset = query.part(&[]).map_or(0, |part| part.offset);
+    let status = respond::page_status(&outcome, offset)?;
+    let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(false), offset };
+    Ok(respond::rows(frame, request.media, outcome))
+}
+
+/// The statement of a write; `None` when the body contains nothing to write.
+fn compile(request: &Request, relation: &Relation, query: &Query, compiler: Compiler<'_>) -> Result<Option<Statement>, WireError> {
+    let (show, count) = (request.preferences.show(), request.preferences.count.is_some());
+    match request.method {
+        Method::DELETE => compiler.delete(relation, show, count).map(Some),
+        Method::PATCH => {
+            let rows = Rows::parse(&request.body)?;
+            if rows.count != 1 {
+                return Err(body::unusable().details("One object says what is to change"));
+            }
+            compiler.update(relation, rows, show, count)
+        }
+        _ => {
+            let rows = Rows::parse(&request.body)?;
+            if query.columns.is_none() && !rows.even {
+                return Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST102", "All object keys must match"));
+            }
+            let how = Inserting { upsert: request.preferences.upsert, missing_default: request.preferences.missing_default, show, count };
+            compiler.insert(relation, rows, how)
+        }
+    }
+}
+
+/// Runs a write. Rules about the number of rows are checked before the commit, so that breaking one writes nothing.
+async fn write(rest: &Rest, request: &Request, statement: Option<&Statement>) -> Result<Outcome, WireError> {
+    let rules = |outcome: &Outcome| {
+        if request.media == Media::Single {
+            respond::exactly_one(outcome)?;
+        }
+        match request.preferences.max_affected {
+            Some(most) if outcome.shown > most => {
+                Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST124", "Query result exceeds max-affected preference constraint")
+                    .details(format!("The query affects {} rows", outcome.shown)))
+            }
+            _ => Ok(()),
+        }
+    };
+    let ruled = request.media == Media::Single || request.preferences.max_affected.is_some();
+    match statement {
+        Some(statement) => rest.run(request, statement, ruled.then_some(rules)).await,
+        None => {
+            let nothing = Outcome { total: request.preferences.count.map(|_| 0), ..Outcome::default() };
+            rules(&nothing).map(|()| nothing)
+        }
+    }
+}
+
+fn write_status(request: &Request, outcome: &Outcome) -> StatusCode {
+    match request.method {
+        // A merge that found all rows inserted none.
+        Method::POST if outcome.inserted == Some(0) && outcome.shown > 0 => StatusCode::OK,
+        Method::POST => StatusCode::CREATED,
+        _ if request.preferences.show() => StatusCode::OK,
+        _ => StatusCode::NO_CONTENT,
+    }
+}
