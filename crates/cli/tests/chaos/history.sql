@@ -53,17 +53,15 @@ begin
     select p.id, 'answered', p.lease, p.outcome
     from (
         select u.id, u.lease,
-               -- An agent that has an item twice, under an old lease and a new one, may bring both results at once; answers name the item alone.
-               case when count(*) over (partition by u.id) = 1 then a.outcome
-                    when h.lease = u.lease then a.outcome
-                    when a.outcome <> 'done' then 'lost' end as outcome
+               -- An agent that has an item twice, under an old lease and a new one, may bring both results at once. Answers name the
+               -- item alone, and the better outcome sorts first: it belongs to the lease that the row has.
+               case when count(*) over (partition by u.id) = 1 or h.lease = u.lease then a.outcome else 'lost' end as outcome
         from unnest(p_ids, p_leases) as u (id, lease)
         join (select distinct on (x.id) x.id, x.outcome
               from unnest(v_ids, v_outcomes) as x (id, outcome)
               order by x.id, x.outcome) as a on a.id = u.id
         left join public.harvest as h on h.id = u.id
-    ) as p
-    where p.outcome is not null;
+    ) as p;
     return query
     select array_agg(x.id), x.outcome, x.status from unnest(v_ids, v_outcomes, v_statuses) as x (id, outcome, status) group by x.outcome, x.status;
 end

@@ -179,4 +179,11 @@ fn evidence_that_is_missing_or_too_much_is_found() {
     missing.late.clear();
     missing.must_show(&Violation::Evidence { item: 1, lease: micros(2.0), refused: 1, kept: 0 });
     good().keeps(2, 2.5).must_show(&Violation::Evidence { item: 2, lease: micros(2.5), refused: 0, kept: 1 });
+    good().keeps(1, 2.0).must_show(&Violation::Evidence { item: 1, lease: micros(2.0), refused: 1, kept: 2 });
+}
+
+#[test]
+fn a_refused_result_that_is_brought_again_is_kept_once() {
+    let again = good().answers(40.0, 1, 2.0, "lost");
+    assert_eq!(check(&again).violations, []);
 }
