@@ -11,9 +11,9 @@ use crate::report::Report;
 use crate::serving::Serving;
 use crate::stage::Stage;
 
-pub use self::crowd::{At, Crowd, Task, become_agents};
+pub(crate) use self::crowd::{At, Crowd, Task, become_agents};
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let serving = Serving::start(stage, true).await?;
     drain::measure(stage, report, &serving).await?;
     pickup::measure(stage, report, &serving).await?;

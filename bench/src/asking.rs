@@ -14,13 +14,13 @@ use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
 
 /// A client that sends the same request again and again.
-pub trait Ask: Send + 'static {
+pub(crate) trait Ask: Send + 'static {
     /// Sends one request and waits for the response. Returns false when there is nothing left to request.
     fn ask(&mut self) -> impl Future<Output = Result<bool>> + Send;
 }
 
 /// Sends as many requests as possible; responses per second.
-pub async fn flood<A: Ask>(askers: Vec<A>, lasting: Duration) -> Result<f64> {
+pub(crate) async fn flood<A: Ask>(askers: Vec<A>, lasting: Duration) -> Result<f64> {
     let begun = Instant::now();
     let asking = askers.into_iter().map(|mut asker| {
         tokio::spawn(async move {
@@ -40,7 +40,7 @@ pub async fn flood<A: Ask>(askers: Vec<A>, lasting: Duration) -> Result<f64> {
 
 /// Sends at a steady rate, however long the responses take. Returns microseconds from when a request was due, so that waiting
 /// behind a slow one counts.
-pub async fn steady<A: Ask>(askers: Vec<A>, rate: f64, lasting: Duration) -> Result<Histogram<u64>> {
+pub(crate) async fn steady<A: Ask>(askers: Vec<A>, rate: f64, lasting: Duration) -> Result<Histogram<u64>> {
     let many = askers.len() as f64;
     let every = Duration::from_secs_f64(many / rate);
     let begun = tokio::time::Instant::now();
@@ -66,13 +66,13 @@ pub async fn steady<A: Ask>(askers: Vec<A>, rate: f64, lasting: Duration) -> Res
 
 /// One HTTP connection.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     requests: SendRequest<Full<Bytes>>,
     address: String,
 }
 
 impl Connection {
-    pub async fn open(address: &str) -> Result<Self> {
+    pub(crate) async fn open(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (requests, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// The body of the response. Anything but success is an error.
-    pub async fn send(&mut self, request: http::request::Builder, body: impl Into<Bytes>) -> Result<Bytes> {
+    pub(crate) async fn send(&mut self, request: http::request::Builder, body: impl Into<Bytes>) -> Result<Bytes> {
         let request = request.header("host", &self.address).header("content-type", "application/json").body(Full::new(body.into()))?;
         self.requests.ready().await?;
         let response = self.requests.send_request(request).await?;
@@ -94,20 +94,20 @@ impl Connection {
 
 /// One HTTP connection that sends prepared requests: the client's own cost is taken from the server's cores, so it must be small.
 #[derive(Debug)]
-pub struct Wire {
+pub(crate) struct Wire {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 impl Wire {
-    pub async fn open(address: &str) -> Result<Self> {
+    pub(crate) async fn open(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, read: Vec::with_capacity(4096) })
     }
 
     /// Sends one request, head and body, and waits for the whole response. Anything but success is an error.
-    pub async fn send(&mut self, request: &[u8]) -> Result<()> {
+    pub(crate) async fn send(&mut self, request: &[u8]) -> Result<()> {
         self.stream.write_all(request).await?;
         self.read.clear();
         loop {

@@ -10,7 +10,7 @@ use crate::runtime::library::{self, Setup};
 use crate::stage::Stage;
 use crate::{drain, raw};
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let n = stage.rows(50_000);
     orders::set(stage).await?;
     let copied = Copied::make(stage, ORDERS).await?;

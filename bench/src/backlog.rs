@@ -6,7 +6,7 @@ use crate::drain::drain;
 use crate::report::Report;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let large = stage.rows(2_000_000);
     let sample = stage.rows(100_000) as u64;
 

@@ -30,7 +30,7 @@ const WAYS: [(usize, bool, f64); 2] = [(1, false, 0.4), (16, true, 0.7)];
 /// More than all rounds of one alternative take.
 const ROWS: usize = 60_000;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     orders::set(stage).await?;
     for source in [JOBS, ORDERS, ACTIVITIES] {
         let copied = Copied::make(stage, source).await?;

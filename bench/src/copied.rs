@@ -7,7 +7,7 @@ use crate::stage::Stage;
 
 /// A queue, and the parts of a hand-written statement on its table.
 #[derive(Debug, Clone, Copy)]
-pub struct Source {
+pub(crate) struct Source {
     pub queue: &'static str,
     pub table: &'static str,
     pub status: &'static str,
@@ -25,17 +25,17 @@ impl Source {
 }
 
 #[derive(Debug)]
-pub struct Copied {
+pub(crate) struct Copied {
     source: Source,
     /// The columns of the index of waiting rows.
     waiting: String,
     columns: String,
 }
 
-pub const NAME: &str = "gleaner_bench_copy";
+pub(crate) const NAME: &str = "gleaner_bench_copy";
 
 impl Copied {
-    pub async fn make(stage: &Stage, source: Source) -> Result<Self> {
+    pub(crate) async fn make(stage: &Stage, source: Source) -> Result<Self> {
         let client = stage.connect().await?;
         client
             .batch_execute(&format!(
@@ -55,7 +55,7 @@ impl Copied {
     }
 
     /// Replaces all rows by those that the queue's own table has now.
-    pub async fn fill(&self, stage: &Stage) -> Result<()> {
+    pub(crate) async fn fill(&self, stage: &Stage) -> Result<()> {
         let client = stage.connect().await?;
         let (columns, table) = (&self.columns, self.source.table);
         client
@@ -67,7 +67,7 @@ impl Copied {
     }
 
     /// Claims up to `rows` rows, with a lease that expires by itself.
-    pub fn claim(&self, rows: i32, returning: &str) -> String {
+    pub(crate) fn claim(&self, rows: i32, returning: &str) -> String {
         let Self { source: Source { status, running, hold, .. }, waiting, .. } = self;
         let find = format!(
             "select id from {NAME} where {waiting} and due_at <= now() order by due_at, id limit {rows} for no key update skip locked"
@@ -81,11 +81,11 @@ impl Copied {
     }
 
     /// Completes rows, and keeps them.
-    pub fn complete(&self) -> String {
+    pub(crate) fn complete(&self) -> String {
         format!("update {NAME} set {} = '{}' where id = any ($1)", self.source.status, self.source.done)
     }
 
-    pub async fn strike(self, stage: &Stage) -> Result<()> {
+    pub(crate) async fn strike(self, stage: &Stage) -> Result<()> {
         Ok(stage.connect().await?.batch_execute(&format!("drop table {NAME}")).await?)
     }
 }

@@ -13,9 +13,9 @@ use crate::report::Report;
 use crate::rounds::Rounds;
 use crate::stage::Stage;
 
-pub const BATCH: i32 = 500;
+pub(crate) const BATCH: i32 = 500;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let n = stage.rows(100_000);
     let peer = Peer::set(stage, report).await?;
     for connections in [1, 2, 4] {
@@ -68,13 +68,13 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     wal(stage, report).await
 }
 
-pub async fn prepare_jobs(stage: &Stage, n: usize) -> Result<()> {
+pub(crate) async fn prepare_jobs(stage: &Stage, n: usize) -> Result<()> {
     stage.clear().await?;
     stage.fill_jobs(n).await
 }
 
 /// Inserts jobs with `enqueue_copy`, which wait in bulk ranges.
-pub async fn lay_jobs(stage: &Stage, n: usize) -> Result<()> {
+pub(crate) async fn lay_jobs(stage: &Stage, n: usize) -> Result<()> {
     stage.clear().await?;
     let items: Vec<_> = (0..n).map(|_| json!({"kind": "bench", "payload": {"n": 1}})).collect();
     Queue::open(&gleaner::pool(&stage.url, 1)?, "jobs").await?.enqueue_copy(&items).await?;
@@ -82,7 +82,7 @@ pub async fn lay_jobs(stage: &Stage, n: usize) -> Result<()> {
 }
 
 /// Unowned activities with a payload of about 1.5 kB.
-pub async fn fill_activities(stage: &Stage, n: usize) -> Result<()> {
+pub(crate) async fn fill_activities(stage: &Stage, n: usize) -> Result<()> {
     stage.clear().await?;
     let client = stage.connect().await?;
     client
@@ -97,7 +97,7 @@ pub async fn fill_activities(stage: &Stage, n: usize) -> Result<()> {
 }
 
 /// Claims and completes batches until the queue is empty, or `most` items are done; items per second.
-pub async fn drain(stage: &Stage, queue: &str, connections: usize, most: Option<u64>) -> Result<f64> {
+pub(crate) async fn drain(stage: &Stage, queue: &str, connections: usize, most: Option<u64>) -> Result<f64> {
     let mut ready = Vec::new();
     for _ in 0..connections {
         let client = stage.connect().await?;

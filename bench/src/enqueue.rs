@@ -12,7 +12,7 @@ use crate::report::Report;
 use crate::rounds::Rounds;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let n = stage.rows(200_000);
     let items: Vec<_> = (0..n).map(|_| json!({"kind": "bench", "payload": {"n": 1}})).collect();
     let queue = Queue::open(&gleaner::pool(&stage.url, 4)?, "jobs").await?;

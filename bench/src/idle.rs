@@ -11,7 +11,7 @@ use crate::quiet;
 use crate::report::Report;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     stage.clear().await?;
     let worker = Direct::new(&stage.url, 2)?.worker("jobs").await?.otherwise(|_: Job<Value>| async { Ok(()) }).build();
     let (stop, stopped) = watch::channel(false);

@@ -26,7 +26,7 @@ const SECRET: &str = "the secret of the benchmark";
 /// The same message inserted by hand-written SQL, each in its own transaction.
 const BY_HAND: &str = "insert into activities (type, raw_data, metadata) values ('sms', jsonb_build_object('source_type', 'text', 'content', repeat('x', 300)), '{}')";
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let seconds = stage.seconds(10);
     let lasting = Duration::from_secs(seconds);
     // One webhook endpoint that groups commits, and the same endpoint with a commit for each request.

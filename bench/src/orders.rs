@@ -7,7 +7,7 @@ use crate::copied::Source;
 use crate::stage::Stage;
 
 /// Not `orders`: the measured database may already have such a table.
-pub const ORDERS: Source = Source {
+pub(crate) const ORDERS: Source = Source {
     queue: "gleaner_bench_orders",
     table: "public.gleaner_bench_orders",
     status: "state",
@@ -29,7 +29,7 @@ done    = "sent"
 failed  = "failed"
 "#;
 
-pub async fn set(stage: &Stage) -> Result<()> {
+pub(crate) async fn set(stage: &Stage) -> Result<()> {
     let mut client = stage.connect().await?;
     strike(stage).await?;
     client
@@ -44,7 +44,7 @@ pub async fn set(stage: &Stage) -> Result<()> {
 }
 
 /// Inserts `n` waiting orders, and nothing else.
-pub async fn fill(stage: &Stage, n: usize) -> Result<()> {
+pub(crate) async fn fill(stage: &Stage, n: usize) -> Result<()> {
     let client = stage.connect().await?;
     let table = ORDERS.table;
     client
@@ -56,7 +56,7 @@ pub async fn fill(stage: &Stage, n: usize) -> Result<()> {
 }
 
 /// Also removes what an interrupted earlier run left.
-pub async fn strike(stage: &Stage) -> Result<()> {
+pub(crate) async fn strike(stage: &Stage) -> Result<()> {
     let mut client = stage.connect().await?;
     let attached = client.query_one("select exists (select from gleaner.queue where name = $1)", &[&ORDERS.queue]).await?;
     if attached.get(0) {

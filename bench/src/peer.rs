@@ -3,7 +3,7 @@
 //! Everything but the installation is compiled without feature `peers` too, so that checks of a change cover it.
 
 mod reader;
-pub mod waiter;
+pub(crate) mod waiter;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -11,13 +11,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-pub use self::reader::Reader;
+pub(crate) use self::reader::Reader;
 use crate::raw::{self, Finish};
 use crate::report::Report;
 use crate::stage::Stage;
 
 /// Shown below `--help`.
-pub const HINT: &str = if cfg!(feature = "peers") {
+pub(crate) const HINT: &str = if cfg!(feature = "peers") {
     "enqueue, drain and the runtime-… rows measure pgmq beside us. It is installed where it is missing, and removed at the end."
 } else {
     "Built without peers: pgmq is not measured. `make bench`, or cargo's `--features peers`, puts it in."
@@ -29,7 +29,7 @@ const VISIBILITY_SECONDS: i32 = 300;
 
 /// pgmq in the measured database, with an empty queue for us.
 #[derive(Debug)]
-pub struct Peer<'a> {
+pub(crate) struct Peer<'a> {
     stage: &'a Stage,
     /// Whether it was installed before, and so stays installed.
     found: bool,
@@ -37,7 +37,7 @@ pub struct Peer<'a> {
 
 impl<'a> Peer<'a> {
     /// `None` where the benchmark was built without peers.
-    pub async fn set(stage: &'a Stage, report: &mut Report) -> Result<Option<Self>> {
+    pub(crate) async fn set(stage: &'a Stage, report: &mut Report) -> Result<Option<Self>> {
         if !cfg!(feature = "peers") {
             return Ok(None);
         }
@@ -55,7 +55,7 @@ impl<'a> Peer<'a> {
     }
 
     /// Removes what [`Peer::set`] created.
-    pub async fn strike(self) -> Result<()> {
+    pub(crate) async fn strike(self) -> Result<()> {
         let client = self.stage.connect().await?;
         client.execute("select pgmq.drop_queue($1)", &[&QUEUE]).await?;
         if !self.found {
@@ -65,7 +65,7 @@ impl<'a> Peer<'a> {
     }
 
     /// Empties the queue and its archive, with a checkpoint and a vacuum, as [`Stage::clear`] does for ours.
-    pub async fn clear(&self) -> Result<()> {
+    pub(crate) async fn clear(&self) -> Result<()> {
         let client = self.stage.connect().await?;
         client.batch_execute(&format!("truncate pgmq.q_{QUEUE}, pgmq.a_{QUEUE}; checkpoint;")).await?;
         self.vacuum().await
@@ -76,7 +76,7 @@ impl<'a> Peer<'a> {
     }
 
     /// Sends `n` messages that can be read at once.
-    pub async fn fill(&self, n: usize) -> Result<()> {
+    pub(crate) async fn fill(&self, n: usize) -> Result<()> {
         let fill = format!(
             "select count(*) from pgmq.send_batch('{QUEUE}', (select array_agg('{{\"n\": 1}}'::jsonb) from generate_series(1, {n})), clock_timestamp() - interval '10 minutes')"
         );
@@ -85,7 +85,7 @@ impl<'a> Peer<'a> {
     }
 
     /// Reads 500 and finishes them, from `connections` connections, until all `n` are gone; messages per second.
-    pub async fn drain(&self, n: usize, connections: usize, finish: Finish) -> Result<f64> {
+    pub(crate) async fn drain(&self, n: usize, connections: usize, finish: Finish) -> Result<f64> {
         self.clear().await?;
         self.fill(n).await?;
         let mut readers = Vec::new();
@@ -105,25 +105,25 @@ impl<'a> Peer<'a> {
     }
 
     /// Reads and deletes about `n` of the waiting messages, from one connection; messages per second.
-    pub async fn drain_some(&self, n: usize) -> Result<f64> {
+    pub(crate) async fn drain_some(&self, n: usize) -> Result<f64> {
         let reader = Reader::connect(&self.stage.url, Finish::Delete).await?;
         raw::rate(std::iter::once(reader.drain(|done| done < n as u64))).await
     }
 
     /// Sends one message, and waits for its commit.
-    pub async fn send_one(&self, client: &tokio_postgres::Client, message: &serde_json::Value) -> Result<()> {
+    pub(crate) async fn send_one(&self, client: &tokio_postgres::Client, message: &serde_json::Value) -> Result<()> {
         client.execute("select pgmq.send($1, $2)", &[&QUEUE, message]).await?;
         Ok(())
     }
 
     /// Sends `n` messages in one call.
-    pub async fn send_many(&self, client: &tokio_postgres::Client, n: usize) -> Result<()> {
+    pub(crate) async fn send_many(&self, client: &tokio_postgres::Client, n: usize) -> Result<()> {
         client.execute("select count(*) from pgmq.send_batch($1, $2::jsonb[])", &[&QUEUE, &vec![json!({"n": 1}); n]]).await?;
         Ok(())
     }
 
     /// `n` messages from one connection, 1,000 a call; messages per second.
-    pub async fn send_batches(&self, n: usize) -> Result<f64> {
+    pub(crate) async fn send_batches(&self, n: usize) -> Result<f64> {
         self.clear().await?;
         let client = self.stage.connect().await?;
         let send = client.prepare("select count(*) from pgmq.send_batch($1, $2::jsonb[])").await?;
@@ -138,7 +138,7 @@ impl<'a> Peer<'a> {
     }
 
     /// Single messages, each its own commit, from `clients` connections for `seconds`; messages per second.
-    pub async fn send(&self, clients: usize, seconds: u64) -> Result<f64> {
+    pub(crate) async fn send(&self, clients: usize, seconds: u64) -> Result<f64> {
         self.clear().await?;
         raw::insert(self.stage, &format!("select pgmq.send('{QUEUE}', '{{\"n\": 1}}')"), clients, seconds).await
     }

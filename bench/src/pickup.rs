@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use crate::report::Report;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     stage.clear().await?;
     let queue = Queue::open(&gleaner::pool(&stage.url, 6)?, "jobs").await?;
     let latency = latency(stage, Arc::new(DirectQueue::new(queue, Some(&stage.url)))).await?;
@@ -25,7 +25,7 @@ pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
 }
 
 /// In microseconds, for a worker that reaches its queue by `transport`.
-pub async fn latency(stage: &Stage, transport: Arc<dyn Transport>) -> Result<Histogram<u64>> {
+pub(crate) async fn latency(stage: &Stage, transport: Arc<dyn Transport>) -> Result<Histogram<u64>> {
     let pool = gleaner::pool(&stage.url, 6)?;
     let queue = Queue::open(&pool, "jobs").await?;
     let bell = Notifier::new(pool.clone());

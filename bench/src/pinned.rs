@@ -13,7 +13,7 @@ use crate::drain::BATCH;
 use crate::report::Report;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let seconds = stage.seconds(60).max(20);
     let slice = seconds / 6;
     let free = minute(stage, seconds, false).await?;

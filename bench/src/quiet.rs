@@ -8,7 +8,7 @@ use crate::stage::Stage;
 
 /// Statements per minute of all other sessions on the database, counted for `seconds`. Each statement of ours is its own
 /// transaction.
-pub async fn statements_per_minute(stage: &Stage, seconds: u64) -> Result<f64> {
+pub(crate) async fn statements_per_minute(stage: &Stage, seconds: u64) -> Result<f64> {
     // Sessions report their statistics within ten seconds. What came before must not be counted.
     tokio::time::sleep(Duration::from_secs(12)).await;
     let watcher = stage.connect().await?;

@@ -12,7 +12,7 @@ use tokio_postgres::types::Type;
 use crate::stage::Stage;
 
 /// A narrow table with one index, as one would create it for hand-written SQL.
-pub async fn table(stage: &Stage, name: &str) -> Result<()> {
+pub(crate) async fn table(stage: &Stage, name: &str) -> Result<()> {
     Ok(stage
         .connect()
         .await?
@@ -24,7 +24,7 @@ pub async fn table(stage: &Stage, name: &str) -> Result<()> {
 }
 
 /// COPY of `n` rows into a table whose only index is its key; rows per second.
-pub async fn copy(stage: &Stage, n: usize) -> Result<f64> {
+pub(crate) async fn copy(stage: &Stage, n: usize) -> Result<f64> {
     table(stage, "raw_copy").await?;
     let client = stage.connect().await?;
     let begun = Instant::now();
@@ -42,7 +42,7 @@ pub async fn copy(stage: &Stage, n: usize) -> Result<f64> {
 }
 
 /// Single-row inserts, each its own commit, from `clients` connections for `seconds`; rows per second.
-pub async fn insert(stage: &Stage, sql: &str, clients: usize, seconds: u64) -> Result<f64> {
+pub(crate) async fn insert(stage: &Stage, sql: &str, clients: usize, seconds: u64) -> Result<f64> {
     let begun = Instant::now();
     let writers = (0..clients).map(|_| async {
         let client = stage.connect().await?;
@@ -60,7 +60,7 @@ pub async fn insert(stage: &Stage, sql: &str, clients: usize, seconds: u64) -> R
 
 /// What the hand-written loop does with a finished job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finish {
+pub(crate) enum Finish {
     /// Deletes it: one row version less to write.
     Delete,
     /// Keeps it, and lets its claim expire by itself: the minimum that a queue with history and leases must write.
@@ -68,7 +68,7 @@ pub enum Finish {
 }
 
 /// The hand-written loop: claim 500 by update, then finish them, from `connections` connections; jobs per second.
-pub async fn drain(stage: &Stage, n: usize, connections: usize, finish: Finish) -> Result<f64> {
+pub(crate) async fn drain(stage: &Stage, n: usize, connections: usize, finish: Finish) -> Result<f64> {
     table(stage, "raw_jobs").await?;
     let client = stage.connect().await?;
     let predicate = match finish {
@@ -103,7 +103,7 @@ pub async fn drain(stage: &Stage, n: usize, connections: usize, finish: Finish) 
 
 /// Claims batches by one statement, whose first column is the key, and finishes them by the other until all `n` are finished; jobs
 /// per second.
-pub async fn drain_by(stage: &Stage, claim: &str, end: &str, connections: usize, n: usize) -> Result<f64> {
+pub(crate) async fn drain_by(stage: &Stage, claim: &str, end: &str, connections: usize, n: usize) -> Result<f64> {
     let mut ready = Vec::new();
     for _ in 0..connections {
         let client = stage.connect().await?;
@@ -128,7 +128,7 @@ pub async fn drain_by(stage: &Stage, claim: &str, end: &str, connections: usize,
 }
 
 /// The total of all `workers`, per second.
-pub async fn rate<F: Future<Output = Result<u64>>>(workers: impl Iterator<Item = F>) -> Result<f64> {
+pub(crate) async fn rate<F: Future<Output = Result<u64>>>(workers: impl Iterator<Item = F>) -> Result<f64> {
     let begun = Instant::now();
     let done: u64 = try_join_all(workers).await?.iter().sum();
     Ok(done as f64 / begun.elapsed().as_secs_f64())

@@ -25,7 +25,7 @@ enum Compared {
 }
 
 #[derive(Debug, Default)]
-pub struct Report {
+pub(crate) struct Report {
     version: String,
     peer: Option<String>,
     /// Names and settings, the one that is being measured last.
@@ -35,29 +35,29 @@ pub struct Report {
 
 impl Report {
     /// Sets the server of the next figures.
-    pub fn on(&mut self, server: &str, version: &str, settings: String) {
+    pub(crate) fn on(&mut self, server: &str, version: &str, settings: String) {
         println!("\nserver {server}: PostgreSQL {version}, {settings}");
         version.clone_into(&mut self.version);
         self.servers.push((server.to_owned(), settings));
     }
 
     /// Sets the name and release of the peer that is also measured.
-    pub fn peer(&mut self, name: String) {
+    pub(crate) fn peer(&mut self, name: String) {
         self.peer = Some(name);
     }
 
     /// A figure without a baseline.
-    pub fn figure(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
+    pub(crate) fn figure(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
         self.add(what.into(), value, unit, Compared::Alone);
     }
 
     /// A figure without a baseline, with a target of at most `aim`.
-    pub fn at_most(&mut self, what: impl Into<String>, value: f64, unit: &'static str, aim: f64) {
+    pub(crate) fn at_most(&mut self, what: impl Into<String>, value: f64, unit: &'static str, aim: f64) {
         self.add(what.into(), value, unit, Compared::AtMost(aim));
     }
 
     /// A figure and its ratio to `baseline`, with a target of at least `aim`.
-    pub fn ratio(
+    pub(crate) fn ratio(
         &mut self,
         what: impl Into<String>,
         value: f64,
@@ -76,7 +76,7 @@ impl Report {
         self.figures.push(figure);
     }
 
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         let peer = self.peer.as_ref().map(|p| format!("{p}, ")).unwrap_or_default();
         println!("\nPostgreSQL {}, {peer}{} cores", self.version, std::thread::available_parallelism().map_or(0, usize::from));
         for (name, settings) in &self.servers {
@@ -88,7 +88,7 @@ impl Report {
         }
     }
 
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let figures: Vec<Value> = self.figures.iter().map(as_json).collect();
         let servers: serde_json::Map<String, Value> =
             self.servers.iter().map(|(name, settings)| (name.clone(), Value::from(settings.as_str()))).collect();

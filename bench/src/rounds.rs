@@ -5,15 +5,15 @@
 
 /// The figures of one alternative, one per round.
 #[derive(Debug, Clone, Default)]
-pub struct Rounds(Vec<f64>);
+pub(crate) struct Rounds(Vec<f64>);
 
 impl Rounds {
-    pub fn add(&mut self, figure: f64) {
+    pub(crate) fn add(&mut self, figure: f64) {
         self.0.push(figure);
     }
 
     /// Zero before the first round.
-    pub fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let middle = sorted.len() / 2;
@@ -24,11 +24,11 @@ impl Rounds {
         }
     }
 
-    pub fn first(&self) -> f64 {
+    pub(crate) fn first(&self) -> f64 {
         self.0.first().copied().unwrap_or_default()
     }
 
-    pub fn last(&self) -> f64 {
+    pub(crate) fn last(&self) -> f64 {
         self.0.last().copied().unwrap_or_default()
     }
 }

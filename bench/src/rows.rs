@@ -9,7 +9,7 @@ use crate::stage::Stage;
 use crate::{agent, attached, backlog, claim, drain, enqueue, idle, ingest, pickup, pinned, runtime, wire};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Row {
+pub(crate) enum Row {
     /// Work put in: COPY, acts, single inserts.
     Enqueue,
     /// Claims and completions of 500 by SQL, next to raw loops and pgmq.
@@ -77,7 +77,7 @@ impl Row {
         only.is_empty() || only.contains(&self) || self.is_runtime() && self != Self::Attached && only.contains(&Self::Runtime)
     }
 
-    pub async fn measure(self, stage: &Stage, report: &mut Report) -> Result<()> {
+    pub(crate) async fn measure(self, stage: &Stage, report: &mut Report) -> Result<()> {
         match self {
             Self::Enqueue => enqueue::measure(stage, report).await,
             Self::Drain => drain::measure(stage, report).await,
@@ -102,12 +102,12 @@ impl Row {
 }
 
 /// The rows that are wanted on `server`. Without a choice the runtime's are measured on both, all others on ours.
-pub fn wanted_on(server: Server, servers: Option<Servers>, only: &[Row]) -> Vec<Row> {
+pub(crate) fn wanted_on(server: Server, servers: Option<Servers>, only: &[Row]) -> Vec<Row> {
     let on = |row: &Row| servers.unwrap_or(if row.is_runtime() { Servers::Both } else { Servers::Ours }).include(server);
     ALL.into_iter().filter(|row| row.is_wanted(only)).filter(on).collect()
 }
 
 /// Those wanted on a server of the user's.
-pub fn wanted(only: &[Row]) -> Vec<Row> {
+pub(crate) fn wanted(only: &[Row]) -> Vec<Row> {
     ALL.into_iter().filter(|row| row.is_wanted(only)).collect()
 }

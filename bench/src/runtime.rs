@@ -1,8 +1,8 @@
 //! What users get: the work of the other rows through `Worker` and `Queue`, as the manual shows them.
 
-pub mod backlog;
-pub mod drain;
-pub mod enqueue;
-pub mod library;
-pub mod pickup;
-pub mod pinned;
+pub(crate) mod backlog;
+pub(crate) mod drain;
+pub(crate) mod enqueue;
+pub(crate) mod library;
+pub(crate) mod pickup;
+pub(crate) mod pinned;

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use gleaner_postgres::testing::PrivateServer;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Server {
+pub(crate) enum Server {
     /// With the settings of `gleaner up`.
     Ours,
     /// With PostgreSQL's own defaults: jit = on, 128 MB of shared buffers.
@@ -14,14 +14,14 @@ pub enum Server {
 
 /// What `--server` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Servers {
+pub(crate) enum Servers {
     Ours,
     Stock,
     Both,
 }
 
 impl Servers {
-    pub fn include(self, server: Server) -> bool {
+    pub(crate) fn include(self, server: Server) -> bool {
         match self {
             Self::Both => true,
             Self::Ours => server == Server::Ours,
@@ -36,7 +36,7 @@ const KEPT: [&str; 7] =
     ["cluster_name", "timezone", "log_timezone", "lc_messages", "unix_socket_permissions", "password_encryption", "search_path"];
 
 impl Server {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
             Self::Stock => "stock",
@@ -44,7 +44,7 @@ impl Server {
     }
 
     /// Durable: fsync and synchronous_commit are on.
-    pub async fn start(self) -> Result<PrivateServer> {
+    pub(crate) async fn start(self) -> Result<PrivateServer> {
         let mut server = PrivateServer::start(true).await?;
         if self == Self::Stock {
             reset(&server).await?;

@@ -12,7 +12,7 @@ use crate::stage::Stage;
 const POOL: usize = 16;
 
 #[derive(Debug)]
-pub struct Serving {
+pub(crate) struct Serving {
     server: Server,
     home: PathBuf,
     pub address: String,
@@ -21,11 +21,11 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub async fn start(stage: &Stage, realtime: bool) -> Result<Self> {
+    pub(crate) async fn start(stage: &Stage, realtime: bool) -> Result<Self> {
         Self::start_with(stage, POOL, |config| config.realtime = realtime).await
     }
 
-    pub async fn start_with(stage: &Stage, pool: usize, change: impl FnOnce(&mut Config)) -> Result<Self> {
+    pub(crate) async fn start_with(stage: &Stage, pool: usize, change: impl FnOnce(&mut Config)) -> Result<Self> {
         let home = std::env::temp_dir().join(format!("gleaner-bench-{}", uuid::Uuid::new_v4()));
         std::fs::create_dir_all(&home)?;
         let mut config = Config::new(&home);
@@ -39,11 +39,11 @@ impl Serving {
         Ok(Self { server, home, address, key })
     }
 
-    pub fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         self.server.state()
     }
 
-    pub async fn stop(self) -> Result<()> {
+    pub(crate) async fn stop(self) -> Result<()> {
         self.server.stop().await;
         Ok(std::fs::remove_dir_all(&self.home)?)
     }

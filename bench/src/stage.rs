@@ -8,7 +8,7 @@ use crate::server::Server;
 
 /// A migrated, durable database, and the size of the measurements.
 #[derive(Debug)]
-pub struct Stage {
+pub(crate) struct Stage {
     server: Option<PrivateServer>,
     /// For the report: which server, and the settings that matter most.
     pub name: String,
@@ -19,14 +19,14 @@ pub struct Stage {
 
 impl Stage {
     /// On a private server.
-    pub async fn on(server: Server, quick: bool) -> Result<Self> {
+    pub(crate) async fn on(server: Server, quick: bool) -> Result<Self> {
         let running = server.start().await?;
         let url = running.url().to_owned();
         Self::at(Some(running), server.name(), url, quick).await
     }
 
     /// On the user's server.
-    pub async fn given(url: &str, quick: bool) -> Result<Self> {
+    pub(crate) async fn given(url: &str, quick: bool) -> Result<Self> {
         Self::at(None, "given", url.to_owned(), quick).await
     }
 
@@ -38,7 +38,7 @@ impl Stage {
     }
 
     /// Another migrated database on the same server, so that two states of one queue can be measured in turns.
-    pub async fn beside(&self) -> Result<Self> {
+    pub(crate) async fn beside(&self) -> Result<Self> {
         let client = self.connect().await?;
         client.batch_execute(&format!("drop database if exists {BESIDE}")).await?;
         client.batch_execute(&format!("create database {BESIDE}")).await.context("create a second database to compare with")?;
@@ -47,16 +47,16 @@ impl Stage {
     }
 
     /// Drops the database that [`Stage::beside`] created.
-    pub async fn alone(&self) -> Result<()> {
+    pub(crate) async fn alone(&self) -> Result<()> {
         Ok(self.connect().await?.batch_execute(&format!("drop database {BESIDE} with (force)")).await?)
     }
 
-    pub async fn connect(&self) -> Result<Client> {
+    pub(crate) async fn connect(&self) -> Result<Client> {
         Ok(gleaner::connect(&self.url).await?)
     }
 
     /// The settings that matter most to a reader of the figures.
-    pub async fn settings(&self) -> Result<String> {
+    pub(crate) async fn settings(&self) -> Result<String> {
         let sql = "select string_agg(name || ' = ' || current_setting(name), ', ' order by name) from pg_settings
                    where name in ('fsync', 'jit', 'shared_buffers', 'synchronous_commit', 'wal_level')";
         let settings: String = self.connect().await?.query_one(sql, &[]).await?.get(0);
@@ -64,21 +64,21 @@ impl Stage {
         Ok(if settings.contains("jit = on") && !jit { format!("{settings} (jit is not installed)") } else { settings })
     }
 
-    pub fn rows(&self, full: usize) -> usize {
+    pub(crate) fn rows(&self, full: usize) -> usize {
         if self.quick { full / 10 } else { full }
     }
 
-    pub fn seconds(&self, full: u64) -> u64 {
+    pub(crate) fn seconds(&self, full: u64) -> u64 {
         if self.quick { (full / 4).max(5) } else { full }
     }
 
     /// How many rounds alternatives are measured.
-    pub fn rounds(&self) -> std::ops::Range<usize> {
+    pub(crate) fn rounds(&self) -> std::ops::Range<usize> {
         0..if self.quick { 3 } else { 5 }
     }
 
     /// Empties our queues, with a checkpoint and a vacuum, so that work left by the last measurement does not slow the next one.
-    pub async fn clear(&self) -> Result<()> {
+    pub(crate) async fn clear(&self) -> Result<()> {
         let client = self.connect().await?;
         client
             .batch_execute(
@@ -90,7 +90,7 @@ impl Stage {
     }
 
     /// Inserts waiting jobs in the fastest way, with due times spread over the last minutes.
-    pub async fn fill_jobs(&self, n: usize) -> Result<()> {
+    pub(crate) async fn fill_jobs(&self, n: usize) -> Result<()> {
         let client = self.connect().await?;
         client
             .batch_execute(&format!(
@@ -101,7 +101,7 @@ impl Stage {
         Ok(client.batch_execute("vacuum analyze gleaner.jobs").await?)
     }
 
-    pub async fn strike(self) -> Result<()> {
+    pub(crate) async fn strike(self) -> Result<()> {
         if let Some(server) = self.server {
             server.stop().await?;
         }

@@ -3,7 +3,7 @@
 mod claims;
 mod realtime;
 mod rest;
-pub mod subscribers;
+pub(crate) mod subscribers;
 
 use anyhow::Result;
 
@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::serving::Serving;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let serving = Serving::start(stage, false).await?;
     rest::measure(stage, report, &serving).await?;
     claims::measure(stage, report, &serving).await?;

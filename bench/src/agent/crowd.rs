@@ -28,7 +28,7 @@ const CONNECTIONS: usize = 4;
 
 /// What agents are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Task {
+pub(crate) enum Task {
     /// Work all there is, as fast as it goes, and end.
     Drain,
     /// Wait for work that does not come.
@@ -39,21 +39,21 @@ pub enum Task {
 
 /// Where agents find their queue.
 #[derive(Debug, Clone)]
-pub enum At {
+pub(crate) enum At {
     Database(String),
     Server { url: String, key: String },
 }
 
 impl At {
-    pub fn database(stage: &Stage) -> Self {
+    pub(crate) fn database(stage: &Stage) -> Self {
         Self::Database(stage.url.clone())
     }
 
-    pub fn server(serving: &Serving) -> Self {
+    pub(crate) fn server(serving: &Serving) -> Self {
         Self::Server { url: format!("http://{}", serving.address), key: serving.key.clone() }
     }
 
-    pub fn place(&self) -> Result<Arc<dyn Endpoint>> {
+    pub(crate) fn place(&self) -> Result<Arc<dyn Endpoint>> {
         Ok(match self {
             Self::Database(url) => Arc::new(Direct::new(url, CONNECTIONS)?),
             Self::Server { url, key } => {
@@ -65,7 +65,7 @@ impl At {
 
 /// Agents in another process.
 #[derive(Debug)]
-pub struct Crowd {
+pub(crate) struct Crowd {
     child: Child,
     orders: ChildStdin,
     said: Lines<BufReader<ChildStdout>>,
@@ -73,7 +73,7 @@ pub struct Crowd {
 
 impl Crowd {
     /// Returns when all are ready.
-    pub async fn gather(at: &At, agents: usize, task: Task) -> Result<Self> {
+    pub(crate) async fn gather(at: &At, agents: usize, task: Task) -> Result<Self> {
         let name = task.to_possible_value().context("a name")?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--agents", &agents.to_string(), "--task", name.get_name(), "--at"]);
@@ -89,12 +89,12 @@ impl Crowd {
     }
 
     /// Starts the work.
-    pub async fn go(&mut self) -> Result<()> {
+    pub(crate) async fn go(&mut self) -> Result<()> {
         Ok(self.orders.write_all(b"go\n").await?)
     }
 
     /// Waits until the agents have ended, or stops idle ones; returns how many items they completed.
-    pub async fn end(mut self) -> Result<u64> {
+    pub(crate) async fn end(mut self) -> Result<u64> {
         drop(self.orders);
         let completed = self.said.next_line().await?.context("the agents did not say what they did")?.parse()?;
         ensure!(self.child.wait().await?.success(), "the agents failed");
@@ -103,7 +103,7 @@ impl Crowd {
 }
 
 /// The other process: gets ready, reports that, works when it receives the start signal, and reports how much it did.
-pub async fn become_agents(at: &str, agents: usize, task: Task) -> Result<()> {
+pub(crate) async fn become_agents(at: &str, agents: usize, task: Task) -> Result<()> {
     raise_limit()?;
     let at = match at.starts_with("http") {
         true => At::Server { url: at.to_owned(), key: std::env::var("GLEANER_BENCH_KEY")? },

@@ -10,7 +10,7 @@ use crate::runtime::drain::together;
 use crate::serving::Serving;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
+pub(super) async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     let n = stage.rows(100_000);
     for processes in [1, 4] {
         // Alternating, so that a drift of the machine's speed affects all three alike.

@@ -14,7 +14,7 @@ use crate::wire::subscribers::raise_limit;
 /// Agents in one process.
 const IN_ONE: usize = 250;
 
-pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
+pub(super) async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     stage.clear().await?;
     raise_limit()?;
     for agents in [1, 10, 1000] {

@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::serving::Serving;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
+pub(super) async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     for (at, way) in [(At::database(stage), "direct"), (At::server(serving), "wire")] {
         stage.clear().await?;
         let latency = pickup::latency(stage, at.place()?.open("jobs").await?).await?;

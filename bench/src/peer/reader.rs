@@ -10,14 +10,14 @@ use crate::raw::Finish;
 
 /// One connection with prepared statements that reads and finishes messages.
 #[derive(Debug)]
-pub struct Reader {
+pub(crate) struct Reader {
     client: Client,
     read: Statement,
     end: Statement,
 }
 
 impl Reader {
-    pub async fn connect(url: &str, finish: Finish) -> Result<Self> {
+    pub(crate) async fn connect(url: &str, finish: Finish) -> Result<Self> {
         let client = gleaner::connect(url).await?;
         let read = client.prepare("select msg_id, message from pgmq.read($1, $2, $3)").await?;
         let end = client
@@ -30,7 +30,7 @@ impl Reader {
     }
 
     /// Runs until no message is left, or `goes_on` returns false for the number of finished messages; returns that number.
-    pub async fn drain(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<u64> {
+    pub(crate) async fn drain(&self, mut goes_on: impl FnMut(u64) -> bool) -> Result<u64> {
         let ids = |rows: Vec<Row>| rows.iter().map(|r| r.get(0)).collect::<Vec<i64>>();
         let claim: [&(dyn ToSql + Sync); 3] = [&QUEUE, &VISIBILITY_SECONDS, &BATCH];
         let mut done = 0;

@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, watch};
 use super::{QUEUE, VISIBILITY_SECONDS};
 
 /// A tenth of pgmq's default: what its users set for low latency.
-pub const POLL_MILLISECONDS: i32 = 10;
+pub(crate) const POLL_MILLISECONDS: i32 = 10;
 
 /// Sends the number in each message to `picked` as it comes, until stopped.
-pub async fn wait(url: &str, picked: &mpsc::UnboundedSender<(u64, Instant)>, stopped: watch::Receiver<bool>) -> Result<()> {
+pub(crate) async fn wait(url: &str, picked: &mpsc::UnboundedSender<(u64, Instant)>, stopped: watch::Receiver<bool>) -> Result<()> {
     let client = gleaner::connect(url).await?;
     let read = client.prepare("select msg_id, message from pgmq.read_with_poll($1, $2, 100, 1, $3)").await?;
     let delete = client.prepare("select count(*) from pgmq.delete($1, $2::bigint[])").await?;

@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::rounds::Rounds;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let (waiting, sample) = (stage.rows(2_000_000), stage.rows(100_000));
     // A separate database for the long queue, which takes long to fill, so that the two can be measured in turns.
     let long = stage.beside().await?;

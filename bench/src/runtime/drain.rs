@@ -16,7 +16,7 @@ use crate::stage::Stage;
 
 const PREFETCH: usize = 2000;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let peer = Peer::set(stage, report).await?;
     one_process(stage, report, peer.as_ref()).await?;
     processes(stage, report, peer.as_ref(), 4).await?;
@@ -81,7 +81,7 @@ async fn processes(stage: &Stage, report: &mut Report, peer: Option<&Peer<'_>>, 
 }
 
 /// Items per second of separate processes, from the start signal until the last has ended.
-pub async fn together(at: &At, items: usize, processes: usize, task: Task) -> Result<f64> {
+pub(crate) async fn together(at: &At, items: usize, processes: usize, task: Task) -> Result<f64> {
     let mut crowds = try_join_all((0..processes).map(|_| Crowd::gather(at, 1, task))).await?;
     let begun = Instant::now();
     for crowd in &mut crowds {

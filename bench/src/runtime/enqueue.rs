@@ -13,7 +13,7 @@ use crate::stage::Stage;
 
 const CLIENTS: usize = 16;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let (n, seconds) = (stage.rows(100_000), if stage.quick { 1 } else { 3 });
     let items: Vec<_> = (0..n as u64).map(job).collect();
     let queue = library::jobs(&stage.url, CLIENTS).await?;

@@ -15,7 +15,7 @@ use crate::stage::Stage;
 
 /// How a worker is set up.
 #[derive(Debug, Clone, Copy)]
-pub struct Setup {
+pub(crate) struct Setup {
     /// The connections of its pool. It listens on one more.
     pub connections: usize,
     /// Concurrent handlers: as many as the hand-written loops claim.
@@ -31,7 +31,7 @@ impl Default for Setup {
 }
 
 /// A worker without a handler.
-pub async fn worker(url: &str, queue: &str, setup: Setup) -> Result<Builder> {
+pub(crate) async fn worker(url: &str, queue: &str, setup: Setup) -> Result<Builder> {
     let transport = Direct::new(url, setup.connections)?.open(queue).await?;
     let builder = Worker::builder(transport).concurrency(setup.concurrency);
     // Not called without prefetch, so that the default is measured.
@@ -39,7 +39,7 @@ pub async fn worker(url: &str, queue: &str, setup: Setup) -> Result<Builder> {
 }
 
 /// Runs `n` items through a handler that does nothing; items per second, from the start of the worker to its end.
-pub async fn drain(stage: &Stage, queue: &str, setup: Setup, n: usize) -> Result<f64> {
+pub(crate) async fn drain(stage: &Stage, queue: &str, setup: Setup, n: usize) -> Result<f64> {
     let worker = worker(&stage.url, queue, setup).await?.take(n).otherwise(no_op).build();
     let (_stop, stopped) = watch::channel(false);
     let begun = Instant::now();
@@ -50,12 +50,12 @@ pub async fn drain(stage: &Stage, queue: &str, setup: Setup, n: usize) -> Result
 }
 
 /// The handler that does nothing.
-pub async fn no_op(_: Job<Value>) -> Result<Option<Value>, gleaner::Failure> {
+pub(crate) async fn no_op(_: Job<Value>) -> Result<Option<Value>, gleaner::Failure> {
     Ok(None)
 }
 
 /// A worker that calls `picked` with the payload of each job; it runs until stopped.
-pub async fn run(
+pub(crate) async fn run(
     url: &str,
     queue: &str,
     setup: Setup,
@@ -75,11 +75,11 @@ pub async fn run(
 }
 
 /// The queue `jobs` for programs that enqueue.
-pub async fn jobs(url: &str, connections: usize) -> Result<Queue> {
+pub(crate) async fn jobs(url: &str, connections: usize) -> Result<Queue> {
     Ok(Queue::open(&gleaner::pool(url, connections)?, "jobs").await?)
 }
 
 /// One job.
-pub fn job(n: u64) -> Value {
+pub(crate) fn job(n: u64) -> Value {
     json!({"kind": "bench", "payload": {"n": n}})
 }

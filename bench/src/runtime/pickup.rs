@@ -45,7 +45,7 @@ struct Latency {
     late: f64,
 }
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let jobs = if stage.quick { 100 } else { 500 };
     let peer = Peer::set(stage, report).await?;
     let mut all = vec![(How::Enqueue, Latency::default()), (How::Copy, Latency::default())];

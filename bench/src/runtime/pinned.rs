@@ -21,7 +21,7 @@ const AHEAD: u64 = 100_000;
 /// Each alternative has the same number of turns, so that its first and last turn are a minute of its own work apart.
 const TURNS: usize = 6;
 
-pub async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report) -> Result<()> {
     let turn = Duration::from_secs(if stage.quick { 2 } else { 10 });
     let peer = Peer::set(stage, report).await?;
     let (ours_free, theirs_free) = turns(stage, peer.as_ref(), turn, false).await?;

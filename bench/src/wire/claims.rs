@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Connections that are opened at once, because the speed of connecting is not measured.
 const TOGETHER: usize = 50;
 
-pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
+pub(super) async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     // Zero agents first: the server's own load is subtracted from the others.
     for agents in [0, 10, 1000] {
         stage.clear().await?;

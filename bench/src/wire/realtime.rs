@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::serving::Serving;
 use crate::stage::Stage;
 
-pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
+pub(super) async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     stage.clear().await?;
     let mut subscriber = Subscriber::join(&serving.address, &serving.key).await?;
     let writer = stage.connect().await?;

@@ -49,7 +49,7 @@ struct Rows {
     owner: i64,
 }
 
-pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
+pub(super) async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     let lasting = Duration::from_secs(stage.seconds(10));
     for act in [Act::Read, Act::Update, Act::Claim] {
         // Alternating, so that a drift of the machine's speed affects both alike.

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What a process has open besides: connections to the database, the program itself.
 const OTHER_FILES: u64 = 200;
 
-pub async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
+pub(crate) async fn measure(stage: &Stage, report: &mut Report, serving: &Serving) -> Result<()> {
     stage.clear().await?;
     let (few, many) = (10, 5000);
     // The server's end of each socket is in this process.
@@ -84,7 +84,7 @@ impl Crowd {
 }
 
 /// The other process: joins, reports that, and stays until its input ends.
-pub async fn subscribe(address: &str, many: usize) -> Result<()> {
+pub(crate) async fn subscribe(address: &str, many: usize) -> Result<()> {
     need_files(many as u64 + OTHER_FILES)?;
     let key = std::env::var("GLEANER_BENCH_KEY")?;
     let mut subscribers = Vec::with_capacity(many);
@@ -104,13 +104,13 @@ pub async fn subscribe(address: &str, many: usize) -> Result<()> {
 }
 
 /// Raises the limit of open files as far as the system allows.
-pub fn raise_limit() -> Result<()> {
+pub(crate) fn raise_limit() -> Result<()> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
 }
 
 /// Checks that this process may open that many files, or fails with how to raise the limit.
-pub fn need_files(files: u64) -> Result<()> {
+pub(crate) fn need_files(files: u64) -> Result<()> {
     let (allowed, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if allowed >= files {
         return Ok(());
@@ -126,11 +126,11 @@ pub fn need_files(files: u64) -> Result<()> {
 
 /// One socket that follows the inserts into one table.
 #[derive(Debug)]
-pub struct Subscriber(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Subscriber(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Subscriber {
     /// Returns when the server has confirmed the subscription.
-    pub async fn join(address: &str, key: &str) -> Result<Self> {
+    pub(crate) async fn join(address: &str, key: &str) -> Result<Self> {
         let url = format!("ws://{address}/realtime/v1/websocket?apikey={key}&vsn=2.0.0");
         let (stream, _) = tokio_tungstenite::connect_async(url).await?;
         let mut subscriber = Self(stream);
@@ -146,7 +146,7 @@ impl Subscriber {
     }
 
     /// Waits for this event. Other events, and refusals, are errors.
-    pub async fn expect(&mut self, event: &str) -> Result<()> {
+    pub(crate) async fn expect(&mut self, event: &str) -> Result<()> {
         loop {
             let message = tokio::time::timeout(PATIENCE, self.0.next()).await.context("no event came")?.context("cut off")??;
             let Message::Text(text) = message else { continue };

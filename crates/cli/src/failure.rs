@@ -13,7 +13,7 @@ use crate::words::harmless;
 const UNREACHABLE: &str = "Check DATABASE_URL; or unset it and run `gleaner up` for a private PostgreSQL.";
 
 /// Prints the error and returns the exit code. Usage errors (2) are reported by the argument parser, before anything runs.
-pub fn tell(error: &Error) -> ExitCode {
+pub(crate) fn tell(error: &Error) -> ExitCode {
     anstream::eprintln!("{} {}", paint(BAD, "error:"), harmless(&text(error)));
     ExitCode::FAILURE
 }

@@ -8,21 +8,21 @@ use anstyle::{AnsiColor, Color, Style};
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
-pub const GOOD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Green)));
-pub const BAD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Red))).bold();
-pub const BUSY: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Cyan)));
-pub const WARN: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
-pub const DIM: Style = Style::new().dimmed();
-pub const BOLD: Style = Style::new().bold();
-pub const PLAIN: Style = Style::new();
+pub(crate) const GOOD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Green)));
+pub(crate) const BAD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Red))).bold();
+pub(crate) const BUSY: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Cyan)));
+pub(crate) const WARN: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const PLAIN: Style = Style::new();
 
 /// The text in that style. Where the output shows no colours, the codes are removed again when printing.
-pub fn paint(style: Style, text: impl Display) -> String {
+pub(crate) fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
 /// The style of a state, the same in every table.
-pub fn of_state(state: &str) -> Style {
+pub(crate) fn of_state(state: &str) -> Style {
     match state {
         "done" => GOOD,
         "running" => BUSY,
@@ -35,51 +35,51 @@ pub fn of_state(state: &str) -> Style {
 
 /// Prints the output of commands.
 #[derive(Debug, Clone, Copy)]
-pub struct Output {
+pub(crate) struct Output {
     pub json: bool,
     pub quiet: bool,
 }
 
 impl Output {
-    pub fn new(json: bool, quiet: bool) -> Self {
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
         Self { json, quiet }
     }
 
     /// The requested result, always printed.
-    pub fn data(self, text: impl Display) {
+    pub(crate) fn data(self, text: impl Display) {
         print(&text.to_string());
     }
 
     /// The requested result for people: a listing or an explanation. Printed also with --quiet.
-    pub fn listing(self, text: impl Display) {
+    pub(crate) fn listing(self, text: impl Display) {
         if !self.json {
             print(&text.to_string());
         }
     }
 
     /// A line for people that says what was done.
-    pub fn line(self, text: impl Display) {
+    pub(crate) fn line(self, text: impl Display) {
         if !self.json && !self.quiet {
             print(&text.to_string());
         }
     }
 
     /// The result for scripts, when JSON was requested.
-    pub fn json(self, value: &impl Serialize) {
+    pub(crate) fn json(self, value: &impl Serialize) {
         if self.json {
             self.data(serde_json::to_string_pretty(value).expect("our own values are JSON"));
         }
     }
 
     /// One event of many, for scripts that read line by line.
-    pub fn json_line(self, value: &impl Serialize) {
+    pub(crate) fn json_line(self, value: &impl Serialize) {
         if self.json {
             self.data(serde_json::to_string(value).expect("our own values are JSON"));
         }
     }
 
     /// Progress messages, separate from the result.
-    pub fn note(self, text: impl Display) {
+    pub(crate) fn note(self, text: impl Display) {
         if !self.quiet {
             // A closed standard error is no reason to stop.
             let _ = writeln!(anstream::stderr().lock(), "{text}");
@@ -91,7 +91,7 @@ impl Output {
 static ORDERLY: AtomicBool = AtomicBool::new(false);
 
 /// From now on a closed pipe ends this process by SIGTERM to itself, so that it can clean up.
-pub fn end_orderly() {
+pub(crate) fn end_orderly() {
     ORDERLY.store(true, Ordering::SeqCst);
 }
 
@@ -111,7 +111,7 @@ fn print(text: &str) {
 }
 
 /// Our own log goes to standard error: warnings, more with `-v`, or what RUST_LOG says if it is set.
-pub fn start_tracing(verbose: u8) {
+pub(crate) fn start_tracing(verbose: u8) {
     let level =
         ["warn", "gleaner=info,gleaner_postgres=info,warn", "gleaner=debug,gleaner_postgres=debug,info"][usize::from(verbose.min(2))];
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));

@@ -10,24 +10,24 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 #[derive(Debug)]
-pub struct Place {
+pub(crate) struct Place {
     database_url: Option<String>,
     home: Option<PathBuf>,
 }
 
 impl Place {
-    pub fn new(database_url: Option<String>, home: Option<PathBuf>) -> Self {
+    pub(crate) fn new(database_url: Option<String>, home: Option<PathBuf>) -> Self {
         // Shells often unset a variable by setting it to the empty string.
         Self { database_url: database_url.filter(|url| !url.is_empty()), home: home.filter(|home| !home.as_os_str().is_empty()) }
     }
 
     /// The database that the user named, if any.
-    pub fn given(&self) -> Option<&str> {
+    pub(crate) fn given(&self) -> Option<&str> {
         self.database_url.as_deref()
     }
 
     /// The home of the private PostgreSQL.
-    pub fn home(&self) -> Result<Home> {
+    pub(crate) fn home(&self) -> Result<Home> {
         Ok(match &self.home {
             Some(path) => Home::at(path)?,
             None => Home::from_env()?,
@@ -35,12 +35,12 @@ impl Place {
     }
 
     /// The home when it is not the default one, and so must be given to the next command as well.
-    pub fn unusual_home(&self) -> Option<&PathBuf> {
+    pub(crate) fn unusual_home(&self) -> Option<&PathBuf> {
         self.home.as_ref()
     }
 
     /// The address of the database. Waits for a private one that is starting.
-    pub async fn url(&self) -> Result<String> {
+    pub(crate) async fn url(&self) -> Result<String> {
         if let Some(url) = &self.database_url {
             return Ok(url.clone());
         }
@@ -67,12 +67,12 @@ impl Place {
         }
     }
 
-    pub async fn client(&self) -> Result<Client> {
+    pub(crate) async fn client(&self) -> Result<Client> {
         Ok(gleaner::connect(&self.url().await?).await?)
     }
 
     /// A connection, and the operations of a queue on it.
-    pub async fn acts(&self, named: &Named) -> Result<(Client, Acts)> {
+    pub(crate) async fn acts(&self, named: &Named) -> Result<(Client, Acts)> {
         let client = self.client().await?;
         let acts = Acts::of(&client, &named.queue).await?;
         named.check_tenant(acts.declaration().tenant.is_some())?;
@@ -86,7 +86,7 @@ impl Place {
 
 /// Which queue.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Named {
+pub(crate) struct Named {
     /// Name of the queue, as `gleaner queues` lists it
     pub queue: String,
     /// The tenant to act in, where the queue has tenants
@@ -95,7 +95,7 @@ pub struct Named {
 }
 
 impl Named {
-    pub fn check_tenant(&self, needed: bool) -> Result<()> {
+    pub(crate) fn check_tenant(&self, needed: bool) -> Result<()> {
         match (&self.tenant, needed) {
             (None, true) => bail!("queue {} has tenants: say which with --tenant", self.queue),
             (Some(_), false) => bail!("queue {} has no tenants: leave --tenant out", self.queue),
@@ -105,7 +105,7 @@ impl Named {
 }
 
 /// Notifies waiting workers that the queue has work. Call it after the commit. A lost notification costs time, never work.
-pub async fn ring(client: &Client, queue: &str) {
+pub(crate) async fn ring(client: &Client, queue: &str) {
     let rung = client.query_typed("select pg_notify($1, $2)", &[(&notify::CHANNEL, Type::TEXT), (&queue, Type::TEXT)]).await;
     if let Err(error) = rung {
         tracing::debug!(%error, "the bell did not ring; the poll will find the work");
@@ -113,7 +113,7 @@ pub async fn ring(client: &Client, queue: &str) {
 }
 
 /// The seconds of an interval in PostgreSQL's syntax: `5 minutes`, `1 day 2 hours`.
-pub async fn seconds(client: &Client, interval: &str) -> Result<f64> {
+pub(crate) async fn seconds(client: &Client, interval: &str) -> Result<f64> {
     let rows = client.query_typed("select extract(epoch from $1::text::interval)::float8", &[(&interval, Type::TEXT)]).await;
     match rows {
         Ok(rows) => Ok(rows[0].get(0)),

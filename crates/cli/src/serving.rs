@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// A server of ours that runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Serving {
+pub(crate) struct Serving {
     pub pid: u32,
     address: SocketAddr,
     /// What senders are given as its address, if it was set.
@@ -21,17 +21,17 @@ pub struct Serving {
 }
 
 impl Serving {
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.reachable())
     }
 
     /// The address to give to others: the public one, else the one on this machine.
-    pub fn base(&self) -> String {
+    pub(crate) fn base(&self) -> String {
         self.public_base.clone().unwrap_or_else(|| self.url())
     }
 
     /// The server that runs in this home. The lock on the record proves that its writer still runs.
-    pub fn find(home: &Path) -> Option<Self> {
+    pub(crate) fn find(home: &Path) -> Option<Self> {
         let file = File::open(path(home)).ok()?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
             Err((mut file, Errno::EWOULDBLOCK)) => {
@@ -55,14 +55,14 @@ impl Serving {
 
 /// The record of this process, for as long as the value lives. It is locked, so a second server cannot replace it.
 #[derive(Debug)]
-pub struct Record {
+pub(crate) struct Record {
     file: Flock<File>,
     pub serving: Serving,
 }
 
 impl Record {
     /// Records that this process serves there. None when another server of this home has its record already.
-    pub fn write(home: &Path, address: SocketAddr, public_base: Option<&str>) -> Result<Option<Self>> {
+    pub(crate) fn write(home: &Path, address: SocketAddr, public_base: Option<&str>) -> Result<Option<Self>> {
         let path = path(home);
         let failed = || format!("write {}", path.display());
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path).with_context(failed)?;
@@ -90,11 +90,11 @@ fn path(home: &Path) -> PathBuf {
 }
 
 /// The port that `gleaner up` took at its first start. Webhook URLs, sessions and links name it, so it does not change by itself.
-pub fn kept_port(home: &Path) -> Option<u16> {
+pub(crate) fn kept_port(home: &Path) -> Option<u16> {
     std::fs::read_to_string(home.join("port")).ok()?.trim().parse().ok()
 }
 
-pub fn keep_port(home: &Path, port: u16) -> Result<()> {
+pub(crate) fn keep_port(home: &Path, port: u16) -> Result<()> {
     let path = home.join("port");
     if kept_port(home) == Some(port) {
         return Ok(());

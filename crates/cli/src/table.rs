@@ -10,17 +10,17 @@ const GAP: &str = "  ";
 const NARROWEST: usize = 8;
 
 #[derive(Debug, Clone)]
-pub struct Cell {
+pub(crate) struct Cell {
     text: String,
     style: Style,
 }
 
 impl Cell {
-    pub fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), style: PLAIN }
     }
 
-    pub fn styled(text: impl Into<String>, style: Style) -> Self {
+    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style }
     }
 }
@@ -33,22 +33,22 @@ impl<T: Into<String>> From<T> for Cell {
 
 /// Columns whose title starts with `>` are aligned to the right. Columns without any content are left out.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     titles: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    pub fn new(titles: &[&'static str]) -> Self {
+    pub(crate) fn new(titles: &[&'static str]) -> Self {
         Self { titles: titles.to_vec(), rows: Vec::new() }
     }
 
-    pub fn row(&mut self, cells: Vec<Cell>) {
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
     /// The table as text, for the current terminal.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.within(terminal_width())
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// A duration, rounded: `12 ms`, `40 s`, `5 min`, `3 h`, `12 d`.
-pub fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     let seconds = seconds.abs();
     match seconds {
         s if s < 0.9995 => format!("{:.0} ms", s * 1000.0),
@@ -16,23 +16,23 @@ pub fn span(seconds: f64) -> String {
 }
 
 /// A moment, relative to now.
-pub fn moment(seconds_from_now: f64) -> String {
+pub(crate) fn moment(seconds_from_now: f64) -> String {
     if seconds_from_now > 0.0 { format!("in {}", span(seconds_from_now)) } else { format!("{} ago", span(seconds_from_now)) }
 }
 
 /// `1 item`, `2 items`.
-pub fn count(n: impl Into<i128>, noun: &str) -> String {
+pub(crate) fn count(n: impl Into<i128>, noun: &str) -> String {
     let n = n.into();
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// Text from a row may contain anything, so control characters are replaced before it reaches a terminal.
-pub fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// A value on one line: text as it is, everything else as JSON.
-pub fn brief(value: &Value) -> String {
+pub(crate) fn brief(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -42,12 +42,12 @@ pub fn brief(value: &Value) -> String {
 }
 
 /// The text of a member, empty when it is missing.
-pub fn member(value: &Value, name: &str) -> String {
+pub(crate) fn member(value: &Value, name: &str) -> String {
     brief(&value[name])
 }
 
 /// A word as written inside double quotes in a shell.
-pub fn double_quoted(text: &str) -> String {
+pub(crate) fn double_quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         if matches!(c, '"' | '\\' | '$' | '`') {
@@ -60,7 +60,7 @@ pub fn double_quoted(text: &str) -> String {
 }
 
 /// A word as one would type it: in single quotes only where a shell needs them.
-pub fn shell_word(text: &str) -> String {
+pub(crate) fn shell_word(text: &str) -> String {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c));
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

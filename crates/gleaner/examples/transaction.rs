@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-pub async fn run(url: &str) -> Result<Tally, Box<dyn std::error::Error>> {
+pub(crate) async fn run(url: &str) -> Result<Tally, Box<dyn std::error::Error>> {
     let database = Direct::new(url, 8)?;
     let client = gleaner::connect(url).await?;
     client

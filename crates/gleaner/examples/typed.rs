@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-pub async fn run(url: &str) -> Result<Tally, Box<dyn std::error::Error>> {
+pub(crate) async fn run(url: &str) -> Result<Tally, Box<dyn std::error::Error>> {
     let database = Direct::new(url, 4)?;
     let queue = database.queue("jobs").await?;
     queue.enqueue_job(&Letter { to: "ada".into() }).await?;

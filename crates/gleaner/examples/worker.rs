@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-pub async fn prepare(url: &str) -> Result<Worker, Box<dyn std::error::Error>> {
+pub(crate) async fn prepare(url: &str) -> Result<Worker, Box<dyn std::error::Error>> {
     let database = Direct::new(url, 4)?;
     let queue = database.queue("jobs").await?;
 

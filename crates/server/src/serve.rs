@@ -23,7 +23,7 @@ use crate::config::Head;
 const FINISH_WITHIN: Duration = Duration::from_secs(30);
 
 /// Serves until it is stopped; then accepts nothing more, answers what it has received, and closes what is only half sent.
-pub async fn serve(listener: TcpListener, router: Router, head: Head, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, head: Head, mut stop: watch::Receiver<bool>) {
     let builder = Arc::new(builder(head));
     let connections = GracefulShutdown::new();
     loop {

@@ -58,16 +58,16 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub fn get(&self, pointer: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, pointer: &str) -> Option<&Value> {
         self.json.as_ref()?.pointer(pointer)
     }
 
-    pub fn model(&self) -> Option<String> {
+    pub(crate) fn model(&self) -> Option<String> {
         self.get("/model").and_then(Value::as_str).map(str::to_owned)
     }
 
     /// Chat and embeddings call them prompt and completion, newer transcriptions input and output.
-    pub fn tokens(&self) -> Tokens {
+    pub(crate) fn tokens(&self) -> Tokens {
         let number = |names: &[&str]| names.iter().find_map(|name| self.get(&format!("/usage/{name}"))?.as_u64()).unwrap_or(0);
         let (input, output) = (number(&["prompt_tokens", "input_tokens"]), number(&["completion_tokens", "output_tokens"]));
         Tokens { input, output, total: number(&["total_tokens"]).max(input + output) }

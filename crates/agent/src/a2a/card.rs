@@ -9,7 +9,7 @@ use crate::mcp::act::Act;
 use crate::mcp::service::Settings;
 
 /// The card of this service at that address. Acts that are not granted and queues that accept no tasks are left out.
-pub fn card(settings: &Settings, url: &str) -> AgentCard {
+pub(super) fn card(settings: &Settings, url: &str) -> AgentCard {
     let mut skills: Vec<AgentSkill> = Vec::new();
     if !settings.accepts.is_empty() {
         let description = format!(

@@ -9,7 +9,7 @@ use crate::mcp::service::Settings;
 
 /// The request in a message.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub(super) enum Asked {
     /// Run an act, with its arguments, as a worker.
     Act { name: String, arguments: Value },
     /// Enqueue a task.
@@ -17,7 +17,7 @@ pub enum Asked {
 }
 
 /// Reads a message. If it is invalid, the error is a sentence for the sender.
-pub fn read(request: &SendMessageRequest, settings: &Settings) -> Result<Asked, A2AError> {
+pub(super) fn read(request: &SendMessageRequest, settings: &Settings) -> Result<Asked, A2AError> {
     let message = &request.message;
     if message.task_id.as_deref().is_some_and(|id| !id.is_empty()) {
         return Err(A2AError::unsupported_operation("a task here takes no further messages; ask for it with GetTask, or send a new one"));

@@ -27,7 +27,7 @@ use crate::mcp::session::Session;
 /// protocol asks to wait until the task ends, but an item may wait until a laptop wakes up.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-pub async fn answer(State(service): State<Service>, headers: HeaderMap, body: Bytes) -> Response {
+pub(super) async fn answer(State(service): State<Service>, headers: HeaderMap, body: Bytes) -> Response {
     let request: JsonRpcRequest = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(error) if error.is_data() => return refuse(id_of(&body), &A2AError::invalid_request(format!("this is no request: {error}"))),

@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_STREAM: Duration = Duration::from_secs(3600);
 
 /// Waits until the task has ended, and returns it. If the time runs out first, returns it as it is.
-pub async fn settled(service: &Service, id: &str, within: Duration) -> Result<Task, A2AError> {
+pub(super) async fn settled(service: &Service, id: &str, within: Duration) -> Result<Task, A2AError> {
     let until = Instant::now() + within;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -38,7 +38,7 @@ enum Next {
 }
 
 /// Sends the task first, then each change, and its result at the end.
-pub fn of(service: Service, id: String) -> impl Stream<Item = Result<StreamResponse, A2AError>> {
+pub(super) fn of(service: Service, id: String) -> impl Stream<Item = Result<StreamResponse, A2AError>> {
     let until = Instant::now() + LONGEST_STREAM;
     stream::unfold(Next::First, move |next| {
         let (service, id) = (service.clone(), id.clone());

@@ -12,19 +12,19 @@ use crate::mcp::refusal::Refusal;
 use crate::mcp::service::Service;
 
 /// The id of a task: its queue and its key.
-pub fn id(queue: &str, key: &str) -> String {
+pub(super) fn id(queue: &str, key: &str) -> String {
     format!("{queue}:{key}")
 }
 
 /// The task in its current state. Only queues that accept tasks have tasks.
-pub async fn find(service: &Service, id: &str) -> Result<Task, A2AError> {
+pub(super) async fn find(service: &Service, id: &str) -> Result<Task, A2AError> {
     let (queue, key) = parts(service, id)?;
     let row = service.desk().show(queue, key).await.map_err(failed)?;
     Ok(task(queue, &row.ok_or_else(|| A2AError::task_not_found(id))?))
 }
 
 /// Cancels the task's item, if that was granted.
-pub async fn cancel(service: &Service, id: &str) -> Result<Task, A2AError> {
+pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, A2AError> {
     if !service.settings().grants.has(Grant::Cancel) {
         return Err(A2AError::unsupported_operation(Refusal::not_granted("cancel", Grant::Cancel).says));
     }
@@ -69,7 +69,7 @@ fn task(queue: &str, row: &Row) -> Task {
     }
 }
 
-pub fn artifact(result: &Value) -> Artifact {
+pub(super) fn artifact(result: &Value) -> Artifact {
     let parts = vec![Part::data(result.clone())];
     // Workers derive results from text that strangers wrote.
     let metadata = Some(HashMap::from([("untrusted".to_owned(), json!(true))]));
@@ -98,11 +98,11 @@ fn state(row: &Row) -> (TaskState, Option<String>) {
     }
 }
 
-pub fn failed(error: gleaner::Error) -> A2AError {
+pub(super) fn failed(error: gleaner::Error) -> A2AError {
     refused(Refusal::from(error))
 }
 
-pub fn refused(refusal: Refusal) -> A2AError {
+pub(super) fn refused(refusal: Refusal) -> A2AError {
     match refusal.code {
         "invalid" | "no_such_queue" | "gone" => A2AError::invalid_params(refusal.says),
         "not_granted" | "forbidden" => A2AError::unsupported_operation(refusal.says),

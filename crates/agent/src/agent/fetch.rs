@@ -13,7 +13,7 @@ use crate::wire::Wire;
 
 /// Rows from the database, files through the server.
 #[derive(Debug)]
-pub struct Both<R, F> {
+pub(super) struct Both<R, F> {
     pub rows: R,
     pub files: F,
 }
@@ -31,7 +31,7 @@ impl<R: Fetch, F: Fetch> Fetch for Both<R, F> {
 
 /// Uses the session or key of the wire, which renews its token by itself.
 #[derive(Debug)]
-pub struct Through(pub Wire);
+pub(super) struct Through(pub Wire);
 
 #[async_trait]
 impl Fetch for Through {

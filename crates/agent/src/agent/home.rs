@@ -11,23 +11,23 @@ const LONGEST: usize = 85;
 
 /// The link is removed on drop.
 #[derive(Debug)]
-pub struct Link {
+pub(super) struct Link {
     home: PathBuf,
     link: PathBuf,
 }
 
 impl Link {
-    pub fn new(home: &Path) -> Self {
+    pub(super) fn new(home: &Path) -> Self {
         Self { home: home.to_owned(), link: home.join("agents").join(format!("{}.socket", std::process::id())) }
     }
 
     /// For people: the path of the link means nothing to them.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!("the private PostgreSQL in {}", self.home.display())
     }
 
     /// Points the link to where PostgreSQL listens now. Returns the URL through the link, which stays the same.
-    pub async fn lead(&self) -> Result<String> {
+    pub(super) async fn lead(&self) -> Result<String> {
         let url = url_of(&self.home).await?;
         let Some((before, place)) = url.split_once("host=") else { return Ok(url) };
         let (folder, rest) = place.split_at(place.find('&').unwrap_or(place.len()));

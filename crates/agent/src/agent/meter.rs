@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 /// Upper bounds of the poll duration histogram, in seconds.
-pub const BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+pub(crate) const BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
 /// The figures of one queue. They outlive the transport, which is reopened after an error.
 #[derive(Debug)]

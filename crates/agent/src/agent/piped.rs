@@ -14,7 +14,7 @@ use crate::pipeline::fetch::Nothing;
 use crate::pipeline::{Error, Fetch, Pipelines, Services};
 
 #[derive(Debug)]
-pub struct Piped {
+pub(super) struct Piped {
     pipelines: Pipelines,
     /// Replaced once, when the place has been reached.
     services: RwLock<Services>,
@@ -22,7 +22,7 @@ pub struct Piped {
 
 impl Piped {
     /// Loads the file and logs which of its kinds cannot be worked here.
-    pub fn load(config: &Config) -> Result<Self, Error> {
+    pub(super) fn load(config: &Config) -> Result<Self, Error> {
         let pipelines = Pipelines::load(config.pipelines.as_deref())?;
         for missing in pipelines.missing() {
             tracing::warn!("{missing}");

@@ -22,7 +22,7 @@ const FOLLOW: Duration = Duration::from_secs(1);
 
 /// A place that is configured and not yet reached.
 #[derive(Debug)]
-pub struct Opening {
+pub(super) struct Opening {
     at: At,
     connections: usize,
     owner: Option<String>,
@@ -32,7 +32,7 @@ pub struct Opening {
 
 /// A place that has answered.
 #[derive(Debug)]
-pub struct Opened {
+pub(super) struct Opened {
     pub place: Arc<dyn Endpoint>,
     /// The queues it has.
     pub queues: Vec<String>,
@@ -49,7 +49,7 @@ enum At {
 
 impl Opening {
     /// Refuses at once what waiting does not fix, such as an invalid URL.
-    pub fn new(config: &Config, queues: usize) -> Result<Self> {
+    pub(super) fn new(config: &Config, queues: usize) -> Result<Self> {
         // Acts are short: a few connections serve many items. One more per queue for polling.
         let connections = config.concurrency.min(16) + queues + 1;
         let at = match &config.place {
@@ -62,7 +62,7 @@ impl Opening {
     }
 
     /// None when stopped meanwhile. Transient errors are logged, shown on the status page and retried.
-    pub async fn open(&self, shared: &Shared, stop: &mut watch::Receiver<bool>) -> Result<Option<Opened>> {
+    pub(super) async fn open(&self, shared: &Shared, stop: &mut watch::Receiver<bool>) -> Result<Option<Opened>> {
         let mut wait = FIRST_WAIT;
         loop {
             let error = match self.try_open(shared).await {
@@ -114,7 +114,7 @@ impl Opening {
     }
 
     /// Follows a place that moves, until the future is dropped.
-    pub async fn follow(&self, shared: &Shared) {
+    pub(super) async fn follow(&self, shared: &Shared) {
         let At::Home(link) = &self.at else { return std::future::pending().await };
         loop {
             tokio::time::sleep(FOLLOW).await;

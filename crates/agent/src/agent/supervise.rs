@@ -22,7 +22,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The queues of the work, or those of them that the configuration names.
-pub fn queues_of(config: &Config, work: &dyn Work) -> Result<Vec<String>> {
+pub(super) fn queues_of(config: &Config, work: &dyn Work) -> Result<Vec<String>> {
     let known = work.queues();
     let Some(named) = &config.queues else { return wanted(config, work, known) };
     match named.iter().find(|queue| !known.contains(queue)) {
@@ -39,7 +39,7 @@ fn wanted(config: &Config, work: &dyn Work, queues: Vec<String>) -> Result<Vec<S
 }
 
 /// Works until stopped, or until nothing is left if the configuration says so.
-pub async fn run(shared: Arc<Shared>, opening: Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
+pub(super) async fn run(shared: Arc<Shared>, opening: Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
     tokio::select! {
         tally = work(shared.clone(), &opening, stop) => tally,
         () = opening.follow(&shared) => Ok(Tally::default()),

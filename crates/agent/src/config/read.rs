@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use gleaner::worker::Wake;
 
-pub fn text(text: &str) -> Result<String, String> {
+pub(super) fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
 /// A name becomes part of a file name.
-pub fn name(text: &str) -> Result<String, String> {
+pub(super) fn name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.chars().all(plain) && text.chars().next().is_some_and(|c| c.is_ascii_alphanumeric()) && text.len() <= 64 {
         Ok(text.to_owned())
@@ -20,12 +20,12 @@ pub fn name(text: &str) -> Result<String, String> {
     }
 }
 
-pub fn list(text: &str) -> Result<Vec<String>, String> {
+pub(super) fn list(text: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect();
     if words.is_empty() { Err("name at least one, or leave the setting out".into()) } else { Ok(words) }
 }
 
-pub fn number(range: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, String> {
+pub(super) fn number(range: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, String> {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
@@ -33,7 +33,7 @@ pub fn number(range: RangeInclusive<usize>) -> impl Fn(&str) -> Result<usize, St
 }
 
 /// `5s`, `250 ms`, `2 min`, `1.5h`; a number alone is seconds.
-pub fn span(text: &str) -> Result<Duration, String> {
+pub(super) fn span(text: &str) -> Result<Duration, String> {
     let sorry = || "write a length of time like 5s, 250ms, 2min or 1h; a number alone is seconds".to_owned();
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
@@ -49,24 +49,24 @@ pub fn span(text: &str) -> Result<Duration, String> {
 }
 
 /// A zero wait would be a busy loop.
-pub fn some_span(text: &str) -> Result<Duration, String> {
+pub(super) fn some_span(text: &str) -> Result<Duration, String> {
     let span = span(text)?;
     if span < Duration::from_millis(10) { Err("is too short: at least 10ms".into()) } else { Ok(span) }
 }
 
-pub fn factor(text: &str) -> Result<f64, String> {
+pub(super) fn factor(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|factor| (1.0..=100.0).contains(factor)).ok_or_else(|| "write a number from 1 to 100".into())
 }
 
-pub fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "write a number from 0 to 1".into())
 }
 
-pub fn seed(text: &str) -> Result<u64, String> {
+pub(super) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "write a whole number".into())
 }
 
-pub fn wake(text: &str) -> Result<Wake, String> {
+pub(super) fn wake(text: &str) -> Result<Wake, String> {
     match text {
         "hybrid" => Ok(Wake::Hybrid),
         "poll-only" => Ok(Wake::PollOnly),
@@ -75,7 +75,7 @@ pub fn wake(text: &str) -> Result<Wake, String> {
     }
 }
 
-pub fn url(text: &str) -> Result<String, String> {
+pub(super) fn url(text: &str) -> Result<String, String> {
     if text.starts_with("http://") || text.starts_with("https://") {
         Ok(text.trim_end_matches('/').to_owned())
     } else {
@@ -84,7 +84,7 @@ pub fn url(text: &str) -> Result<String, String> {
 }
 
 /// The page shows what runs and accepts commands, so it is for this machine only.
-pub fn listen(text: &str) -> Result<Option<SocketAddr>, String> {
+pub(super) fn listen(text: &str) -> Result<Option<SocketAddr>, String> {
     if text == "off" {
         return Ok(None);
     }

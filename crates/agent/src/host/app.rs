@@ -52,7 +52,7 @@ impl Entry {
 }
 
 /// A URL whose traffic no third party can change: encrypted, or on this machine.
-pub fn web_address(text: &str) -> Result<Url, Error> {
+pub(super) fn web_address(text: &str) -> Result<Url, Error> {
     let invalid = |why: &str| Err(Error::Invalid(why.to_owned()));
     if text.len() > LONGEST_URL {
         return invalid("the URL is too long");

@@ -11,12 +11,12 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::{Host, token};
 
-pub const PAGE_TOKEN: HeaderName = HeaderName::from_static("x-gleaner-token");
+pub(super) const PAGE_TOKEN: HeaderName = HeaderName::from_static("x-gleaner-token");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The authority of the request's `Host` header, if it is this machine. A foreign name that resolves to this address is an
 /// attack (DNS rebinding).
-pub fn own_authority(headers: &HeaderMap) -> Option<Authority> {
+pub(super) fn own_authority(headers: &HeaderMap) -> Option<Authority> {
     let authority: Authority = text(headers, &header::HOST)?.parse().ok()?;
     let host = authority.host();
     let address = host.trim_start_matches('[').trim_end_matches(']');
@@ -25,7 +25,7 @@ pub fn own_authority(headers: &HeaderMap) -> Option<Authority> {
 }
 
 /// For all routes: the request must be addressed to this machine.
-pub async fn this_machine_only(request: Request, next: Next) -> Response {
+pub(super) async fn this_machine_only(request: Request, next: Next) -> Response {
     if own_authority(request.headers()).is_none() {
         let why = "This page is only for this machine: address it as 127.0.0.1 or localhost.\n";
         return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
@@ -34,7 +34,7 @@ pub async fn this_machine_only(request: Request, next: Next) -> Response {
 }
 
 /// For the page's requests: they must come from our own page.
-pub async fn page_only(State(host): State<Host>, request: Request, next: Next) -> Response {
+pub(super) async fn page_only(State(host): State<Host>, request: Request, next: Next) -> Response {
     if is_our_page(&host, request.method(), request.headers()) {
         return next.run(request).await;
     }
@@ -53,6 +53,6 @@ fn is_our_page(host: &Host, method: &Method, headers: &HeaderMap) -> bool {
     same_origin && same_site && knows_token
 }
 
-pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }

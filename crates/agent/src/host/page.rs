@@ -12,7 +12,7 @@ const PAGE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
 
-pub async fn page(State(host): State<Host>) -> Response {
+pub(super) async fn page(State(host): State<Host>) -> Response {
     let origins: BTreeSet<String> = host.shared.store.all().iter().map(|kept| kept.entry.origin()).collect();
     let frames = if origins.is_empty() { "'none'".to_owned() } else { origins.into_iter().collect::<Vec<_>>().join(" ") };
     let policy = format!(
@@ -32,11 +32,11 @@ pub async fn page(State(host): State<Host>) -> Response {
     (headers, PAGE.replace("{{token}}", &host.shared.page_token)).into_response()
 }
 
-pub async fn script() -> Response {
+pub(super) async fn script() -> Response {
     file("text/javascript; charset=utf-8", SCRIPT)
 }
 
-pub async fn style() -> Response {
+pub(super) async fn style() -> Response {
     file("text/css; charset=utf-8", STYLE)
 }
 

@@ -17,7 +17,7 @@ const MOST_BODY: usize = 64 * 1024;
 
 type Reply = Result<Response, Error>;
 
-pub fn routes(host: Host) -> Router {
+pub(super) fn routes(host: Host) -> Router {
     let asked_by_the_page = Router::new()
         .route("/api/apps", get(list).post(add))
         .route("/api/remove", post(remove))

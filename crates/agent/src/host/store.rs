@@ -16,13 +16,13 @@ const MOST_TOKENS: usize = 4;
 const MOST_APPS: usize = 50;
 
 #[derive(Debug)]
-pub struct Store {
+pub(super) struct Store {
     path: PathBuf,
     apps: Mutex<Vec<Kept>>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Kept {
+pub(super) struct Kept {
     #[serde(flatten)]
     pub entry: Entry,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct Kept {
 
 /// The user's consent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Consent {
+pub(super) struct Consent {
     pub place: Place,
     /// Unix seconds.
     pub given_at: i64,
@@ -44,7 +44,7 @@ pub struct Consent {
 }
 
 impl Store {
-    pub fn open(home: &Path) -> Result<Self, Error> {
+    pub(super) fn open(home: &Path) -> Result<Self, Error> {
         let path = home.join(FILE);
         let apps = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| Error::Spoiled { path: path.clone(), why: error.to_string() })?,
@@ -54,15 +54,15 @@ impl Store {
         Ok(Self { path, apps: Mutex::new(apps) })
     }
 
-    pub fn all(&self) -> Vec<Kept> {
+    pub(super) fn all(&self) -> Vec<Kept> {
         locked(&self.apps).clone()
     }
 
-    pub fn get(&self, name: &str) -> Result<Kept, Error> {
+    pub(super) fn get(&self, name: &str) -> Result<Kept, Error> {
         locked(&self.apps).iter().find(|kept| kept.entry.name == name).cloned().ok_or_else(|| Error::NoApp(name.to_owned()))
     }
 
-    pub fn add(&self, entry: Entry) -> Result<(), Error> {
+    pub(super) fn add(&self, entry: Entry) -> Result<(), Error> {
         self.change(|apps| {
             if apps.iter().any(|kept| kept.entry.name.eq_ignore_ascii_case(&entry.name)) {
                 return Err(Error::Invalid(format!("there is an app named {:?} already", entry.name)));
@@ -75,7 +75,7 @@ impl Store {
         })
     }
 
-    pub fn remove(&self, name: &str) -> Result<(), Error> {
+    pub(super) fn remove(&self, name: &str) -> Result<(), Error> {
         self.change(|apps| {
             let before = apps.len();
             apps.retain(|kept| kept.entry.name != name);
@@ -84,7 +84,7 @@ impl Store {
     }
 
     /// Changes the consent for one app.
-    pub fn consent<T>(&self, name: &str, change: impl FnOnce(&mut Option<Consent>) -> T) -> Result<T, Error> {
+    pub(super) fn consent<T>(&self, name: &str, change: impl FnOnce(&mut Option<Consent>) -> T) -> Result<T, Error> {
         self.change(|apps| {
             let kept = apps.iter_mut().find(|kept| kept.entry.name == name).ok_or_else(|| Error::NoApp(name.to_owned()))?;
             Ok(change(&mut kept.consent))
@@ -92,7 +92,7 @@ impl Store {
     }
 
     /// The app that holds this token, while the consent is valid.
-    pub fn holder(&self, token: &str) -> Option<Kept> {
+    pub(super) fn holder(&self, token: &str) -> Option<Kept> {
         let hash = token::hash(token);
         let holds = |consent: &Consent| consent.tokens.iter().any(|known| token::same(known, &hash));
         locked(&self.apps).iter().find(|kept| kept.consent.as_ref().is_some_and(holds)).cloned()
@@ -129,7 +129,7 @@ impl Store {
 
 impl Consent {
     /// Creates another token. It replaces the oldest one if there are too many.
-    pub fn give_token(&mut self) -> String {
+    pub(super) fn give_token(&mut self) -> String {
         let token = token::new();
         self.tokens.push(token::hash(&token));
         let surplus = self.tokens.len().saturating_sub(MOST_TOKENS);

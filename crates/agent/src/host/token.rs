@@ -8,23 +8,23 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 /// The prefix of every such key, so that people and secret scanners recognize it.
-pub const PREFIX: &str = "gleaner_app_";
+pub(super) const PREFIX: &str = "gleaner_app_";
 
-pub fn new() -> String {
+pub(super) fn new() -> String {
     format!("{PREFIX}{}", random())
 }
 
-pub fn random() -> String {
+pub(super) fn random() -> String {
     let mut bytes = [0; 32];
     // The system's random source. Without it nothing here could be secure.
     OsRng.try_fill_bytes(&mut bytes).expect("the system gives random bytes");
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-pub fn hash(token: &str) -> String {
+pub(super) fn hash(token: &str) -> String {
     hex::encode(Sha256::digest(token))
 }
 
-pub fn same(one: &str, other: &str) -> bool {
+pub(super) fn same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }

@@ -21,7 +21,7 @@ const LOOKS: i64 = 4;
 
 type Reply = Result<Told, Refusal>;
 
-pub async fn call(session: &Session, act: Act, arguments: Value) -> Reply {
+pub(super) async fn call(session: &Session, act: Act, arguments: Value) -> Reply {
     match act {
         Act::List => list(session, read(act, arguments)?).await,
         Act::Claim => claim(session, read(act, arguments)?).await,

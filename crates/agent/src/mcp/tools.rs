@@ -18,19 +18,19 @@ use super::session::Session;
 
 /// One connection. The SDK creates one per session, and one per request where there are no sessions.
 #[derive(Debug)]
-pub struct Tools {
+pub(super) struct Tools {
     service: Service,
     session: OnceLock<Session>,
 }
 
 impl Tools {
     /// For a connection that may or may not turn out to be a session.
-    pub fn new(service: &Service) -> Self {
+    pub(super) fn new(service: &Service) -> Self {
         Self { service: service.clone(), session: OnceLock::new() }
     }
 
     /// For a connection that is a session, whatever the protocol version.
-    pub fn within(session: Session) -> Self {
+    pub(super) fn within(session: Session) -> Self {
         Self { service: session.service().clone(), session: OnceLock::from(session) }
     }
 

@@ -117,13 +117,13 @@ pub(super) struct KindTable {
 }
 
 impl Kind {
-    pub fn stages(&self) -> &[String] {
+    pub(super) fn stages(&self) -> &[String] {
         match self {
             Self::List(stages) | Self::Table(KindTable { stages, .. }) => stages,
         }
     }
 
-    pub fn time_limit(&self) -> Option<&str> {
+    pub(super) fn time_limit(&self) -> Option<&str> {
         match self {
             Self::List(_) => None,
             Self::Table(table) => table.time_limit.as_deref(),

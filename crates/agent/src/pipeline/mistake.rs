@@ -40,11 +40,11 @@ pub(super) struct Mistakes<'a> {
 }
 
 impl<'a> Mistakes<'a> {
-    pub fn of(text: &'a str) -> Self {
+    pub(super) fn of(text: &'a str) -> Self {
         Self { text, found: Vec::new() }
     }
 
-    pub fn at(&mut self, place: &std::ops::Range<usize>, what: impl Into<String>) {
+    pub(super) fn at(&mut self, place: &std::ops::Range<usize>, what: impl Into<String>) {
         let before = self.text.get(..place.start).unwrap_or(self.text);
         self.found.push(Mistake { line: Some(before.matches('\n').count() + 1), what: what.into() });
     }

@@ -48,7 +48,7 @@ pub(super) struct Common<'a> {
 }
 
 impl Plan {
-    pub fn of(file: &file::File, folder: &Path, mistakes: &mut Mistakes<'_>) -> Self {
+    pub(super) fn of(file: &file::File, folder: &Path, mistakes: &mut Mistakes<'_>) -> Self {
         let models = models::read(file, folder, mistakes);
         let common = Common { file, folder, models: &models };
         let mut stages: BTreeMap<&str, Stage> = BTreeMap::new();

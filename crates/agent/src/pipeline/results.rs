@@ -58,7 +58,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    pub fn behind(partial: Option<&Value>) -> Self {
+    pub(super) fn behind(partial: Option<&Value>) -> Self {
         let before = partial.and_then(Value::as_object).cloned().unwrap_or_default();
         let books = before.get(BOOKS).filter(|books| books["version"] == VERSION);
         // Anything that people or other programs have written there is not a checkpoint.
@@ -67,16 +67,16 @@ impl Results {
     }
 
     /// The results that later stages see.
-    pub fn seen(&self) -> Map<String, Value> {
+    pub(super) fn seen(&self) -> Map<String, Value> {
         self.found.iter().chain(&self.hidden).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    pub fn text(&self) -> Option<&str> {
+    pub(super) fn text(&self) -> Option<&str> {
         self.found.get("transcript").or_else(|| self.hidden.get("transcript")).and_then(Value::as_str)
     }
 
     /// Takes over a stage that an earlier holder finished, if its fingerprint is the same.
-    pub fn resume(&mut self, stage: &Stage, fingerprint: &str) -> bool {
+    pub(super) fn resume(&mut self, stage: &Stage, fingerprint: &str) -> bool {
         let same = |done: &&Done| done.fingerprint == fingerprint && done.skipped.is_none();
         let Some(done) = self.left.get(&stage.name).filter(same).cloned() else { return false };
         if stage.keep {
@@ -94,7 +94,7 @@ impl Results {
     }
 
     /// Adds the output of a stage. Returns what is to be stored now.
-    pub fn add(&mut self, stage: &Stage, fingerprint: String, output: Output, seconds: f64) -> Value {
+    pub(super) fn add(&mut self, stage: &Stage, fingerprint: String, output: Output, seconds: f64) -> Value {
         let mut done = Done {
             by: stage.by(&output),
             at: chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
@@ -126,7 +126,7 @@ impl Results {
         news.into()
     }
 
-    pub fn skip(&mut self, stage: &Stage, why: &str) {
+    pub(super) fn skip(&mut self, stage: &Stage, why: &str) {
         self.stages.insert(stage.name.clone(), Done { skipped: Some(why.to_owned()), ..Done::default() });
     }
 
@@ -137,7 +137,7 @@ impl Results {
     }
 
     /// All results, for the completion.
-    pub fn finish(mut self) -> Value {
+    pub(super) fn finish(mut self) -> Value {
         let books = self.books();
         self.found.insert(BOOKS.into(), books);
         self.found.into()

@@ -30,7 +30,7 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    pub async fn through(&self) -> Result<Value, Failure> {
+    pub(super) async fn through(&self) -> Result<Value, Failure> {
         let record = match &self.queue.record {
             Some(record) => self.record(record).await?,
             None => None,

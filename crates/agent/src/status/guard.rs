@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq as _;
 
 /// Answers only requests addressed to this machine.
-pub async fn host(request: Request, next: Next) -> Response {
+pub(super) async fn host(request: Request, next: Next) -> Response {
     match authority(&request) {
         Some(authority) if is_this_machine(&authority) => next.run(request).await,
         _ => {
@@ -24,7 +24,7 @@ pub async fn host(request: Request, next: Next) -> Response {
 }
 
 /// Lets commands through from a program that knows the token, and from our own page.
-pub async fn orders(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
+pub(super) async fn orders(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
     if has_token(request.headers(), &token) || is_our_page(&request) {
         return next.run(request).await;
     }

@@ -12,7 +12,7 @@ type Counter = (&'static str, &'static str, fn(&Seen) -> u64);
 /// The queue whose figures are also exported under the names of the follow-up daemon.
 const FOLLOWUPS: &str = "followups";
 
-pub fn text(shared: &Shared) -> String {
+pub(super) fn text(shared: &Shared) -> String {
     let view = View::of(shared);
     let queues: Vec<(String, Seen)> = shared.meters().iter().map(|meter| (meter.queue.clone(), meter.read())).collect();
     let mut out = Exposition::default();

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 const PAGE: &str = include_str!("page.html");
 
-pub async fn page() -> Response {
+pub(super) async fn page() -> Response {
     // Only the page's own scripts run, and no other site may put it in a frame for clickjacking.
     let nonce = Uuid::new_v4().simple().to_string();
     let policy = format!(

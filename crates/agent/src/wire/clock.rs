@@ -24,12 +24,12 @@ struct Known {
 
 impl Clock {
     /// Records a fresh lease from a call that was sent at that moment.
-    pub fn saw_lease(&self, lease: i64, sent: Instant, date: Option<i64>) {
+    pub(super) fn saw_lease(&self, lease: i64, sent: Instant, date: Option<i64>) {
         *self.known.lock().expect("no panic holds it") = Some(Known { micros: lease, at: sent, date });
     }
 
     /// Records a response with this date.
-    pub fn saw_date(&self, date: Option<i64>) {
+    pub(super) fn saw_date(&self, date: Option<i64>) {
         let (Some(date), Ok(mut known)) = (date, self.known.lock()) else { return };
         match &mut *known {
             None => *known = Some(Known { micros: date * 1_000_000 + 500_000, at: Instant::now(), date: Some(date) }),
@@ -44,7 +44,7 @@ impl Clock {
     }
 
     /// The current time in microseconds. It errs on the late side: a lease must not be taken to last longer than it does.
-    pub fn now(&self) -> i64 {
+    pub(super) fn now(&self) -> i64 {
         let known = *self.known.lock().expect("no panic holds it");
         known.map_or_else(
             || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, micros),
@@ -54,13 +54,13 @@ impl Clock {
 
     /// The time from now until a timestamp in PostgREST's format. Zero for a time in the past and for text that is not a
     /// timestamp.
-    pub fn until(&self, time: Option<&str>) -> Duration {
+    pub(super) fn until(&self, time: Option<&str>) -> Duration {
         let at = time.and_then(|time| DateTime::parse_from_rfc3339(time).ok()).map_or(0, |time| time.timestamp_micros());
         Duration::from_micros(u64::try_from(at - self.now()).unwrap_or(0))
     }
 
     /// The timestamp that is this far from now.
-    pub fn after(&self, wait: Duration) -> String {
+    pub(super) fn after(&self, wait: Duration) -> String {
         let at = self.now().saturating_add(micros(wait));
         DateTime::from_timestamp_micros(at).map_or_else(|| "infinity".to_owned(), |at| at.to_rfc3339())
     }

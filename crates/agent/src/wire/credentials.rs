@@ -48,7 +48,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    pub fn new(client: reqwest::Client, url: &str, settings: Settings) -> Result<Self> {
+    pub(super) fn new(client: reqwest::Client, url: &str, settings: Settings) -> Result<Self> {
         let present = |key: Option<String>| key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         if let Some(key) = present(settings.service_key) {
             return Ok(Self { key, holder: Holder::Key });
@@ -72,17 +72,17 @@ impl Credentials {
     }
 
     /// The project key, for the `apikey` header.
-    pub fn key(&self) -> &str {
+    pub(super) fn key(&self) -> &str {
         &self.key
     }
 
     /// Whether a refused token can be replaced by a new one.
-    pub fn is_renewable(&self) -> bool {
+    pub(super) fn is_renewable(&self) -> bool {
         matches!(self.holder, Holder::Person(_))
     }
 
     /// The token for the next call.
-    pub async fn token(&self) -> Result<String> {
+    pub(super) async fn token(&self) -> Result<String> {
         match &self.holder {
             Holder::Key => Ok(self.key.clone()),
             Holder::Person(person) => Ok(person.session(None).await?.access_token),
@@ -90,7 +90,7 @@ impl Credentials {
     }
 
     /// Replaces this token, which was refused.
-    pub async fn renew(&self, refused: &str) -> Result<()> {
+    pub(super) async fn renew(&self, refused: &str) -> Result<()> {
         match &self.holder {
             Holder::Key => Ok(()),
             Holder::Person(person) => person.session(Some(refused)).await.map(drop),
@@ -98,7 +98,7 @@ impl Credentials {
     }
 
     /// When the token will change. None if it never does.
-    pub async fn renew_at(&self) -> Option<Instant> {
+    pub(super) async fn renew_at(&self) -> Option<Instant> {
         match &self.holder {
             Holder::Key => None,
             Holder::Person(person) => person.held.lock().await.as_ref().map(|held| held.until),
@@ -106,7 +106,7 @@ impl Credentials {
     }
 
     /// The session of the signed-in user.
-    pub async fn session(&self) -> Result<Option<Session>> {
+    pub(super) async fn session(&self) -> Result<Option<Session>> {
         match &self.holder {
             Holder::Key => Ok(None),
             Holder::Person(person) => person.session(None).await.map(Some),

@@ -12,19 +12,19 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub fn encode(&self) -> String {
+    pub(super) fn encode(&self) -> String {
         json!([self.join_ref, self.reference, self.topic, self.event, self.payload]).to_string()
     }
 
     /// None for a message that is not a frame: one malformed message is no reason to lose all channels.
-    pub fn decode(text: &str) -> Option<Self> {
+    pub(super) fn decode(text: &str) -> Option<Self> {
         let (join_ref, reference, topic, event, payload): (Option<String>, Option<String>, String, String, Value) =
             serde_json::from_str(text).ok()?;
         Some(Self { join_ref, reference, topic, event, payload })
     }
 
     /// Whether this reply reports success. If not, the message it contains.
-    pub fn verdict(&self) -> Result<(), String> {
+    pub(super) fn verdict(&self) -> Result<(), String> {
         if self.payload["status"] == "ok" {
             return Ok(());
         }

@@ -55,7 +55,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    pub fn new(method: Method, path: &'a str, act: impl Into<String>) -> Self {
+    pub(super) fn new(method: Method, path: &'a str, act: impl Into<String>) -> Self {
         let repeat = method == Method::GET;
         Self { act: act.into(), method, path, profile: None, body: None, representation: false, also: &[], repeat }
     }
@@ -69,7 +69,7 @@ pub(super) struct Reply {
 }
 
 impl Http {
-    pub fn new(settings: Settings) -> Result<Self> {
+    pub(super) fn new(settings: Settings) -> Result<Self> {
         let base = settings.url.trim().trim_end_matches('/').to_owned();
         let client = client()?;
         if !is_address(&base) {
@@ -80,7 +80,7 @@ impl Http {
     }
 
     /// Makes the call. An expired token is renewed, and serialization failures are retried.
-    pub async fn call(&self, call: &Call<'_>) -> Result<Reply> {
+    pub(super) async fn call(&self, call: &Call<'_>) -> Result<Reply> {
         let (mut renewed, mut races, mut lost) = (false, 0, false);
         loop {
             let token = self.credentials.token().await?;
@@ -141,12 +141,12 @@ impl Http {
     }
 
     /// A request with our key and token.
-    pub fn request(&self, method: Method, url: &str, token: &str) -> RequestBuilder {
+    pub(super) fn request(&self, method: Method, url: &str, token: &str) -> RequestBuilder {
         self.client.request(method, url).header("apikey", self.credentials.key()).header(AUTHORIZATION, format!("Bearer {token}"))
     }
 
     /// Waits as long as the server asked for.
-    pub async fn wait_until_welcome(&self) {
+    pub(super) async fn wait_until_welcome(&self) {
         loop {
             let until = *self.quiet_until.lock().expect("no panic holds it");
             match until.filter(|until| *until > Instant::now()) {
@@ -157,7 +157,7 @@ impl Http {
     }
 
     /// Records how long the server asked us to wait.
-    pub fn heed(&self, response: &Response) {
+    pub(super) fn heed(&self, response: &Response) {
         if !matches!(response.status().as_u16(), 429 | 503) {
             return;
         }

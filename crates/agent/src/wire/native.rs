@@ -101,7 +101,7 @@ impl Routes<'_> {
         serde_json::from_value(body).map_err(|error| Error::Other(format!("{act} in {}: the answer cannot be read: {error}", self.queue)))
     }
 
-    pub async fn claim(&self, claim: &Claim, request: Uuid, first: bool) -> Result<Claimed> {
+    pub(super) async fn claim(&self, claim: &Claim, request: Uuid, first: bool) -> Result<Claimed> {
         let mut body = json!({"agent": claim.agent, "limit": claim.limit, "request": request, "first": first, "started": claim.started});
         if let Some(owner) = &claim.owner {
             body["owner"] = json!(owner);
@@ -128,7 +128,7 @@ impl Routes<'_> {
     }
 
     /// None if the server has not counted lately, or is too old to have this route.
-    pub async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
+    pub(super) async fn waiting(&self, claim: &Claim) -> Result<Option<Waiting>> {
         #[derive(Deserialize)]
         struct Counted {
             count: Option<u64>,
@@ -143,17 +143,17 @@ impl Routes<'_> {
     }
 
     /// `start` and `release`.
-    pub async fn held(&self, act: &str, held: &[Held]) -> Result<Vec<Answer>> {
+    pub(super) async fn held(&self, act: &str, held: &[Held]) -> Result<Vec<Answer>> {
         self.many(act, &json!({"items": rows(held)})).await
     }
 
-    pub async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
+    pub(super) async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
         let items: Vec<_> =
             done.iter().map(|done| json!({"key": done.held.key, "lease": done.held.lease, "result": done.result})).collect();
         self.many("complete", &json!({"items": items})).await
     }
 
-    pub async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+    pub(super) async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
         self.many("cancel", &json!({"keys": keys, "reason": reason})).await
     }
 
@@ -162,7 +162,7 @@ impl Routes<'_> {
         Ok(told.items.into_iter().map(Told::answer).collect())
     }
 
-    pub async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+    pub(super) async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
         let Progress { stage, percent, partial, hold } = progress;
         let mut body = json!({"key": held.key, "lease": held.lease, "stage": stage, "percent": percent, "partial": partial});
         // Sent only when the caller sets it: an older server does not know the field.
@@ -174,7 +174,7 @@ impl Routes<'_> {
         Ok((told.answer(), left))
     }
 
-    pub async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
+    pub(super) async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
         let body = json!({
             "key": held.key, "lease": held.lease, "message": failure.message, "category": failure.category, "retryable": failure.retryable,
             "retry_in_seconds": failure.retry_in.map(|wait| wait.as_secs_f64()),
@@ -182,12 +182,12 @@ impl Routes<'_> {
         Ok(self.read::<Told>("fail", self.post("fail", &body, true).await?)?.answer())
     }
 
-    pub async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
+    pub(super) async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
         let body = json!({"key": held.key, "lease": held.lease, "seconds": by.as_secs_f64()});
         Ok(self.read::<Told>("snooze", self.post("snooze", &body, true).await?)?.answer())
     }
 
-    pub async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
+    pub(super) async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
         let written = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20");
         let mut path = format!("/v1/queues/{}/items/{}/explain", self.queue, written(key));
         if let Some(owner) = owner {
@@ -200,7 +200,7 @@ impl Routes<'_> {
         }
     }
 
-    pub async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
+    pub(super) async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
         #[derive(Deserialize)]
         struct Over {
             key: String,

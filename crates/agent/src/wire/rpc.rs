@@ -60,7 +60,7 @@ impl Functions<'_> {
         self.told(act, arguments).await?.pop().ok_or_else(|| Error::Other(format!("{act} in {} gave no answer", self.shape.queue)))
     }
 
-    pub async fn claim(&self, claim: &Claim, request: Uuid, first: bool) -> Result<Claimed> {
+    pub(super) async fn claim(&self, claim: &Claim, request: Uuid, first: bool) -> Result<Claimed> {
         let mut filter = Map::new();
         match (&self.shape.owner, &claim.owner) {
             (Some(_), Some(owner)) => drop(filter.insert("p_owner".into(), json!(owner))),
@@ -100,12 +100,12 @@ impl Functions<'_> {
     }
 
     /// `start` and `release`.
-    pub async fn held(&self, act: &str, held: &[Held]) -> Result<Vec<Answer>> {
+    pub(super) async fn held(&self, act: &str, held: &[Held]) -> Result<Vec<Answer>> {
         let (keys, leases): (Vec<&str>, Vec<i64>) = held.iter().map(|held| (held.key.as_str(), held.lease)).unzip();
         self.many(act, &json!({"p_ids": keys, "p_leases": leases})).await
     }
 
-    pub async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
+    pub(super) async fn complete(&self, done: &[Completion]) -> Result<Vec<Answer>> {
         // In an array of results, PostgreSQL reads a result that is itself an array as another dimension.
         if done.iter().any(|done| done.result.as_ref().is_some_and(Value::is_array)) {
             let mut answers = Vec::with_capacity(done.len());
@@ -129,11 +129,11 @@ impl Functions<'_> {
         Ok(answers.collect())
     }
 
-    pub async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
+    pub(super) async fn cancel(&self, keys: &[&str], reason: Option<&str>) -> Result<Vec<Answer>> {
         self.many("cancel", &json!({"p_ids": keys, "p_reason": reason})).await
     }
 
-    pub async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
+    pub(super) async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
         let Progress { stage, percent, partial, hold } = progress;
         let mut arguments = json!({"p_id": held.key, "p_lease": held.lease, "p_stage": stage, "p_percent": percent, "p_partial": partial});
         if let Some(hold) = hold {
@@ -144,7 +144,7 @@ impl Functions<'_> {
         Ok((answer(told), left))
     }
 
-    pub async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
+    pub(super) async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
         let mut arguments = json!({
             "p_id": held.key, "p_lease": held.lease, "p_message": failure.message, "p_category": failure.category, "p_retryable": failure.retryable,
         });
@@ -154,12 +154,12 @@ impl Functions<'_> {
         self.one("fail", &arguments).await.map(answer)
     }
 
-    pub async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
+    pub(super) async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
         let arguments = json!({"p_id": held.key, "p_lease": held.lease, "p_until": self.http.clock.after(by)});
         self.one("snooze", &arguments).await.map(answer)
     }
 
-    pub async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
+    pub(super) async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {
         let mut arguments = json!({"p_id": key});
         if let (Some(_), Some(owner)) = (&self.shape.owner, owner) {
             arguments["p_owner"] = json!(owner);
@@ -167,7 +167,7 @@ impl Functions<'_> {
         Ok(Some(self.call("explain", &arguments, true).await?.body).filter(|told| !told.is_null()))
     }
 
-    pub async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
+    pub(super) async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
         let (shape, mut over) = (self.shape, Vec::new());
         for some in held.chunks(MOST_KEYS) {
             let keys: Vec<String> = some.iter().map(|held| quoted(&held.key)).collect();

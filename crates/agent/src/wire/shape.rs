@@ -33,7 +33,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Reads the declaration from the registry of that database.
-    pub async fn of(http: &Http, queue: &str) -> Result<Self> {
+    pub(super) async fn of(http: &Http, queue: &str) -> Result<Self> {
         let known = list(http).await?;
         if !known.iter().any(|name| name == queue) {
             return Err(Error::UnknownQueue { name: queue.into(), known });
@@ -72,7 +72,7 @@ impl Shape {
     }
 
     /// A claimed row as an item. None for a row without a key or lease.
-    pub fn item(&self, row: &Map<String, Value>, clock: &Clock) -> Option<Item> {
+    pub(super) fn item(&self, row: &Map<String, Value>, clock: &Clock) -> Option<Item> {
         let value = |column: &Option<String>| column.as_ref().and_then(|column| row.get(column)).filter(|value| !value.is_null());
         let time = |column: &str| clock.until(row.get(column).and_then(Value::as_str));
         Some(Item {

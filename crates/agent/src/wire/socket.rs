@@ -54,13 +54,13 @@ pub(super) struct Channel {
 
 impl Channel {
     /// The notifications of a queue on our own server. Needs no right to any row, and no published table.
-    pub fn bell(queue: &str) -> Self {
+    pub(super) fn bell(queue: &str) -> Self {
         let config = json!({"postgres_changes": [], "gleaner": {"queue": queue}});
         Self { queue: queue.to_owned(), topic: format!("realtime:gleaner-{queue}"), config, watches: false }
     }
 
     /// Rows that become ready, watched in the table itself.
-    pub fn table(shape: &Shape) -> Self {
+    pub(super) fn table(shape: &Shape) -> Self {
         let filter = format!("{}=eq.{}", shape.status, shape.ready);
         // Every claim and completion is an update too. The filter keeps those out.
         let binding = |event: &str| json!({"event": event, "schema": shape.schema, "table": shape.table, "filter": filter});
@@ -82,12 +82,12 @@ impl Heard {
 }
 
 impl Socket {
-    pub fn new(http: Arc<Http>) -> Self {
+    pub(super) fn new(http: Arc<Http>) -> Self {
         Self { shared: Arc::new(Shared { http, heard: watch::Sender::new(Heard::default()), task: OnceLock::new() }) }
     }
 
     /// Subscribes to the queue from now on.
-    pub fn follow(&self, channel: Channel) -> Hearing {
+    pub(super) fn follow(&self, channel: Channel) -> Hearing {
         let (asks, _) = self.shared.task.get_or_init(|| {
             let (asks, asked) = mpsc::unbounded_channel();
             let task = tokio::spawn(talk::keep(self.shared.http.clone(), asked, Ringer(self.shared.heard.clone())));

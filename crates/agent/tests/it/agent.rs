@@ -1,6 +1,6 @@
 //! One agent: how it starts, works its queues and ends.
 
-pub mod world;
+pub(crate) mod world;
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The guarantees of every transport, in one suite: direct PostgreSQL, our server's own routes, and the functions of a Supabase
 //! project.
 
-pub mod relay;
-pub mod stage;
+pub(crate) mod relay;
+pub(crate) mod stage;
 
 mod acts;
 mod claims;

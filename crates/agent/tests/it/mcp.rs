@@ -4,6 +4,6 @@ mod guarding;
 mod places;
 mod safety;
 mod sessions;
-pub mod stage;
+pub(crate) mod stage;
 mod tools;
 mod working;

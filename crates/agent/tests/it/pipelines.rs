@@ -1,6 +1,6 @@
 //! Pipelines on claimed rows: what is stored and when, and how a second agent resumes.
 
-pub mod world;
+pub(crate) mod world;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Cases that occur only over a network: gateways, limits, lost responses, servers that are not ours.
 
-pub mod front;
+pub(crate) mod front;
 
 mod files;
 mod hearing;

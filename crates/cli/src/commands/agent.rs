@@ -19,7 +19,7 @@ use gleaner_agent::status::client::Remote;
 
 use crate::Desk;
 
-pub use config::at;
+pub(crate) use config::at;
 
 /// Work queues where the compute is: claim, process, write results back.
 ///
@@ -45,7 +45,7 @@ Examples:
   gleaner agent pause && gleaner agent resume
   gleaner agent mcp                                   let an assistant work the queues"
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
@@ -69,12 +69,12 @@ enum Command {
 
 impl Args {
     /// Whether this process will be an agent, with nobody to answer to but its log.
-    pub fn is_agent(&self) -> bool {
+    pub(crate) fn is_agent(&self) -> bool {
         matches!(self.command, None | Some(Command::Run(_)))
     }
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     match args.command.unwrap_or_else(|| Command::Run(Box::new(args.run))) {
         Command::Run(args) => run::run(desk, *args).await,
         Command::Status(args) => status::run(desk, args).await,

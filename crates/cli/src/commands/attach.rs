@@ -27,7 +27,7 @@ Examples:
 A declaration is a few lines:
   table  = \"public.orders\"
   status = { column = \"state\", ready = \"new\", running = \"packing\", done = \"sent\", failed = \"failed\" }")]
-pub struct Args {
+pub(crate) struct Args {
     /// The declaration (TOML); the queue is named like the file unless it says otherwise
     file: PathBuf,
     /// Add status words that the enum lacks; they cannot be removed again
@@ -38,7 +38,7 @@ pub struct Args {
     dry_run: bool,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let source = std::fs::read_to_string(&args.file).with_context(|| format!("read {}", args.file.display()))?;
     let stem = args.file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("queue");
     let declaration = Declaration::parse(&source, stem).map_err(|error| match error {

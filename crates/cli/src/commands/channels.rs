@@ -30,7 +30,7 @@ Examples:
   gleaner channels add 'US support' --provider twilio --set auth_token=@token.txt --owner ada@example.com
   gleaner channels test 'US support'        a signed sample through the real door
   gleaner channels refusals 'US support'    who was turned away, and why")]
-pub enum Command {
+pub(crate) enum Command {
     Add(add::Args),
     List(list::Args),
     Show(show::Args),
@@ -47,7 +47,7 @@ pub enum Command {
     Reseal(reseal::Args),
 }
 
-pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
     match command {
         Command::Add(args) => add::run(desk, args).await,
         Command::List(args) => list::run(desk, args).await,

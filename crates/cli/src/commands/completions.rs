@@ -15,12 +15,12 @@ Examples:
   gleaner completions bash > ~/.local/share/bash-completion/completions/gleaner
   gleaner completions zsh > ~/.zfunc/_gleaner
   gleaner completions fish > ~/.config/fish/completions/gleaner.fish")]
-pub struct Args {
+pub(crate) struct Args {
     /// For which shell
     shell: Shell,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "gleaner", &mut script);
     desk.out.data(String::from_utf8_lossy(&script).trim_end());

@@ -19,7 +19,7 @@ Examples:
   gleaner contacts unmatched                        whose messages are nobody's yet
   gleaner contacts link 1f0c… 42 --backfill         they are all from contact 42
   gleaner contacts unlink 1f0c…                     this one was not")]
-pub enum Command {
+pub(crate) enum Command {
     Unmatched(Unmatched),
     Link(LinkArgs),
     Unlink(Unlink),
@@ -35,7 +35,7 @@ Examples:
   gleaner contacts unmatched
   gleaner contacts unmatched --limit 5 --json
   gleaner contacts unmatched --after 2026-01-02T03:04:05.000006Z_1f0c…     the next page, as the last one said")]
-pub struct Unmatched {
+pub(crate) struct Unmatched {
     /// At most this many
     #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
@@ -50,7 +50,7 @@ pub struct Unmatched {
 Examples:
   gleaner contacts link 1f0c… 42
   gleaner contacts link 1f0c… 42 --backfill --remember     and everything from this sender, past and future")]
-pub struct LinkArgs {
+pub(crate) struct LinkArgs {
     /// The activity's id
     activity: Uuid,
     /// The contact's id
@@ -68,13 +68,13 @@ pub struct LinkArgs {
 #[command(after_help = "\
 Examples:
   gleaner contacts unlink 1f0c…")]
-pub struct Unlink {
+pub(crate) struct Unlink {
     /// The activities' ids
     #[arg(required = true)]
     activities: Vec<Uuid>,
 }
 
-pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
     match command {
         Command::Unmatched(args) => unmatched(desk, args).await,
         Command::Link(args) => link(desk, args).await,

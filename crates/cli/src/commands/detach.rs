@@ -16,7 +16,7 @@ use crate::output::{GOOD, paint};
 Examples:
   gleaner detach orders
   gleaner detach orders --force             even while agents hold rows")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name of the queue
     name: String,
     /// Even while agents hold rows: these stay as they are, held by nobody
@@ -24,7 +24,7 @@ pub struct Args {
     force: bool,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut client = desk.place.client().await?;
     let done = gleaner::attach::detach(&mut client, &args.name, args.force).await?;
     desk.out.json(&json!({"queue": args.name, "done": done}));

@@ -16,13 +16,13 @@ Examples:
   gleaner down
   GLEANER_HOME=~/second gleaner down        the one with that home
   gleaner down --timeout 300                wait longer for a large shutdown")]
-pub struct Args {
+pub(crate) struct Args {
     /// How many seconds to wait
     #[arg(long, default_value_t = 90, value_name = "SECONDS")]
     timeout: u64,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if desk.place.given().is_some() {
         bail!("DATABASE_URL is set, and that database is not ours to stop\n  Unset it to stop the private PostgreSQL");
     }

@@ -32,7 +32,7 @@ Examples:
   gleaner enqueue runs recording_id=checkout 'config={\"suite\": \"all\"}'
   gleaner enqueue jobs --kind mail --file addresses.jsonl     one JSON value a line, all or nothing
   generate | gleaner enqueue jobs --file -")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     named: Named,
     /// The items, or columns of one
@@ -66,7 +66,7 @@ enum Meaning {
     Payload,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let (mut client, acts) = desk.place.acts(&args.named).await?;
     let shape = Shape::of(&client, acts.name(), &args).await?;
     let on_duplicate = if args.replace { OnDuplicate::Replace } else { OnDuplicate::Skip };

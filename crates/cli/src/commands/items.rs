@@ -19,7 +19,7 @@ Examples:
   gleaner items show jobs 42
   gleaner items explain jobs 42             why nobody takes it, and when somebody will
   gleaner items requeue jobs 42 43          try them again now")]
-pub enum Command {
+pub(crate) enum Command {
     List(list::Args),
     Show(show::Args),
     Explain(explain::Args),
@@ -29,7 +29,7 @@ pub enum Command {
     Assign(act::Assign),
 }
 
-pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
     match command {
         Command::List(args) => list::run(desk, args).await,
         Command::Show(args) => show::run(desk, args).await,

@@ -19,13 +19,13 @@ Examples:
   gleaner keys revoke whisper
 
 The two keys of the whole project are in `gleaner status -o env`.")]
-pub enum Command {
+pub(crate) enum Command {
     Add(add::Args),
     List(list::Args),
     Revoke(revoke::Args),
 }
 
-pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
     match command {
         Command::Add(args) => add::run(desk, args).await,
         Command::List(args) => list::run(desk, args).await,

@@ -19,7 +19,7 @@ Examples:
   gleaner logs
   gleaner logs -f               and what comes
   gleaner logs -n 1000 | grep ERROR")]
-pub struct Args {
+pub(crate) struct Args {
     /// Go on with what comes, until Ctrl-C
     #[arg(short, long)]
     follow: bool,
@@ -34,7 +34,7 @@ struct Log {
     at: u64,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if desk.place.given().is_some() {
         bail!("DATABASE_URL is set, and the log of that server is not ours to read\n  Unset it to read the log of the private PostgreSQL");
     }

@@ -29,7 +29,7 @@ Examples:
   gleaner migrate --dry-run > review.sql    the SQL it would run, nothing is changed
   gleaner migrate --cron                    register the systems' sweeps with pg_cron
   gleaner migrate --supabase                show schema gleaner to the Supabase API")]
-pub struct Args {
+pub(crate) struct Args {
     /// Bring these systems, beside those the database has: crm, dumps, runs, followups
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     systems: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Args {
     supabase: bool,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let url = desk.place.url().await?;
     let mut client = gleaner::connect(&url).await?;
     if args.status {

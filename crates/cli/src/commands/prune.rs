@@ -20,7 +20,7 @@ Examples:
   gleaner prune jobs
   gleaner prune jobs --older-than '30 days'
   gleaner prune --all                       every queue, as far as its declaration says")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name of the queue
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     queue: Option<String>,
@@ -32,7 +32,7 @@ pub struct Args {
     older_than: Option<String>,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
     let older_than = match &args.older_than {
         Some(text) => Some(Duration::try_from_secs_f64(seconds(&client, text).await?).context("--older-than must not be negative")?),

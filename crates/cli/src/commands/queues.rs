@@ -20,12 +20,12 @@ Examples:
   gleaner queues --json | jq '.[] | select(.dead > 0) | .queue'
 
 Counts stop at ten thousand (10000+); finished items of a large table are estimated (~).")]
-pub struct Args {}
+pub(crate) struct Args {}
 
 /// The states that have a column. `waiting` stands for all of them when there are too many items to count each state.
 const STATES: [&str; 7] = ["ready", "scheduled", "running", "expired", "failed", "dead", "finished"];
 
-pub async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
     let entries = gleaner::registry::survey(&client).await?;
     let mut broken = Vec::new();

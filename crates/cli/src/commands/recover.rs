@@ -17,7 +17,7 @@ use crate::words::count;
 #[command(after_help = "\
 Examples:
   gleaner recover jobs")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name of the queue
     queue: String,
 }
@@ -25,7 +25,7 @@ pub struct Args {
 /// The most items that one call checks.
 const STEP: i32 = 1000;
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
     let acts = Acts::of(&client, &args.queue).await?;
     let mut recovered = 0;

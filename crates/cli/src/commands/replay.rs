@@ -25,7 +25,7 @@ Examples:
   gleaner replay --unread --since '2026-11-16 09:00'                    those that brought nothing at the time
   gleaner replay 019a8f4e-2c1b-7d3e-9f00-0123456789ab --update
   gleaner replay --channel 'US support' --json | jq '.[] | select(.failed)'")]
-pub struct Args {
+pub(crate) struct Args {
     /// Ids of kept requests
     #[arg(conflicts_with_all = ["channel", "since", "until", "unread"])]
     ids: Vec<Uuid>,
@@ -52,7 +52,7 @@ pub struct Args {
 /// Requests that are fetched at a time.
 const SLICE: i64 = 500;
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if args.ids.is_empty() && args.channel.is_none() && args.since.is_none() && args.until.is_none() && !args.unread {
         bail!("say which requests: ids, or --channel, --since, --until, --unread");
     }

@@ -18,13 +18,13 @@ Examples:
   gleaner down && gleaner reset             asks first
   gleaner reset --yes                       for scripts
   GLEANER_HOME=/tmp/try gleaner reset --yes")]
-pub struct Args {
+pub(crate) struct Args {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if desk.place.given().is_some() {
         bail!("DATABASE_URL is set, and that database is not ours to delete\n  Unset it to delete the private PostgreSQL");
     }

@@ -1,6 +1,6 @@
 //! `gleaner serve`.
 
-pub mod options;
+pub(crate) mod options;
 
 use std::process::ExitCode;
 
@@ -25,12 +25,12 @@ Examples:
   PUBLIC_BASE_URL=https://hooks.example.com gleaner serve --listen 0.0.0.0:8080 --trusted-proxies 10.0.0.0/8
   DATABASE_URL=postgresql://… gleaner serve --listen 127.0.0.1:0       on any free port
   gleaner status --wait && echo it answers")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     output::end_orderly();
     let url = desk.place.url().await?;

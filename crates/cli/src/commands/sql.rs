@@ -13,12 +13,12 @@ use crate::Desk;
 Examples:
   gleaner sql jobs | less
   gleaner sql orders > migrations/0042_orders_queue.sql")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name of the queue
     name: String,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let sql = gleaner::attach::sql(&desk.place.client().await?, &args.name).await?;
     if desk.out.json {
         desk.out.json(&json!({"queue": args.name, "sql": sql}));

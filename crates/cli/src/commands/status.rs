@@ -1,6 +1,6 @@
 //! `gleaner status`.
 
-pub mod keys;
+pub(crate) mod keys;
 mod wait;
 
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ Examples:
   gleaner status -o json | jq -r .DB_URL
   gleaner status -q || gleaner up --detach  only when it does not run yet
   gleaner status --wait --timeout 120 -q    for scripts: go on when all of it answers")]
-pub struct Args {
+pub(crate) struct Args {
     /// In which form
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
@@ -63,7 +63,7 @@ struct Found {
     sorry: String,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if args.wait {
         wait::until_ready(desk, Duration::from_secs(args.timeout)).await?;
     }

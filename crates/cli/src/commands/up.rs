@@ -36,7 +36,7 @@ Examples:
   gleaner up --systems crm                  the first time: without the systems dumps, runs and followups
   gleaner up --port 5433                    also listen on 127.0.0.1:5433, with a password
   DATABASE_URL=postgresql://… gleaner up    migrate that database instead")]
-pub struct Args {
+pub(crate) struct Args {
     /// Run in the background and return when ready
     #[arg(short, long)]
     detach: bool,
@@ -56,7 +56,7 @@ pub struct Args {
     server: ServerOptions,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if let Some(url) = desk.place.given() {
         return migrate_given(desk, url, &args.systems).await;
     }

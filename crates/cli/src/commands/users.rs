@@ -24,7 +24,7 @@ Examples:
   gleaner users disable bob@example.com --assign-to ada@example.com
 
 On a Supabase project users are kept by the platform, and these commands say so.")]
-pub enum Command {
+pub(crate) enum Command {
     Add(add::Args),
     List(list::Args),
     Passwd(passwd::Args),
@@ -34,7 +34,7 @@ pub enum Command {
     Reset(link::Reset),
 }
 
-pub async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
     match command {
         Command::Add(args) => add::run(desk, args).await,
         Command::List(args) => list::run(desk, args).await,

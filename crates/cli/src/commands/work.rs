@@ -44,7 +44,7 @@ Examples:
   gleaner work jobs --exec 'jq .payload' --until-empty        work what is due, then end
   gleaner work activities --owner 7 --exec ./transcribe       owner 7 first, then nobody's, then stale ones
   gleaner work jobs --once --exec 'cat >&2; exit 65'          take one item, and give up on it")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     named: Named,
     /// The command, run by `sh -c` for each item
@@ -91,7 +91,7 @@ impl Args {
     }
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     check(&args.exec).await?;
     let signals = Signals::listen()?;
     output::end_orderly();

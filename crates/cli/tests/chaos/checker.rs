@@ -11,7 +11,7 @@ const SURELY: Micros = 2_000_000;
 
 /// A broken promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Violation {
+pub(crate) enum Violation {
     Lost {
         item: i64,
         why: &'static str,
@@ -76,7 +76,7 @@ pub enum Violation {
 
 /// Whose item, as an agent sees it; in the order in which agents take them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub(crate) enum Class {
     Own,
     Global,
     Stale,
@@ -84,7 +84,7 @@ pub enum Class {
 
 /// What was found, and what there was to be found in.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     pub violations: Vec<Violation>,
     pub claims: BTreeMap<Class, usize>,
     /// Claims of items that somebody had held until then.
@@ -133,7 +133,7 @@ struct Checker {
     refused: HashMap<(i64, i64), usize>,
 }
 
-pub fn check(history: &History) -> Verdict {
+pub(crate) fn check(history: &History) -> Verdict {
     let mut checker = Checker::default();
     for event in &history.events {
         let (at, id) = (event.at, event.item);

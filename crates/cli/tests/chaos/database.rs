@@ -14,20 +14,20 @@ use tokio_postgres::{Client, Row};
 use crate::history::{Before, Event, History, Micros, Policy, What};
 
 /// How long a claim lasts, by `harvest.toml`.
-pub const HOLD: Duration = Duration::from_secs(3);
+pub(crate) const HOLD: Duration = Duration::from_secs(3);
 
 const TABLES: &str = include_str!("tables.sql");
 const HISTORY: &str = include_str!("history.sql");
 const DECLARATION: &str = include_str!("harvest.toml");
 
-pub struct Database {
+pub(crate) struct Database {
     pub server: Mutex<PrivateServer>,
     pub url: String,
     client: Mutex<Option<Client>>,
 }
 
 impl Database {
-    pub async fn start() -> Result<Self> {
+    pub(crate) async fn start() -> Result<Self> {
         // Durable: what was committed must survive a crash.
         let server = PrivateServer::start(true).await?;
         let url = server.url().to_owned();
@@ -42,7 +42,7 @@ impl Database {
     }
 
     /// The file behind its address.
-    pub fn socket(&self) -> Result<PathBuf> {
+    pub(crate) fn socket(&self) -> Result<PathBuf> {
         let config: tokio_postgres::Config = self.url.parse()?;
         let Some(Host::Unix(folder)) = config.get_hosts().first() else { bail!("{} is no socket", self.url) };
         let port = config.get_ports().first().copied().unwrap_or(5432);
@@ -50,14 +50,14 @@ impl Database {
     }
 
     /// The same database by TCP, through a link.
-    pub fn url_by(&self, port: u16) -> Result<String> {
+    pub(crate) fn url_by(&self, port: u16) -> Result<String> {
         let config: tokio_postgres::Config = self.url.parse()?;
         let (user, name) = (config.get_user().context("a user")?, config.get_dbname().context("a database")?);
         Ok(format!("postgresql://{user}@127.0.0.1:{port}/{name}?sslmode=disable"))
     }
 
     /// Asks until there is an answer: the server is away at times.
-    pub async fn ask(&self, sql: &str) -> Result<Vec<Row>> {
+    pub(crate) async fn ask(&self, sql: &str) -> Result<Vec<Row>> {
         let until = Instant::now() + Duration::from_secs(60);
         let mut kept = self.client.lock().await;
         loop {
@@ -80,17 +80,17 @@ impl Database {
         }
     }
 
-    pub async fn count(&self, sql: &str) -> Result<i64> {
+    pub(crate) async fn count(&self, sql: &str) -> Result<i64> {
         Ok(self.ask(sql).await?.first().context("a row")?.get(0))
     }
 
     /// Puts the items of these numbers in, once, however often it is asked to, and rings.
-    pub async fn feed(&self, from: i64, to: i64) -> Result<()> {
+    pub(crate) async fn feed(&self, from: i64, to: i64) -> Result<()> {
         self.ask(&format!("select chaos.feed({from}, {to})")).await.map(drop)
     }
 
     /// Lets the engine accept every result, whoever holds the item and whether or not it is done: what the checker must notice.
-    pub async fn remove_the_fence(&self) -> Result<()> {
+    pub(crate) async fn remove_the_fence(&self) -> Result<()> {
         let client = gleaner::connect(&self.url).await?;
         let function = "gleaner.complete_harvest_unwatched(bigint[], bigint[], jsonb[])";
         let text: String = client.query_one(&format!("select pg_get_functiondef('{function}'::regprocedure)"), &[]).await?.get(0);
@@ -101,14 +101,14 @@ impl Database {
     }
 
     /// Claims an item for a millisecond: its key and its lease.
-    pub async fn claim_briefly(&self) -> Result<(i64, i64)> {
+    pub(crate) async fn claim_briefly(&self) -> Result<(i64, i64)> {
         let claim = "select id, lease from gleaner.claim_harvest('late', 1, p_hold => '1 millisecond')";
         let row = gleaner::connect(&self.url).await?.query_one(claim, &[]).await?;
         Ok((row.get(0), row.get(1)))
     }
 
     /// Waits until another agent has taken the item over, and completes it with the first lease.
-    pub async fn complete_late(&self, (id, lease): (i64, i64)) -> Result<()> {
+    pub(crate) async fn complete_late(&self, (id, lease): (i64, i64)) -> Result<()> {
         let client = gleaner::connect(&self.url).await?;
         while client.query_one("select lease from public.harvest where id = $1", &[&id]).await?.get::<_, i64>(0) == lease {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -118,7 +118,7 @@ impl Database {
     }
 
     /// Everything that happened. `agents`: whose work each does first; they are known by their name and a number for each start.
-    pub async fn history(&self, items: i64, agents: &[(String, Option<i64>)]) -> Result<History> {
+    pub(crate) async fn history(&self, items: i64, agents: &[(String, Option<i64>)]) -> Result<History> {
         let client = gleaner::connect(&self.url).await?;
         let owners = client.query("select id, shared, stale_seconds from public.people", &[]).await?;
         let policy = |row: &Row| (row.get(0), Policy { shared: row.get(1), open_after: i64::from(row.get::<_, i32>(2)) * 1_000_000 });

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 /// Microseconds since 1970, by the database's clock; leases count in the same unit.
-pub type Micros = i64;
+pub(crate) type Micros = i64;
 
 #[derive(Debug, Clone, Default)]
-pub struct History {
+pub(crate) struct History {
     /// How many items were put in, numbered from one.
     pub items: i64,
     /// What owners allow others.
@@ -20,21 +20,21 @@ pub struct History {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Policy {
+pub(crate) struct Policy {
     pub shared: bool,
     /// How long an item is its owner's alone.
     pub open_after: Micros,
 }
 
 #[derive(Debug, Clone)]
-pub struct Event {
+pub(crate) struct Event {
     pub at: Micros,
     pub item: i64,
     pub what: What,
 }
 
 #[derive(Debug, Clone)]
-pub enum What {
+pub(crate) enum What {
     Arrived {
         owner: Option<i64>,
         created: Micros,
@@ -65,7 +65,7 @@ pub enum What {
 
 /// The row before a change.
 #[derive(Debug, Clone, Copy)]
-pub struct Before {
+pub(crate) struct Before {
     pub running: bool,
     pub lease: i64,
     /// When the line or the hold ended, as the row said.

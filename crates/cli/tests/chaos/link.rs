@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 /// What the network does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub(crate) enum Way {
     Open,
     /// Nothing passes and nothing is refused: whoever sends waits for an answer. When it ends, what was open is reset.
     Silent,
@@ -23,7 +23,7 @@ pub enum Way {
 
 /// Where a link leads. The server has a new address each time it is started.
 #[derive(Debug, Clone)]
-pub struct Far(Arc<Mutex<Option<At>>>);
+pub(crate) struct Far(Arc<Mutex<Option<At>>>);
 
 #[derive(Debug, Clone)]
 enum At {
@@ -32,16 +32,16 @@ enum At {
 }
 
 impl Far {
-    pub fn database(socket: PathBuf) -> Self {
+    pub(crate) fn database(socket: PathBuf) -> Self {
         Self(Arc::new(Mutex::new(Some(At::Database(socket)))))
     }
 
     /// Nowhere yet.
-    pub fn server() -> Self {
+    pub(crate) fn server() -> Self {
         Self(Arc::default())
     }
 
-    pub fn moves_to(&self, address: SocketAddr) {
+    pub(crate) fn moves_to(&self, address: SocketAddr) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(At::Server(address));
     }
 
@@ -51,14 +51,14 @@ impl Far {
 }
 
 #[derive(Debug)]
-pub struct Link {
+pub(crate) struct Link {
     pub port: u16,
     way: watch::Sender<Way>,
     task: AbortHandle,
 }
 
 impl Link {
-    pub async fn open(far: Far) -> Result<Self> {
+    pub(crate) async fn open(far: Far) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
         let (way, is) = watch::channel(Way::Open);
@@ -66,7 +66,7 @@ impl Link {
         Ok(Self { port, way, task })
     }
 
-    pub async fn cut(&self, way: Way, time: Duration) {
+    pub(crate) async fn cut(&self, way: Way, time: Duration) {
         self.way.send_replace(way);
         tokio::time::sleep(time).await;
         self.way.send_replace(Way::Open);

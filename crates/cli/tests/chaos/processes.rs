@@ -38,7 +38,7 @@ fn log(folder: &Path, name: &str) -> Result<File> {
 
 /// How an agent reaches its queue.
 #[derive(Debug, Clone)]
-pub enum Reach {
+pub(crate) enum Reach {
     /// By this URL of the database.
     Direct(String),
     /// By the server behind this address, with this key.
@@ -46,7 +46,7 @@ pub enum Reach {
 }
 
 #[derive(Debug)]
-pub struct Agent {
+pub(crate) struct Agent {
     pub name: &'static str,
     /// Whose work it does first.
     pub owner: Option<i64>,
@@ -58,16 +58,16 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn new(name: &'static str, owner: Option<i64>, link: Link, reach: Reach, folder: &Path) -> Self {
+    pub(crate) fn new(name: &'static str, owner: Option<i64>, link: Link, reach: Reach, folder: &Path) -> Self {
         Self { name, owner, link, reach, folder: folder.to_owned(), starts: 0, child: None }
     }
 
     /// Known to the database by its name and how often it was started.
-    pub fn worker(&self) -> String {
+    pub(crate) fn worker(&self) -> String {
         format!("{}-{}", self.name, self.starts)
     }
 
-    pub fn start(&mut self) -> Result<()> {
+    pub(crate) fn start(&mut self) -> Result<()> {
         self.starts += 1;
         let mut command = gleaner(&self.folder.join(self.name));
         command.args(["agent", "run", "--name", self.name, "--worker", &self.worker(), "--pipelines"]);
@@ -85,7 +85,7 @@ impl Agent {
     }
 
     /// Trouble is no reason to end.
-    pub fn lives(&mut self) -> Result<()> {
+    pub(crate) fn lives(&mut self) -> Result<()> {
         let child = self.child.as_mut().context("it was not started")?;
         match child.try_wait()? {
             Some(status) => bail!("agent {} ended by itself, with {status}", self.name),
@@ -93,19 +93,19 @@ impl Agent {
         }
     }
 
-    pub fn signal(&mut self, what: Signal) -> Result<()> {
+    pub(crate) fn signal(&mut self, what: Signal) -> Result<()> {
         self.lives()?;
         signal(self.child.as_ref().context("it was not started")?, what)
     }
 
     /// `kill -9`.
-    pub async fn kill(&mut self) -> Result<()> {
+    pub(crate) async fn kill(&mut self) -> Result<()> {
         self.lives()?;
         Ok(self.child.take().context("it was not started")?.kill().await?)
     }
 
     /// Asks it to end, and waits until it has.
-    pub async fn stop(&mut self) -> Result<()> {
+    pub(crate) async fn stop(&mut self) -> Result<()> {
         self.signal(Signal::SIGTERM)?;
         let mut child = self.child.take().context("it was not started")?;
         let status =
@@ -117,7 +117,7 @@ impl Agent {
 
 /// `gleaner serve`.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     pub far: Far,
     pub key: String,
     database: String,
@@ -126,7 +126,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(database: &str, folder: &Path) -> Result<Self> {
+    pub(crate) async fn start(database: &str, folder: &Path) -> Result<Self> {
         let status = gleaner(&folder.join("server")).args(["status", "-o", "env"]).env("DATABASE_URL", database).output().await?;
         let text = String::from_utf8(status.stdout)?;
         let key = text.lines().find_map(|line| line.strip_prefix("SERVICE_ROLE_KEY=")).context("a key")?.trim_matches('"').to_owned();
@@ -136,7 +136,7 @@ impl Server {
     }
 
     /// `kill -9`, or an orderly end.
-    pub async fn end(&mut self, how: Signal) -> Result<()> {
+    pub(crate) async fn end(&mut self, how: Signal) -> Result<()> {
         let mut child = self.child.take().context("it was not started")?;
         ensure!(child.try_wait()?.is_none(), "the server ended by itself");
         signal(&child, how)?;
@@ -146,7 +146,7 @@ impl Server {
     }
 
     /// The database may be away just then: whoever runs a server starts it again.
-    pub async fn start_again(&mut self) -> Result<()> {
+    pub(crate) async fn start_again(&mut self) -> Result<()> {
         let until = Instant::now() + Duration::from_secs(60);
         loop {
             match self.try_start().await {

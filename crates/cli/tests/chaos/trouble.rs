@@ -23,7 +23,7 @@ const NAP: Duration = Duration::from_millis(6500);
 const SLEEP: Duration = Duration::from_secs(9);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub(crate) enum Trouble {
     /// `kill -9` of an agent, and a new one after a while.
     Kill,
     /// SIGSTOP for longer than a lease, until somebody has taken over what it held; then SIGCONT.
@@ -54,14 +54,14 @@ const DECK: [(Trouble, usize); 9] = [
 ];
 
 /// What trouble befalls.
-pub struct World {
+pub(crate) struct World {
     pub database: Database,
     pub server: Option<Mutex<Server>>,
     pub agents: Vec<Mutex<Agent>>,
 }
 
 /// The troubles of one run, one after the other, some of them at the same time.
-pub struct Troubles {
+pub(crate) struct Troubles {
     world: Arc<World>,
     dice: StdRng,
     left: Vec<Trouble>,
@@ -72,7 +72,7 @@ pub struct Troubles {
 
 impl Troubles {
     /// Each kind at least once, however few the items.
-    pub fn new(world: Arc<World>, seed: u64, items: i64) -> Self {
+    pub(crate) fn new(world: Arc<World>, seed: u64, items: i64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
         let times = |often: usize| (often * usize::try_from(items).unwrap_or(0)).div_ceil(20_000);
         let mut left: Vec<Trouble> = DECK.iter().flat_map(|(trouble, often)| std::iter::repeat_n(*trouble, times(*often))).collect();
@@ -81,7 +81,7 @@ impl Troubles {
     }
 
     /// Lets happen what should have happened by the time this part of the work was put in.
-    pub fn happen(&mut self, part: f64) {
+    pub(crate) fn happen(&mut self, part: f64) {
         let due = (part * (self.all + 1) as f64) as usize;
         while self.all - self.left.len() < due.min(self.all) {
             let Some(trouble) = self.left.pop() else { return };
@@ -94,7 +94,7 @@ impl Troubles {
     }
 
     /// Waits until all is over.
-    pub async fn end(mut self) -> Result<()> {
+    pub(crate) async fn end(mut self) -> Result<()> {
         self.happen(1.0);
         while let Some(ended) = self.under_way.join_next().await {
             ended??;
@@ -104,7 +104,7 @@ impl Troubles {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Note {
+pub(crate) struct Note {
     pub trouble: Trouble,
     pub victim: usize,
     pub time: Duration,
@@ -117,7 +117,7 @@ impl fmt::Display for Note {
 }
 
 impl Note {
-    pub async fn happen(&self, world: &World) -> Result<()> {
+    pub(crate) async fn happen(&self, world: &World) -> Result<()> {
         // One thing at a time for each of them; what befalls different ones overlaps.
         match self.trouble {
             Trouble::Kill => {

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::support::{Gleaner, Started, shell};
 
 /// Status and body of an answer.
-pub fn ask(api: &str, request: &str, body: &str) -> (u16, String) {
+pub(crate) fn ask(api: &str, request: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(api.strip_prefix("http://").expect("an address")).expect("somebody listens");
     let length = body.len();
     write!(
@@ -23,7 +23,7 @@ pub fn ask(api: &str, request: &str, body: &str) -> (u16, String) {
 }
 
 /// A server on any port; gives its address.
-pub fn serve(gleaner: &Gleaner) -> (Started, String) {
+pub(crate) fn serve(gleaner: &Gleaner) -> (Started, String) {
     let mut served = gleaner.start(&["serve", "--listen", "127.0.0.1:0"]);
     let said = served.out_until("health");
     let at = said.lines().find_map(|line| line.split_once("Listening on ")).expect("an address").1;

@@ -23,16 +23,16 @@ static KINDS: LazyLock<Vec<(Regex, &str, bool)>> = LazyLock::new(|| {
 
 /// The values of a page and of this run that stand for each other.
 #[derive(Default)]
-pub struct Values(Vec<(String, String)>);
+pub(crate) struct Values(Vec<(String, String)>);
 
 impl Values {
     /// The command of a page with this run's values.
-    pub fn with_printed(&self, command: &str) -> String {
+    pub(crate) fn with_printed(&self, command: &str) -> String {
         self.0.iter().fold(command.to_owned(), |text, (shown, printed)| text.replace(shown, printed))
     }
 
     /// Whether the lines agree; if so, their values are remembered.
-    pub fn agree(&mut self, shown: &[String], printed: &[String]) -> bool {
+    pub(crate) fn agree(&mut self, shown: &[String], printed: &[String]) -> bool {
         let (shown, mut printed) = (lines(shown), lines(printed));
         // After `returning` a page leaves out how many rows it were.
         if !shown.iter().any(|line| is_tag(line)) {

@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-pub struct Page {
+pub(crate) struct Page {
     /// From the root of the repository.
     pub name: String,
     pub text: String,
 }
 
 /// What is done with a page, in its order.
-pub enum Part {
+pub(crate) enum Part {
     Setup(String),
     Block(Block),
 }
 
-pub struct Block {
+pub(crate) struct Block {
     /// Of the page, counted from 1: the first line of the block's body.
     pub line: usize,
     pub run: Run,
@@ -26,7 +26,7 @@ pub struct Block {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Run {
+pub(crate) enum Run {
     Here,
     Not(String),
     By(String),
@@ -34,7 +34,7 @@ pub enum Run {
 
 /// A command with the output that the page shows.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     pub line: usize,
     pub sql: bool,
     pub command: String,
@@ -42,7 +42,7 @@ pub struct Step {
 }
 
 /// README and all pages below docs and examples.
-pub fn pages() -> Vec<Page> {
+pub(crate) fn pages() -> Vec<Page> {
     let root = root();
     let mut names = vec!["README.md".to_owned()];
     for folder in ["docs", "examples"] {
@@ -66,7 +66,7 @@ fn collect(root: &Path, folder: &Path, names: &mut Vec<String>) {
 }
 
 impl Page {
-    pub fn parts(&self) -> Vec<Part> {
+    pub(crate) fn parts(&self) -> Vec<Part> {
         let lines: Vec<&str> = self.text.lines().collect();
         let (mut parts, mut run, mut at) = (Vec::new(), Run::Here, 0);
         while at < lines.len() {

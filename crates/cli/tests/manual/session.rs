@@ -8,20 +8,20 @@ use std::time::Duration;
 
 const END: &str = "-- end of command --";
 
-pub struct Session {
+pub(crate) struct Session {
     child: Child,
     lines: Receiver<String>,
     /// Prints the end mark, with the status of the command where there is one.
     mark: &'static str,
 }
 
-pub struct Answer {
+pub(crate) struct Answer {
     pub printed: Vec<String>,
     pub failed: bool,
 }
 
 impl Session {
-    pub fn shell(folder: &Path, variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn shell(folder: &Path, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new("bash");
         command.args(["--noprofile", "--norc"]).current_dir(folder).env_remove("DATABASE_URL").env_remove("RUST_LOG");
         command.envs(variables.iter().copied());
@@ -31,7 +31,7 @@ impl Session {
     }
 
     /// Each block of statements is a session of its own.
-    pub fn psql(url: &str, path: &str) -> Self {
+    pub(crate) fn psql(url: &str, path: &str) -> Self {
         let mut command = Command::new("sh");
         // By lines, or errors would overtake results.
         command.args(["-c", "exec stdbuf -oL psql -X \"$0\" 2>&1", url]).env("PATH", path);
@@ -54,7 +54,7 @@ impl Session {
         Self { child, lines, mark }
     }
 
-    pub fn run(&mut self, command: &str) -> Answer {
+    pub(crate) fn run(&mut self, command: &str) -> Answer {
         let input = self.child.stdin.as_mut().expect("piped");
         input.write_all(format!("{command}\n{}\n", self.mark).as_bytes()).expect("it reads");
         let mut printed = Vec::new();

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::world::{World, keys, world};
 
-pub const STATUS: &str =
+pub(crate) const STATUS: &str =
     "status = { column = 'status', ready = 'new', running = 'busy', done = 'done', failed = 'bad', cancelled = 'off' }";
 
 /// A table with a hundred thousand rows, of which one in a hundred waits, a few run and the rest is finished.

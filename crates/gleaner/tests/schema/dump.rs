@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use gleaner_postgres::Installation;
 
 /// The schema as `pg_dump --schema-only` prints it, without the lines that name versions or settings. `which` selects a part of it.
-pub fn pg_dump(url: &str, which: &[&str]) -> Result<String> {
+pub(crate) fn pg_dump(url: &str, which: &[&str]) -> Result<String> {
     let output = Command::new(installation()?.program("pg_dump"))
         .args(["--schema-only", "--no-publications", "--no-subscriptions", "--dbname", url])
         .args(which)
@@ -18,7 +18,7 @@ pub fn pg_dump(url: &str, which: &[&str]) -> Result<String> {
 }
 
 /// The server's own programs.
-pub fn installation() -> Result<Installation> {
+pub(crate) fn installation() -> Result<Installation> {
     Ok(match std::env::var_os("GLEANER_TEST_PG_BIN").filter(|v| !v.is_empty()) {
         Some(bin) => Installation::at(bin)?,
         None => Installation::find()?,
@@ -26,7 +26,7 @@ pub fn installation() -> Result<Installation> {
 }
 
 /// Runs a script with psql, statement by statement, up to the first error.
-pub fn psql(url: &str, script: &str) -> Result<()> {
+pub(crate) fn psql(url: &str, script: &str) -> Result<()> {
     let mut output = Command::new(installation()?.program("psql"))
         .args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname", url, "--command"])
         .args(["set client_min_messages = warning", "--file", "-"])

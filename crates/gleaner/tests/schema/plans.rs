@@ -17,7 +17,7 @@ const PER_ROW: i64 = 50;
 const CONSTANT: i64 = 300;
 
 /// A session in which every statement is explained, including those inside functions.
-pub struct Watched {
+pub(crate) struct Watched {
     client: Client,
     plans: mpsc::UnboundedReceiver<Value>,
     table: &'static str,
@@ -34,14 +34,14 @@ impl Drop for Watched {
 }
 
 /// What one call returned: keys and leases, if it has them.
-pub struct Returned {
+pub(crate) struct Returned {
     pub rows: i64,
     ids: Vec<String>,
     leases: Vec<String>,
 }
 
 impl Watched {
-    pub async fn connect(world: &World, table: &'static str, settings: &str) -> Result<Self> {
+    pub(crate) async fn connect(world: &World, table: &'static str, settings: &str) -> Result<Self> {
         let (client, mut connection) = tokio_postgres::connect(world.url(), NoTls).await?;
         let (tell, plans) = mpsc::unbounded_channel();
         tokio::spawn(async move {
@@ -67,7 +67,7 @@ impl Watched {
     }
 
     /// Runs a query that returns rows, and checks every plan inside the function it calls against the limit.
-    pub async fn run(&mut self, what: &str, sql: &str) -> Result<Returned> {
+    pub(crate) async fn run(&mut self, what: &str, sql: &str) -> Result<Returned> {
         while self.plans.try_recv().is_ok() {}
         // The simple protocol: parameters would add another plan cache on top of the function's own.
         let messages = self.client.simple_query(sql).await.with_context(|| sql.to_owned())?;
@@ -141,7 +141,7 @@ impl Watched {
 
 /// Fills a table quickly: as the engine's role, for which no trigger acts, with its secondary indexes built afterwards, and with
 /// statistics from when it was empty.
-pub async fn load(world: &World, table: &str, inserts: &str) -> Result<()> {
+pub(crate) async fn load(world: &World, table: &str, inserts: &str) -> Result<()> {
     let indexes: Vec<(String, String)> = world
         .client
         .query(
@@ -166,7 +166,7 @@ pub async fn load(world: &World, table: &str, inserts: &str) -> Result<()> {
 
 /// The ways in which a plan is made: custom at first, generic from the sixth call on, generic from the start; with statistics
 /// from when the table was empty, and with true ones.
-pub const SESSIONS: &[(&str, &str)] = &[("six times", "select 1"), ("generic", "set plan_cache_mode = force_generic_plan")];
+pub(crate) const SESSIONS: &[(&str, &str)] = &[("six times", "select 1"), ("generic", "set plan_cache_mode = force_generic_plan")];
 
 #[tokio::test]
 async fn claims_of_jobs_read_a_small_multiple_of_what_they_return() -> Result<()> {

@@ -10,13 +10,13 @@ use anyhow::{Context as _, Result, ensure};
 use gleaner_postgres::testing;
 
 /// A PgBouncer for this test, in front of the test server; stopped and deleted when dropped.
-pub struct Bouncer {
+pub(super) struct Bouncer {
     child: Child,
     folder: PathBuf,
 }
 
 impl Bouncer {
-    pub async fn start() -> Result<Self> {
+    pub(super) async fn start() -> Result<Self> {
         let server = testing::server().cluster().socket_directory().to_owned();
         let folder = std::env::temp_dir().join(format!("gleaner-bouncer-{}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&folder)?;
@@ -65,7 +65,7 @@ impl Bouncer {
         Ok(bouncer)
     }
 
-    pub fn url_of(&self, database: &str) -> String {
+    pub(super) fn url_of(&self, database: &str) -> String {
         format!("postgresql://gleaner@/{database}?host={}&port=6432", self.folder.display())
     }
 }

@@ -10,72 +10,72 @@ use serde_json::Value;
 use tokio_postgres::Client;
 
 /// A migrated database and a connection to it.
-pub struct World {
+pub(crate) struct World {
     pub database: TestDatabase,
     pub client: Client,
     pub pool: Pool,
 }
 
 /// A database with everything that ships with the library.
-pub async fn world() -> Result<World> {
+pub(crate) async fn world() -> Result<World> {
     let database =
         testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?;
     World::on(database).await
 }
 
 /// A database with nothing in it.
-pub async fn empty_world() -> Result<World> {
+pub(crate) async fn empty_world() -> Result<World> {
     World::on(testing::server().empty_database().await?).await
 }
 
 impl World {
-    pub async fn on(database: TestDatabase) -> Result<Self> {
+    pub(crate) async fn on(database: TestDatabase) -> Result<Self> {
         let client = gleaner::connect(&database.url).await?;
         let pool = gleaner::pool(&database.url, 20)?;
         Ok(Self { database, client, pool })
     }
 
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.database.url
     }
 
-    pub async fn connect(&self) -> Result<Client> {
+    pub(crate) async fn connect(&self) -> Result<Client> {
         Ok(gleaner::connect(self.url()).await?)
     }
 
-    pub async fn queue(&self, name: &str) -> Result<Queue> {
+    pub(crate) async fn queue(&self, name: &str) -> Result<Queue> {
         Ok(Queue::open(&self.pool, name).await?)
     }
 
-    pub async fn run(&self, sql: &str) -> Result<()> {
+    pub(crate) async fn run(&self, sql: &str) -> Result<()> {
         self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
     }
 
     /// The single value of a query, as text.
-    pub async fn text(&self, sql: &str) -> Result<Option<String>> {
+    pub(crate) async fn text(&self, sql: &str) -> Result<Option<String>> {
         text(&self.client, sql).await
     }
 
-    pub async fn count(&self, sql: &str) -> Result<i64> {
+    pub(crate) async fn count(&self, sql: &str) -> Result<i64> {
         let row = self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?;
         Ok(row.get(0))
     }
 
     /// Attaches the declaration in `toml` as queue `name`.
-    pub async fn attach(&self, name: &str, toml: &str) -> Result<gleaner::attach::Report> {
+    pub(crate) async fn attach(&self, name: &str, toml: &str) -> Result<gleaner::attach::Report> {
         let declaration = gleaner::Declaration::parse(toml, name)?;
         let mut client = self.connect().await?;
         Ok(gleaner::attach::attach(&mut client, &declaration, toml, gleaner::attach::Options { add_words: false }, &|_| {}).await?)
     }
 
     /// The built-in queue, with batch leases for claims of at least `from` rows.
-    pub async fn bind_jobs_from(&self, from: u32) -> Result<()> {
+    pub(crate) async fn bind_jobs_from(&self, from: u32) -> Result<()> {
         let smaller = format!("bulk = {from}\n{}", self.jobs_without_batches().await?);
         self.attach("jobs", &smaller).await.map(drop)
     }
 
     /// Makes every claim of jobs write its lease on the rows, and lets plain writers write theirs.
-    pub async fn never_bind_jobs(&self) -> Result<()> {
+    pub(crate) async fn never_bind_jobs(&self) -> Result<()> {
         self.attach("jobs", &self.jobs_without_batches().await?).await.map(drop)
     }
 
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// Adds a salesperson and returns the id. `threshold` in minutes.
-    pub async fn person(&self, name: &str, threshold: i32, shared: bool) -> Result<i64> {
+    pub(crate) async fn person(&self, name: &str, threshold: i32, shared: bool) -> Result<i64> {
         let row = self
             .client
             .query_one(
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// An activity inserted by a plain statement, `age_minutes` old, in status raw; returns the id.
-    pub async fn activity(&self, owner: Option<i64>, kind: &str, age_minutes: f64) -> Result<String> {
+    pub(crate) async fn activity(&self, owner: Option<i64>, kind: &str, age_minutes: f64) -> Result<String> {
         let row = self
             .client
             .query_one(
@@ -112,7 +112,7 @@ impl World {
 
     /// Simulates that time passes for every row of a queue: all its times move back by `interval`. Written as the engine's role,
     /// so that triggers do not take it for an act.
-    pub async fn age(&self, queue: &str, interval: &str) -> Result<()> {
+    pub(crate) async fn age(&self, queue: &str, interval: &str) -> Result<()> {
         let (table, own) = match queue {
             "activities" => ("activities", ", open_at = open_at - $i, locked_at = locked_at - $i"),
             "jobs" => ("gleaner.jobs", ""),
@@ -136,7 +136,7 @@ impl World {
     }
 
     /// Connects as PostgREST would for a signed-in user: role and claims.
-    pub async fn signed_in(&self, owner: i64, session: &str) -> Result<Client> {
+    pub(crate) async fn signed_in(&self, owner: i64, session: &str) -> Result<Client> {
         let client = self.connect().await?;
         let uid = self.text(&format!("select user_id::text from sales where id = {owner}")).await?.unwrap_or_default();
         client
@@ -148,7 +148,7 @@ impl World {
     }
 
     /// Connects with the service key.
-    pub async fn service(&self) -> Result<Client> {
+    pub(crate) async fn service(&self) -> Result<Client> {
         let client = self.connect().await?;
         client
             .batch_execute("set role service_role; select set_config('request.jwt.claims', '{\"role\":\"service_role\"}', false)")
@@ -157,27 +157,27 @@ impl World {
     }
 
     /// Claims for `agent` of `owner`; returns the items in order.
-    pub async fn claim(&self, queue: &Queue, agent: &str, owner: Option<i64>, limit: i32) -> Result<Vec<Item>> {
+    pub(crate) async fn claim(&self, queue: &Queue, agent: &str, owner: Option<i64>, limit: i32) -> Result<Vec<Item>> {
         let mut claim = Claim::by(agent).limit(limit);
         claim.owner = owner.map(|o| o.to_string());
         Ok(queue.claim(&claim).await?.items)
     }
 }
 
-pub async fn text(client: &Client, sql: &str) -> Result<Option<String>> {
+pub(crate) async fn text(client: &Client, sql: &str) -> Result<Option<String>> {
     let row = client.query_opt(sql, &[]).await.with_context(|| sql.to_owned())?;
     Ok(row.and_then(|r| r.get(0)))
 }
 
-pub fn keys(items: &[Item]) -> Vec<String> {
+pub(crate) fn keys(items: &[Item]) -> Vec<String> {
     items.iter().map(|i| i.key.clone()).collect()
 }
 
-pub fn outcomes(answers: &[Answer]) -> Vec<Outcome> {
+pub(crate) fn outcomes(answers: &[Answer]) -> Vec<Outcome> {
     answers.iter().map(|a| a.outcome).collect()
 }
 
 /// Jobs of one kind, as items to enqueue.
-pub fn jobs(kind: &str, n: usize) -> Vec<Value> {
+pub(crate) fn jobs(kind: &str, n: usize) -> Vec<Value> {
     (0..n).map(|i| serde_json::json!({"kind": kind, "payload": {"n": i}})).collect()
 }

@@ -17,14 +17,14 @@ use crate::channels::{Changes, Channels, NewChannel, Opened, Refusals, Result, S
 /// A previous secret is valid for a day unless the request says otherwise.
 const A_DAY_IN_SECONDS: f64 = 86_400.0;
 
-pub async fn list(State(api): State<Api>, caller: Caller) -> Result<Json<Vec<Summary>>, WireError> {
+pub(super) async fn list(State(api): State<Api>, caller: Caller) -> Result<Json<Vec<Summary>>, WireError> {
     let listed = api.channels.on_behalf_of(caller.clone()).list().await;
     listed.map(Json).map_err(|error| refuse(&caller, error))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Add {
+pub(super) struct Add {
     name: String,
     provider: String,
     #[serde(default)]
@@ -53,7 +53,7 @@ impl Owner {
     }
 }
 
-pub async fn add(State(api): State<Api>, caller: Caller, Body(body): Body<Add>) -> Result<(StatusCode, Json<Value>), WireError> {
+pub(super) async fn add(State(api): State<Api>, caller: Caller, Body(body): Body<Add>) -> Result<(StatusCode, Json<Value>), WireError> {
     let channels = api.channels.on_behalf_of(caller.clone());
     let new = NewChannel {
         settings: nest(flatten(channels.provider(&body.provider), &body.settings)),
@@ -67,7 +67,7 @@ pub async fn add(State(api): State<Api>, caller: Caller, Body(body): Body<Add>) 
     added.map(|shown| (StatusCode::CREATED, Json(shown))).map_err(|error| refuse(&caller, error))
 }
 
-pub async fn show(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Summary>, WireError> {
+pub(super) async fn show(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Summary>, WireError> {
     let channels = api.channels.on_behalf_of(caller.clone());
     let shown = channels.get(&channel).await.map(|opened| channels.summary(&opened));
     shown.map(Json).map_err(|error| refuse(&caller, error))
@@ -75,7 +75,7 @@ pub async fn show(State(api): State<Api>, caller: Caller, Path(channel): Path<St
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Set {
+pub(super) struct Set {
     name: Option<String>,
     /// Null for no owner.
     #[serde(default, deserialize_with = "given")]
@@ -92,7 +92,7 @@ fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Opt
     Option::deserialize(deserializer).map(Some)
 }
 
-pub async fn set(
+pub(super) async fn set(
     State(api): State<Api>,
     caller: Caller,
     Path(channel): Path<String>,
@@ -115,13 +115,13 @@ pub async fn set(
     act.await.map(Json).map_err(|error| refuse(&caller, error))
 }
 
-pub async fn delete(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<StatusCode, WireError> {
+pub(super) async fn delete(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<StatusCode, WireError> {
     let deleted = api.channels.on_behalf_of(caller.clone()).delete(&channel).await;
     deleted.map(|()| StatusCode::NO_CONTENT).map_err(|error| refuse(&caller, error))
 }
 
 /// The key in clear and the URL with it, for callers that may read the row.
-pub async fn key(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Value>, WireError> {
+pub(super) async fn key(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Value>, WireError> {
     let channels = api.channels.on_behalf_of(caller.clone());
     let revealed = channels.get(&channel).await.and_then(|opened| reveal(&api, &opened));
     revealed.map(Json).map_err(|error| refuse(&caller, error))
@@ -129,7 +129,7 @@ pub async fn key(State(api): State<Api>, caller: Caller, Path(channel): Path<Str
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rotate {
+pub(super) struct Rotate {
     /// The secret setting to replace. The ingestion key when left out.
     setting: Option<String>,
     /// The new secret.
@@ -137,7 +137,7 @@ pub struct Rotate {
     keep_for_seconds: Option<f64>,
 }
 
-pub async fn rotate(
+pub(super) async fn rotate(
     State(api): State<Api>,
     caller: Caller,
     Path(channel): Path<String>,
@@ -161,12 +161,12 @@ pub async fn rotate(
     rotated.map(Json).map_err(|error| refuse(&caller, error))
 }
 
-pub async fn test(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Tested>, WireError> {
+pub(super) async fn test(State(api): State<Api>, caller: Caller, Path(channel): Path<String>) -> Result<Json<Tested>, WireError> {
     let tested = api.channels.on_behalf_of(caller.clone()).test(&channel, &api.addresses).await;
     tested.map(Json).map_err(|error| refuse(&caller, error))
 }
 
-pub async fn refusals(
+pub(super) async fn refusals(
     State(api): State<Api>,
     caller: Caller,
     Path(channel): Path<String>,

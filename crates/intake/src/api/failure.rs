@@ -6,7 +6,7 @@ use gleaner_http::{Caller, Role, WireError};
 use crate::channels::Error;
 
 /// The response for this caller.
-pub fn refuse(caller: &Caller, error: Error) -> WireError {
+pub(super) fn refuse(caller: &Caller, error: Error) -> WireError {
     let told = error.to_string();
     match error {
         Error::Unknown(_) => WireError::new(StatusCode::NOT_FOUND, "P0002", told),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Api;
 
 /// Every provider with its settings, for forms.
-pub async fn list(State(api): State<Api>, _: Caller) -> Json<Value> {
+pub(super) async fn list(State(api): State<Api>, _: Caller) -> Json<Value> {
     let settings =
         |setting: &Setting| json!({"name": setting.name, "secret": setting.secret, "required": setting.required, "about": setting.about});
     let providers = api.channels.providers().iter().map(|provider| {

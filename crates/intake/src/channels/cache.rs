@@ -18,10 +18,10 @@ const ROOM: usize = 10_000;
 
 type Hash = [u8; 32];
 /// What was found for a key, and a limit on how long it may be cached.
-pub type Found = (Option<Arc<Channel>>, Option<Duration>);
+pub(super) type Found = (Option<Arc<Channel>>, Option<Duration>);
 
 #[derive(Debug, Default)]
-pub struct Cache {
+pub(super) struct Cache {
     entries: Mutex<HashMap<Hash, Entry>>,
 }
 
@@ -33,7 +33,7 @@ struct Entry {
 }
 
 impl Cache {
-    pub async fn get(&self, hash: Hash, look: impl Future<Output = Result<Found>>) -> Result<Option<Arc<Channel>>> {
+    pub(super) async fn get(&self, hash: Hash, look: impl Future<Output = Result<Found>>) -> Result<Option<Arc<Channel>>> {
         let entry = self.entry(hash);
         let found = entry
             .found
@@ -68,7 +68,7 @@ impl Cache {
 
     /// Call after a change of our own. Look-ups that are running keep their result, for requests that began before the
     /// change.
-    pub fn forget(&self) {
+    pub(super) fn forget(&self) {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

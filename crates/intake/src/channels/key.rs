@@ -10,27 +10,27 @@ use zeroize::Zeroizing;
 /// key looks like this.
 const MASK_PREFIX: &str = "ik_…";
 
-pub fn generate() -> Zeroizing<String> {
+pub(super) fn generate() -> Zeroizing<String> {
     let mut bytes = Zeroizing::new([0_u8; 32]);
     rand::rng().fill_bytes(bytes.as_mut_slice());
     Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes.as_slice()))
 }
 
-pub fn hash(key: &str) -> [u8; 32] {
+pub(super) fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
 /// Enough of the hash to distinguish channels, and of no use to an attacker.
-pub fn mask(hash: &[u8]) -> String {
+pub(super) fn mask(hash: &[u8]) -> String {
     format!("{MASK_PREFIX}{}", hex::encode(&hash[..hash.len().min(6)]))
 }
 
-pub fn is_mask(text: &str) -> bool {
+pub(super) fn is_mask(text: &str) -> bool {
     text.starts_with(MASK_PREFIX)
 }
 
 /// What is wrong with a key that the caller supplies.
-pub fn check(key: &str) -> Option<String> {
+pub(super) fn check(key: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     if key.len() < 16 || key.len() > 256 {
         Some("the ingestion key must have 16 to 256 characters; leave it out and a random one is made".into())

@@ -35,12 +35,12 @@ fn nature(provider: Option<&dyn Provider>, path: &str) -> Nature {
 }
 
 /// Whether the setting must be sealed.
-pub fn is_secret(provider: Option<&dyn Provider>, path: &str) -> bool {
+pub(super) fn is_secret(provider: Option<&dyn Provider>, path: &str) -> bool {
     nature(provider, path) == Nature::Secret
 }
 
 /// The dotted names of all settings that are present.
-pub fn names(settings: &Settings) -> Vec<String> {
+pub(super) fn names(settings: &Settings) -> Vec<String> {
     let below = |(name, value): (&String, &Value)| match value {
         Value::Object(members) => names(members).into_iter().map(|below| format!("{name}.{below}")).collect(),
         _ => vec![name.clone()],
@@ -49,7 +49,7 @@ pub fn names(settings: &Settings) -> Vec<String> {
 }
 
 /// The settings with masks in place of secrets, and the secrets alone in the same shape.
-pub fn split(provider: Option<&dyn Provider>, settings: &Settings) -> (Settings, Settings) {
+pub(super) fn split(provider: Option<&dyn Provider>, settings: &Settings) -> (Settings, Settings) {
     split_at(provider, settings, "")
 }
 
@@ -87,7 +87,7 @@ fn split_at(provider: Option<&dyn Provider>, settings: &Settings, above: &str) -
 
 /// The complete settings: each mask is replaced by its secret. Values written in clear stay, and a mask without a secret is
 /// dropped.
-pub fn join(provider: Option<&dyn Provider>, config: &Settings, secrets: &Settings) -> Settings {
+pub(super) fn join(provider: Option<&dyn Provider>, config: &Settings, secrets: &Settings) -> Settings {
     join_at(provider, config, secrets, "")
 }
 
@@ -115,7 +115,7 @@ fn join_at(provider: Option<&dyn Provider>, config: &Settings, secrets: &Setting
 }
 
 /// The settings of a row, whatever JSON it contains.
-pub fn as_settings(config: &Value) -> Settings {
+pub(super) fn as_settings(config: &Value) -> Settings {
     match config {
         Value::Object(settings) => settings.clone(),
         Value::Null => Settings::new(),
@@ -149,7 +149,7 @@ fn flatten_at(provider: Option<&dyn Provider>, settings: &Settings, above: &str)
 }
 
 /// The setting at a dotted path.
-pub fn get<'a>(settings: &'a Settings, path: &str) -> Option<&'a Value> {
+pub(super) fn get<'a>(settings: &'a Settings, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         None => settings.get(path),
         Some((first, rest)) => get(settings.get(first)?.as_object()?, rest),
@@ -157,7 +157,7 @@ pub fn get<'a>(settings: &'a Settings, path: &str) -> Option<&'a Value> {
 }
 
 /// Sets a setting at a dotted path; null removes it. A value in the place of a parent object is replaced by an object.
-pub fn put(settings: &mut Settings, path: &str, value: Value) {
+pub(super) fn put(settings: &mut Settings, path: &str, value: Value) {
     match path.split_once('.') {
         None if value.is_null() => {
             settings.remove(path);

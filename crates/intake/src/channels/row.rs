@@ -10,7 +10,7 @@ use super::masks;
 use super::{Channels, Error, Result, key};
 
 /// All columns of a decrypted channel. Times are compared by the database's clock only.
-pub const SELECT: &str = "
+pub(super) const SELECT: &str = "
     select c.id, c.name, c.provider_code, c.is_active, c.sales_id, c.auto_create_contacts, c.config, c.ingestion_key, c.key_hash,
            c.sealed_key, c.sealed_config, c.sealed, c.secrets_expire, c.state, c.state_detail, c.version,
            to_jsonb(c.created_at) #>> '{}' as created_at, to_jsonb(c.changed_at) #>> '{}' as changed_at,
@@ -21,7 +21,7 @@ pub const SELECT: &str = "
     from public.ingestion_providers as c";
 
 /// The stored row. Its secrets are still encrypted, unless another program wrote them in clear.
-pub struct Row {
+pub(super) struct Row {
     pub id: Uuid,
     pub name: String,
     pub provider_code: String,
@@ -46,7 +46,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn read(row: &tokio_postgres::Row) -> Self {
+    pub(super) fn read(row: &tokio_postgres::Row) -> Self {
         Self {
             id: row.get("id"),
             name: row.get("name"),

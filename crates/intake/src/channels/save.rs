@@ -12,7 +12,7 @@ use super::row::{Opened, place};
 use super::{Channels, Result, key, masks};
 
 /// A channel as it is stored.
-pub struct Closed {
+pub(super) struct Closed {
     pub config: Value,
     pub sealed_config: Option<String>,
     pub ingestion_key: Option<String>,
@@ -22,7 +22,7 @@ pub struct Closed {
 
 /// Expiry times for a secret or a key, which are added to the row by the database's clock.
 #[derive(Debug, Clone, Default)]
-pub struct Ends {
+pub(super) struct Ends {
     /// Name of a setting and seconds from now.
     pub secret: Option<(String, f64)>,
     /// How long previous secrets stay valid that were written directly into the settings. A day by default.

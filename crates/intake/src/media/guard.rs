@@ -22,7 +22,7 @@ const REDIRECTS: usize = 4;
 
 /// A client that reaches public addresses only.
 #[derive(Debug, Clone)]
-pub struct Guard {
+pub(super) struct Guard {
     client: Client,
     permitted: Arc<Permitted>,
 }
@@ -43,7 +43,7 @@ struct Private {
 
 impl Guard {
     /// `networks` and `hosts` may be private.
-    pub fn new(networks: Vec<IpNet>, hosts: Vec<String>, idle: Duration) -> Result<Self, reqwest::Error> {
+    pub(super) fn new(networks: Vec<IpNet>, hosts: Vec<String>, idle: Duration) -> Result<Self, reqwest::Error> {
         let permitted = Arc::new(Permitted { networks, hosts });
         let client = Client::builder()
             // A proxy would resolve names itself, and could reach internal addresses.
@@ -60,7 +60,7 @@ impl Guard {
     }
 
     /// Follows redirects to the final response. `authorization` is sent to the first hop only.
-    pub async fn get(&self, url: Url, authorization: Option<HeaderValue>) -> Result<Response, Failure> {
+    pub(super) async fn get(&self, url: Url, authorization: Option<HeaderValue>) -> Result<Response, Failure> {
         let mut url = url;
         let mut authorization = authorization;
         for _ in 0..=REDIRECTS {

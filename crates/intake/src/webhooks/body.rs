@@ -22,23 +22,29 @@ const LEFTOVER: usize = 16 * 1024 * 1024;
 
 /// The memory budget for the bodies of all requests together.
 #[derive(Debug)]
-pub struct Memory(Arc<Semaphore>);
+pub(super) struct Memory(Arc<Semaphore>);
 
 /// A body, and its share of the budget.
 #[derive(Debug)]
-pub struct Held {
+pub(super) struct Held {
     pub bytes: Bytes,
     _share: Option<OwnedSemaphorePermit>,
 }
 
 impl Memory {
-    pub fn new(bytes: usize) -> Self {
+    pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes.div_ceil(PIECE))))
     }
 }
 
 /// Reads at most `limit` bytes, whatever the headers promise.
-pub async fn read(mut body: Body, headers: &HeaderMap, limit: usize, memory: &Memory, patience: &settings::Limits) -> Result<Held, Turned> {
+pub(super) async fn read(
+    mut body: Body,
+    headers: &HeaderMap,
+    limit: usize,
+    memory: &Memory,
+    patience: &settings::Limits,
+) -> Result<Held, Turned> {
     match receive(&mut body, headers, limit, memory, patience).await {
         Ok(held) => Ok(held),
         Err(turned) => {
@@ -83,7 +89,7 @@ async fn receive(body: &mut Body, headers: &HeaderMap, limit: usize, memory: &Me
 }
 
 /// Keeps reading for a moment, in parallel with the response, so that the sender receives the response.
-pub fn discard(mut body: Body) {
+pub(super) fn discard(mut body: Body) {
     if http_body::Body::is_end_stream(&body) {
         return;
     }

@@ -13,7 +13,7 @@ use gleaner::notify::Notifier;
 use gleaner_http::database::Pool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-pub use self::statement::{Committed, EventRow, Submission};
+pub(crate) use self::statement::{Committed, EventRow, Submission};
 use self::statement::{Trouble, commit};
 
 /// The most requests that wait for their turn. Beyond that, the webhook handler itself waits.
@@ -89,7 +89,7 @@ impl Committer {
 }
 
 /// Commits one submission by itself, once. For a replay, where no sender waits for the response.
-pub async fn commit_alone(pool: &Pool, submission: &Submission, within: Duration) -> Result<Committed, NotStored> {
+pub(super) async fn commit_alone(pool: &Pool, submission: &Submission, within: Duration) -> Result<Committed, NotStored> {
     let until = Instant::now() + within;
     match commit(pool, &[submission], until).await {
         Ok(mut outcomes) => outcomes.pop().ok_or_else(|| NotStored::Away("no answer".to_owned())),

@@ -34,7 +34,7 @@ impl Newcomers {
 }
 
 /// Creates the contacts in a transaction of its own.
-pub async fn create(pool: &Pool, activities: &[Uuid]) -> gleaner_http::database::Result<()> {
+pub(super) async fn create(pool: &Pool, activities: &[Uuid]) -> gleaner_http::database::Result<()> {
     let client = pool.get().await.map_err(|e| gleaner_http::database::Error::Connect(e.to_string()))?;
     crate::contacts::create(&**client, activities).await.map(drop)
 }

@@ -36,7 +36,7 @@ const NARROW: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub struct Limits {
+pub(super) struct Limits {
     strangers: DefaultKeyedRateLimiter<Suspect>,
     ceiling: Option<DefaultKeyedRateLimiter<Uuid>>,
     clock: DefaultClock,
@@ -47,10 +47,10 @@ pub struct Limits {
 
 /// Permission to go on, held while the request is processed.
 #[derive(Debug)]
-pub struct Pass<'a>(#[allow(dead_code)] Option<SemaphorePermit<'a>>);
+pub(super) struct Pass<'a>(#[allow(dead_code)] Option<SemaphorePermit<'a>>);
 
 impl Limits {
-    pub fn new(limits: &settings::Limits) -> Self {
+    pub(super) fn new(limits: &settings::Limits) -> Self {
         let some = |count: u32| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
         let ceiling = NonZeroU32::new(limits.ceiling_per_minute).map(|rate| {
             let burst = some(limits.ceiling_per_minute.saturating_mul(limits.ceiling_burst_minutes.max(1)));
@@ -67,7 +67,7 @@ impl Limits {
 
     /// Call before a request is processed. Returns at once, or after a wait for a slot if the client is a suspect. An error
     /// says when to retry.
-    pub async fn enter(&self, channel: Option<Uuid>, client: IpAddr) -> Result<Pass<'_>, Duration> {
+    pub(super) async fn enter(&self, channel: Option<Uuid>, client: IpAddr) -> Result<Pass<'_>, Duration> {
         if !self.is_suspect(channel, client) {
             return Ok(Pass(None));
         }
@@ -85,7 +85,7 @@ impl Limits {
     }
 
     /// Counts a request that is not authentic. An error says when this client may try again.
-    pub fn blame(&self, channel: Option<Uuid>, client: IpAddr) -> Result<(), Duration> {
+    pub(super) fn blame(&self, channel: Option<Uuid>, client: IpAddr) -> Result<(), Duration> {
         let suspect = if self.strangers.len() < MANY { Suspect::At(channel, block(client)) } else { Suspect::Further };
         let Err(not_yet) = self.strangers.check_key(&suspect) else { return Ok(()) };
         let wait = not_yet.wait_time_from(self.clock.now());
@@ -98,13 +98,13 @@ impl Limits {
     }
 
     /// Counts an authentic request. An error says when the channel is below its ceiling again.
-    pub fn admit(&self, channel: Uuid) -> Result<(), Duration> {
+    pub(super) fn admit(&self, channel: Uuid) -> Result<(), Duration> {
         let Some(ceiling) = &self.ceiling else { return Ok(()) };
         ceiling.check_key(&channel).map_err(|not_yet| not_yet.wait_time_from(self.clock.now()))
     }
 
     /// Removes clients that have been quiet. Called regularly.
-    pub fn tidy(&self) {
+    pub(super) fn tidy(&self) {
         self.strangers.retain_recent();
         self.strangers.shrink_to_fit();
         if let Some(ceiling) = &self.ceiling {

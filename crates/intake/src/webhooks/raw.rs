@@ -11,7 +11,7 @@ use super::target::Target;
 use crate::files::{self, Files};
 
 /// Bodies above this size are stored in files.
-pub const IN_TABLE: usize = 256 * 1024;
+pub(super) const IN_TABLE: usize = 256 * 1024;
 
 /// A request as it is stored.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub struct Kept {
 }
 
 /// Writes a large body to its file and describes the request. The file is durable before the row that names it.
-pub async fn keep(files: &Files, channel: &Channel, provider: &dyn Provider, head: Head<'_>, body: &Bytes) -> files::Result<Kept> {
+pub(super) async fn keep(files: &Files, channel: &Channel, provider: &dyn Provider, head: Head<'_>, body: &Bytes) -> files::Result<Kept> {
     let id = Uuid::now_v7();
     let body_file = if body.len() > IN_TABLE { Some(format!("raw/{id}")) } else { None };
     if let Some(path) = &body_file {
@@ -42,7 +42,7 @@ pub async fn keep(files: &Files, channel: &Channel, provider: &dyn Provider, hea
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Head<'a> {
+pub(super) struct Head<'a> {
     pub method: &'a Method,
     pub target: &'a str,
     pub headers: &'a HeaderMap,
@@ -79,7 +79,7 @@ fn secrets<'a>(channel: &'a Channel, provider: &dyn Provider) -> Vec<&'a str> {
 }
 
 /// The stored headers, for a replay.
-pub fn restore(kept: &Value) -> HeaderMap {
+pub(super) fn restore(kept: &Value) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in kept.as_object().into_iter().flatten() {
         let Ok(name) = name.parse::<axum::http::HeaderName>() else { continue };

@@ -17,7 +17,7 @@ const MANY: usize = 10_000;
 
 /// A request that was refused, or accepted with a warning.
 #[derive(Debug, Clone)]
-pub struct Refused {
+pub(super) struct Refused {
     /// None when the key belongs to no channel.
     pub channel: Option<Uuid>,
     pub reason: &'static str,
@@ -28,7 +28,7 @@ pub struct Refused {
 }
 
 #[derive(Debug, Default)]
-pub struct Refusals {
+pub(super) struct Refusals {
     counted: Mutex<HashMap<Counted, Tally>>,
 }
 
@@ -49,7 +49,7 @@ struct Tally {
 }
 
 impl Refusals {
-    pub fn record(&self, refused: Refused) {
+    pub(super) fn record(&self, refused: Refused) {
         // Refusals are recorded by the wall clock, even where verification is tested with another clock.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let key = Counted { channel: refused.channel, minute: now / 60 * 60, reason: refused.reason };
@@ -63,7 +63,7 @@ impl Refusals {
     }
 
     /// Writes the counts to the database. Counts that cannot be written are kept.
-    pub async fn flush(&self, pool: &Pool) {
+    pub(super) async fn flush(&self, pool: &Pool) {
         let counted = std::mem::take(&mut *self.counted.lock().unwrap_or_else(PoisonError::into_inner));
         if counted.is_empty() {
             return;

@@ -11,7 +11,7 @@ use crate::files::{self, Files};
 
 /// The parsed content of one request, ready to be committed.
 #[derive(Debug, Default)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     pub events: Vec<Event>,
     pub remember: Vec<Memory>,
     pub once: Option<(String, std::time::Duration)>,
@@ -21,20 +21,20 @@ pub struct Arrival {
 
 /// A submission, and the files that were written for it.
 #[derive(Debug)]
-pub struct Prepared {
+pub(crate) struct Prepared {
     pub submission: Submission,
     pub written: Written,
 }
 
 /// Files written before a commit. Some of them may turn out not to be needed.
 #[derive(Debug, Default)]
-pub struct Written {
+pub(crate) struct Written {
     raw: Option<String>,
     /// Per event: its id, and its files.
     attachments: Vec<(Uuid, Vec<String>)>,
 }
 
-pub async fn prepare(files: &Files, channel: &Channel, arrival: Arrival) -> files::Result<Prepared> {
+pub(crate) async fn prepare(files: &Files, channel: &Channel, arrival: Arrival) -> files::Result<Prepared> {
     let mut written = Written::default();
     let mut rows = Vec::with_capacity(arrival.events.len());
     for mut event in arrival.events {
@@ -89,7 +89,7 @@ fn places(listed: Option<&Value>, attachments: &[Attachment]) -> Vec<usize> {
 impl Written {
     /// Deletes files that are not needed: a redelivered event has its files already, and its request is stored with the
     /// first one.
-    pub async fn tidy(self, files: &Files, committed: &Committed) {
+    pub(crate) async fn tidy(self, files: &Files, committed: &Committed) {
         let (kept, raw_kept): (Vec<Uuid>, bool) = match committed {
             Committed::Stored(all) => (all.iter().filter(|one| one.fresh).map(|one| one.id).collect(), all.iter().any(|one| one.fresh)),
             Committed::Nothing => (Vec::new(), true),

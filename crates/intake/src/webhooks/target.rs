@@ -5,7 +5,7 @@ use std::fmt;
 /// Path and query as received. Displayed without any value of the query: one is our key, and others may be secret too (such
 /// as `hub.verify_token`).
 #[derive(Clone, Copy)]
-pub struct Target<'a>(pub &'a str);
+pub(super) struct Target<'a>(pub &'a str);
 
 /// Shown in place of a value.
 const HIDDEN: &str = "…";
@@ -39,14 +39,14 @@ impl<'a> Target<'a> {
 
     /// The ingestion key. Two different keys count as none, because it is unclear which one the sender meant and which one
     /// a proxy checked.
-    pub fn key(self) -> Option<String> {
+    pub(super) fn key(self) -> Option<String> {
         let mut keys = form_urlencoded::parse(self.query()?.as_bytes()).filter(|(name, _)| name == "key").map(|(_, value)| value);
         let first = keys.next().filter(|key| !key.is_empty())?;
         keys.all(|other| other == first).then(|| first.into_owned())
     }
 
     /// The target as it is stored: only the value of the key is replaced, because normalisation may read the rest.
-    pub fn without_key(self) -> String {
+    pub(super) fn without_key(self) -> String {
         let Some((path, query)) = self.0.split_once('?') else { return self.0.to_owned() };
         let is_key = |pair: &str| form_urlencoded::parse(pair.as_bytes()).next().is_some_and(|(name, _)| name == "key");
         let pairs: Vec<String> = query

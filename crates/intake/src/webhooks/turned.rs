@@ -7,7 +7,7 @@ use gleaner_ingest::{Answer, Provider, Refusal, providers};
 use serde_json::json;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Turned {
+pub(super) enum Turned {
     #[error("the address has no ?key=, or two different ones")]
     NoKey,
     #[error("no channel has this key")]
@@ -37,7 +37,7 @@ pub enum Turned {
 
 impl Turned {
     /// The code under which the refusal is counted.
-    pub fn word(&self) -> &'static str {
+    pub(super) fn word(&self) -> &'static str {
         match self {
             Self::NoKey => "no_key",
             Self::UnknownKey => "unknown_key",
@@ -53,7 +53,7 @@ impl Turned {
         }
     }
 
-    pub fn status(&self) -> StatusCode {
+    pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::NoKey | Self::Broken => StatusCode::BAD_REQUEST,
             Self::UnknownKey | Self::Paused | Self::UnknownProvider(_) => StatusCode::UNAUTHORIZED,
@@ -66,7 +66,7 @@ impl Turned {
     }
 
     /// Whether the refusal counts against the client: nothing has proven that the request is authentic.
-    pub fn is_suspicious(&self) -> bool {
+    pub(super) fn is_suspicious(&self) -> bool {
         match self {
             Self::NoKey | Self::UnknownKey | Self::TooLarge { .. } | Self::Slow | Self::Broken => true,
             Self::Refused(refusal) => matches!(refusal, Refusal::Unauthentic(_)),
@@ -75,7 +75,7 @@ impl Turned {
     }
 
     /// The response for the sender. A provider has its own form of refusals; the rest is the same for all.
-    pub fn answer(&self, provider: Option<&dyn Provider>) -> Answer {
+    pub(super) fn answer(&self, provider: Option<&dyn Provider>) -> Answer {
         let told = |error: String| Answer::json(self.status(), &json!({"success": false, "error": error}));
         match self {
             Self::Refused(refusal) => provider.map_or_else(|| providers::refused(refusal), |provider| provider.refuse(refusal)),

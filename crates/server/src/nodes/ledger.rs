@@ -20,7 +20,7 @@ const MOST_HELD: usize = 100_000;
 const MOST_TOLD: usize = 16;
 
 #[derive(Debug)]
-pub struct Ledger {
+pub(super) struct Ledger {
     nodes: HashMap<Arc<Node>, Heard>,
     /// The number of devices per person.
     whose: HashMap<Who, usize>,
@@ -55,13 +55,13 @@ struct Held {
 
 /// What is about to be written to the database.
 #[derive(Debug)]
-pub struct News {
+pub(super) struct News {
     pub rows: Vec<Value>,
     counts: Vec<(Arc<Node>, u32)>,
 }
 
 impl Ledger {
-    pub fn heard(&mut self, node: &Node, now: Instant) -> Option<Arc<Node>> {
+    pub(super) fn heard(&mut self, node: &Node, now: Instant) -> Option<Arc<Node>> {
         if let Some((node, _)) = self.nodes.get_key_value(node) {
             let node = Arc::clone(node);
             self.hear(&node, now, 0);
@@ -83,7 +83,7 @@ impl Ledger {
         }
     }
 
-    pub fn gave<'a>(&mut self, node: &Node, queue: &str, rows: impl Iterator<Item = Given<'a>>, now: Instant) {
+    pub(super) fn gave<'a>(&mut self, node: &Node, queue: &str, rows: impl Iterator<Item = Given<'a>>, now: Instant) {
         let Some(node) = self.heard(node, now) else { return };
         let mut room = MOST_HELD.saturating_sub(self.held.values().map(HashMap::len).sum());
         for row in rows {
@@ -100,7 +100,7 @@ impl Ledger {
         }
     }
 
-    pub fn kept(&mut self, queue: &str, key: &str, lease: i64, left: Duration, now: Instant) {
+    pub(super) fn kept(&mut self, queue: &str, key: &str, lease: i64, left: Duration, now: Instant) {
         let Some(held) = self.held.get_mut(queue).and_then(|rows| rows.get_mut(key)) else { return };
         if held.lease.is_some_and(|known| known != lease) {
             return;
@@ -110,7 +110,7 @@ impl Ledger {
         self.hear(&node, now, 0);
     }
 
-    pub fn ended<'a>(&mut self, queue: &str, rows: impl Iterator<Item = (&'a str, i64)>, completed: bool, now: Instant) {
+    pub(super) fn ended<'a>(&mut self, queue: &str, rows: impl Iterator<Item = (&'a str, i64)>, completed: bool, now: Instant) {
         for (key, lease) in rows {
             let Some(known) = self.held.get_mut(queue) else { return };
             if known.get(key).is_none_or(|held| held.lease.is_some_and(|known| known != lease)) {
@@ -123,12 +123,12 @@ impl Ledger {
     }
 
     /// Schedules a check of the database at that time, unless an earlier one is scheduled.
-    pub fn look_by(&mut self, at: Instant) {
+    pub(super) fn look_by(&mut self, at: Instant) {
         self.look_at = Some(self.look_at.map_or(at, |known| known.min(at)));
     }
 
     /// What to write to the database now. None when it is up to date and no device has been silent for too long.
-    pub fn news(&mut self, now: Instant) -> Option<News> {
+    pub(super) fn news(&mut self, now: Instant) -> Option<News> {
         self.held.retain(|_, rows| {
             rows.retain(|_, held| held.until > now);
             !rows.is_empty()
@@ -161,12 +161,12 @@ impl Ledger {
     }
 
     /// The database is up to date. `next` is the time until a row may have been silent for too long.
-    pub fn told(&mut self, next: Option<Duration>, now: Instant) {
+    pub(super) fn told(&mut self, next: Option<Duration>, now: Instant) {
         self.look_at = next.and_then(|next| now.checked_add(next));
     }
 
     /// The write failed. What is still in memory is written next time.
-    pub fn not_told(&mut self, news: News, now: Instant) {
+    pub(super) fn not_told(&mut self, news: News, now: Instant) {
         for (node, done) in news.counts {
             if let Some(heard) = self.nodes.get_mut(&node) {
                 (heard.is_told, heard.done) = (false, heard.done.saturating_add(done));

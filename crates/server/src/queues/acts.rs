@@ -42,7 +42,7 @@ macro_rules! act {
 
 type Reply = Result<Response, WireError>;
 
-pub async fn list(State(queues): State<Queues>, caller: Caller) -> Reply {
+pub(super) async fn list(State(queues): State<Queues>, caller: Caller) -> Reply {
     let entries = with_caller(&queues.shared.pool, &caller, |transaction| registry::survey(&**transaction).boxed()).await;
     let entries = entries.map_err(|error| refuse(&caller, &error))?;
     let shown = entries.iter().map(|entry| {
@@ -55,7 +55,7 @@ pub async fn list(State(queues): State<Queues>, caller: Caller) -> Reply {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Enqueue {
+pub(super) struct Enqueue {
     /// The keys of each item are columns of the table.
     items: Vec<Map<String, Value>>,
     #[serde(default)]
@@ -71,7 +71,7 @@ enum Duplicate {
     Replace,
 }
 
-pub async fn enqueue(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Enqueue>) -> Reply {
+pub(super) async fn enqueue(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Enqueue>) -> Reply {
     let items: Vec<Value> = body.items.into_iter().map(Value::Object).collect();
     let on_duplicate = match body.on_duplicate {
         Duplicate::Skip => OnDuplicate::Skip,
@@ -85,7 +85,7 @@ pub async fn enqueue(State(queues): State<Queues>, caller: Caller, Path(queue): 
 
 /// One row or many: `{"key", "lease", …}` or `{"items": [{"key", "lease", …}]}`.
 #[derive(Debug)]
-pub struct OneOrMany<T> {
+pub(super) struct OneOrMany<T> {
     items: Vec<T>,
     tenant: Option<Text>,
     single: bool,
@@ -115,28 +115,38 @@ impl<T> OneOrMany<T> {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HeldRow {
+pub(super) struct HeldRow {
     key: Text,
     lease: i64,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Done {
+pub(super) struct Done {
     key: Text,
     lease: i64,
     #[serde(default)]
     result: Option<Value>,
 }
 
-pub async fn start(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<HeldRow>>) -> Reply {
+pub(super) async fn start(
+    State(queues): State<Queues>,
+    caller: Caller,
+    Path(queue): Path<String>,
+    Body(body): Body<OneOrMany<HeldRow>>,
+) -> Reply {
     let (items, tenant, single) = body.parts();
     let held = keys(&items);
     Ok(answer(single, act!(queues, caller, queue, tenant, |acts, transaction| acts.start(transaction, &held).await)))
 }
 
 /// Which of these leases have certainly ended. Rows that the caller cannot see are left out.
-pub async fn ended(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<HeldRow>>) -> Reply {
+pub(super) async fn ended(
+    State(queues): State<Queues>,
+    caller: Caller,
+    Path(queue): Path<String>,
+    Body(body): Body<OneOrMany<HeldRow>>,
+) -> Reply {
     let (items, tenant, _) = body.parts();
     let held = keys(&items);
     let ended = act!(queues, caller, queue, tenant, |acts, transaction| acts.ended(transaction, &held).await);
@@ -144,7 +154,12 @@ pub async fn ended(State(queues): State<Queues>, caller: Caller, Path(queue): Pa
     Ok(Json(json!({"items": shown})).into_response())
 }
 
-pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<OneOrMany<Done>>) -> Reply {
+pub(super) async fn complete(
+    State(queues): State<Queues>,
+    caller: Caller,
+    Path(queue): Path<String>,
+    Body(body): Body<OneOrMany<Done>>,
+) -> Reply {
     let (items, tenant, single) = body.parts();
     let done: Vec<_> = items.into_iter().map(|item| Completion::new(Held::new(item.key.to_string(), item.lease), item.result)).collect();
     let held: Vec<Held> = done.iter().map(|done| done.held.clone()).collect();
@@ -153,7 +168,7 @@ pub async fn complete(State(queues): State<Queues>, caller: Caller, Path(queue):
     Ok(answer(single, answers))
 }
 
-pub async fn release(
+pub(super) async fn release(
     State(queues): State<Queues>,
     caller: Caller,
     Path(queue): Path<String>,
@@ -170,7 +185,7 @@ pub async fn release(
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shown {
+pub(super) struct Shown {
     key: Text,
     lease: i64,
     stage: Option<String>,
@@ -181,7 +196,7 @@ pub struct Shown {
     tenant: Option<Text>,
 }
 
-pub async fn progress(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Shown>) -> Reply {
+pub(super) async fn progress(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Shown>) -> Reply {
     let lease = body.lease;
     let held = Held::new(body.key.to_string(), lease);
     let hold = body.hold_seconds.map(seconds).transpose()?;
@@ -197,7 +212,7 @@ pub async fn progress(State(queues): State<Queues>, caller: Caller, Path(queue):
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fail {
+pub(super) struct Fail {
     key: Text,
     lease: i64,
     message: String,
@@ -212,7 +227,7 @@ fn yes() -> bool {
     true
 }
 
-pub async fn fail(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Fail>) -> Reply {
+pub(super) async fn fail(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Fail>) -> Reply {
     let mut failure = Failure::new(body.message);
     if let Some(category) = body.category {
         failure = failure.category(category);
@@ -230,14 +245,14 @@ pub async fn fail(State(queues): State<Queues>, caller: Caller, Path(queue): Pat
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Snooze {
+pub(super) struct Snooze {
     key: Text,
     lease: i64,
     seconds: f64,
     tenant: Option<Text>,
 }
 
-pub async fn snooze(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Snooze>) -> Reply {
+pub(super) async fn snooze(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Snooze>) -> Reply {
     let by = seconds(body.seconds)?;
     let lease = body.lease;
     let one = act!(queues, caller, queue, body.tenant, |acts, transaction| {
@@ -251,14 +266,14 @@ pub async fn snooze(State(queues): State<Queues>, caller: Caller, Path(queue): P
 /// Rows by key, or by the values of their columns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cancel {
+pub(super) struct Cancel {
     keys: Option<Vec<Text>>,
     matching: Option<Map<String, Value>>,
     reason: Option<String>,
     tenant: Option<Text>,
 }
 
-pub async fn cancel(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Cancel>) -> Reply {
+pub(super) async fn cancel(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Cancel>) -> Reply {
     let reason = body.reason;
     let answers = match (body.keys, body.matching) {
         (Some(keys), None) => {
@@ -278,12 +293,12 @@ pub async fn cancel(State(queues): State<Queues>, caller: Caller, Path(queue): P
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Requeue {
+pub(super) struct Requeue {
     keys: Vec<Text>,
     tenant: Option<Text>,
 }
 
-pub async fn requeue(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Requeue>) -> Reply {
+pub(super) async fn requeue(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Requeue>) -> Reply {
     let keys = written(&body.keys);
     let answers = act!(queues, caller, queue, body.tenant, |acts, transaction| acts.requeue(transaction, &texts(&keys)).await);
     queues.ring(&queue);
@@ -292,13 +307,13 @@ pub async fn requeue(State(queues): State<Queues>, caller: Caller, Path(queue): 
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bury {
+pub(super) struct Bury {
     keys: Vec<Text>,
     reason: Option<String>,
     tenant: Option<Text>,
 }
 
-pub async fn bury(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Bury>) -> Reply {
+pub(super) async fn bury(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Bury>) -> Reply {
     let keys = written(&body.keys);
     let answers = act!(queues, caller, queue, body.tenant, |acts, transaction| {
         acts.bury(transaction, &texts(&keys), body.reason.as_deref()).await
@@ -308,14 +323,14 @@ pub async fn bury(State(queues): State<Queues>, caller: Caller, Path(queue): Pat
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Assign {
+pub(super) struct Assign {
     keys: Vec<Text>,
     /// No owner when left out.
     owner: Option<Text>,
     tenant: Option<Text>,
 }
 
-pub async fn assign(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Assign>) -> Reply {
+pub(super) async fn assign(State(queues): State<Queues>, caller: Caller, Path(queue): Path<String>, Body(body): Body<Assign>) -> Reply {
     let (keys, owner) = (written(&body.keys), body.owner.as_ref().map(ToString::to_string));
     let answers =
         act!(queues, caller, queue, body.tenant, |acts, transaction| acts.assign(transaction, &texts(&keys), owner.as_deref()).await);
@@ -324,12 +339,12 @@ pub async fn assign(State(queues): State<Queues>, caller: Caller, Path(queue): P
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Explain {
+pub(super) struct Explain {
     owner: Option<String>,
     tenant: Option<Text>,
 }
 
-pub async fn explain(
+pub(super) async fn explain(
     State(queues): State<Queues>,
     caller: Caller,
     Path((queue, key)): Path<(String, String)>,

@@ -29,7 +29,7 @@ const MOST_ROWS: i32 = 1000;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// New at each start of the agent's process.
     agent: String,
     #[serde(default = "one")]
@@ -58,7 +58,7 @@ fn one() -> i32 {
 /// A key of a user's table. Programs may send it as a number.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Text {
+pub(super) enum Text {
     Text(String),
     Number(i64),
 }
@@ -72,7 +72,7 @@ impl std::fmt::Display for Text {
     }
 }
 
-pub async fn claim(
+pub(super) async fn claim(
     State(queues): State<Queues>,
     caller: Caller,
     Path(queue): Path<String>,
@@ -123,7 +123,7 @@ pub async fn claim(
     Ok(Json(shown(claimed)))
 }
 
-pub fn seconds(given: f64) -> Result<Duration, WireError> {
+pub(super) fn seconds(given: f64) -> Result<Duration, WireError> {
     Duration::try_from_secs_f64(given).map_err(|_| WireError::bad("a number of seconds is not negative, and not beyond all measure"))
 }
 

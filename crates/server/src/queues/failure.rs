@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use gleaner::Error;
 use gleaner_http::{Caller, Role, WireError};
 
-pub fn refuse(caller: &Caller, error: &Error) -> WireError {
+pub(super) fn refuse(caller: &Caller, error: &Error) -> WireError {
     let told = || error.to_string();
     match error {
         Error::UnknownQueue { .. } => WireError::new(StatusCode::NOT_FOUND, "P0002", told()),

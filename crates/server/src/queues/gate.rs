@@ -23,7 +23,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 const MOST_ENTRIES: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub struct Gate {
+pub(super) struct Gate {
     empty: Mutex<HashMap<Key, Empty>>,
     /// Per queue, the latest number of notifications seen, and when it was first seen.
     rung: Mutex<HashMap<String, (u64, Instant)>>,
@@ -32,14 +32,14 @@ pub struct Gate {
 
 /// A query that is about to be made.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub(super) struct Look {
     pub rings: u64,
     /// When every row notified before the query is visible. None when that is already so.
     settled: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Empty {
+pub(super) struct Empty {
     pub rings: u64,
     pub until: Instant,
     /// When the next row is due, according to the database.
@@ -47,14 +47,14 @@ pub struct Empty {
 }
 
 impl Empty {
-    pub fn next_due_in(&self) -> Option<Duration> {
+    pub(super) fn next_due_in(&self) -> Option<Duration> {
         self.due.map(|due| due.saturating_duration_since(Instant::now()))
     }
 }
 
 impl Gate {
     /// Begins a query, when `queue` has had `rings` notifications. Call it before [`Self::known`].
-    pub fn look(&self, queue: &str, rings: u64) -> Look {
+    pub(super) fn look(&self, queue: &str, rings: u64) -> Look {
         let now = Instant::now();
         let mut rung = self.rung.lock().expect("no panic holds it");
         let first_seen = match rung.get_mut(queue) {
@@ -70,7 +70,7 @@ impl Gate {
     }
 
     /// Returns the stored "empty" for claims like this one, if it still holds.
-    pub fn known(&self, key: &Key, look: Look) -> Option<Empty> {
+    pub(super) fn known(&self, key: &Key, look: Look) -> Option<Empty> {
         let known = self.remembered(key)?;
         let holds = known.rings == look.rings && known.until > Instant::now();
         if holds {
@@ -80,12 +80,12 @@ impl Gate {
     }
 
     /// The result of the last query that found nothing, whether it still holds or not.
-    pub fn remembered(&self, key: &Key) -> Option<Empty> {
+    pub(super) fn remembered(&self, key: &Key) -> Option<Empty> {
         self.empty.lock().expect("no panic holds it").get(key).copied()
     }
 
     /// Stores that the query found nothing, and that the next row is due in `next_due_in`.
-    pub fn remember(&self, key: Key, look: Look, next_due_in: Option<Duration>) -> Empty {
+    pub(super) fn remember(&self, key: Key, look: Look, next_due_in: Option<Duration>) -> Empty {
         let now = Instant::now();
         let due = next_due_in.and_then(|wait| now.checked_add(wait));
         let until = [due, look.settled].into_iter().flatten().fold(now + AT_MOST, Instant::min);
@@ -101,7 +101,7 @@ impl Gate {
         empty
     }
 
-    pub fn spared(&self) -> u64 {
+    pub(super) fn spared(&self) -> u64 {
         self.spared.load(Ordering::Relaxed)
     }
 }

@@ -9,10 +9,10 @@ use gleaner::Claim;
 /// Claims with the same key get the same rows and are empty at the same time. It is a hash, because kinds and token claims
 /// may be long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key([u8; 32]);
+pub(super) struct Key([u8; 32]);
 
 impl Key {
-    pub fn new(queue: &str, caller: &Caller, claim: &Claim, tenant: Option<&str>) -> Self {
+    pub(super) fn new(queue: &str, caller: &Caller, claim: &Claim, tenant: Option<&str>) -> Self {
         let who = match caller {
             Caller::Ourselves => Value::Null,
             Caller::Token { claims, .. } => Value::Object(claims.clone()),

@@ -13,7 +13,7 @@ const KNOWN_FOR: Duration = Duration::from_secs(10);
 const MOST_TENANTS: usize = 10_000;
 
 #[derive(Debug)]
-pub struct Known {
+pub(super) struct Known {
     pool: Pool,
     queues: Mutex<HashMap<String, Remembered>>,
     /// By queue and tenant.
@@ -36,18 +36,18 @@ struct Remembered {
 }
 
 impl Known {
-    pub fn new(pool: Pool) -> Self {
+    pub(super) fn new(pool: Pool) -> Self {
         Self { pool, queues: Mutex::default(), tenants: Mutex::default() }
     }
 
     /// Calls `each` for every queue in the cache.
-    pub fn for_each(&self, mut each: impl FnMut(&str, &Acts)) {
+    pub(super) fn for_each(&self, mut each: impl FnMut(&str, &Acts)) {
         for (name, known) in self.queues.lock().expect("no panic holds it").iter() {
             each(name, &known.acts);
         }
     }
 
-    pub async fn acts(&self, name: &str) -> Result<Arc<Acts>, Error> {
+    pub(super) async fn acts(&self, name: &str) -> Result<Arc<Acts>, Error> {
         let remembered = self.remembered(name);
         if let Some((acts, false)) = remembered {
             return Ok(acts);
@@ -86,7 +86,7 @@ impl Known {
     }
 
     /// The acts of a queue, within the tenant if one is named.
-    pub async fn acts_within(&self, name: &str, tenant: Option<&str>) -> Result<Arc<Acts>, Error> {
+    pub(super) async fn acts_within(&self, name: &str, tenant: Option<&str>) -> Result<Arc<Acts>, Error> {
         let acts = self.acts(name).await?;
         let Some(tenant) = tenant else { return Ok(acts) };
         let key = (name.to_owned(), tenant.to_owned());

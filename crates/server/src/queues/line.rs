@@ -19,14 +19,14 @@ use super::gate::{Empty, Gate};
 use super::key::Key;
 
 /// The most claims in one statement.
-pub const MOST_TOGETHER: usize = 64;
+pub(super) const MOST_TOGETHER: usize = 64;
 
 /// The result of a claim. An error is shared by all claims of the same query.
-pub type Answer = Result<Claimed, Arc<Error>>;
+pub(super) type Answer = Result<Claimed, Arc<Error>>;
 
 /// All lines. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Lines {
+pub(super) struct Lines {
     pub(super) shared: Arc<Shared>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Shared {
 
 /// What equal claims have in common: the same queue, the same caller and the same conditions.
 #[derive(Debug, Clone)]
-pub struct Alike {
+pub(super) struct Alike {
     pub key: Key,
     pub queue: String,
     pub caller: Caller,
@@ -71,7 +71,7 @@ pub(super) struct Waiting {
 
 /// A claim, and what was known when it arrived.
 #[derive(Debug)]
-pub struct Asked {
+pub(super) struct Asked {
     pub claim: Claim,
     /// The number of notifications at that time. A query that began before the last of them proves nothing for this claim.
     pub heard: u64,
@@ -84,19 +84,19 @@ pub struct Asked {
 }
 
 impl Waiting {
-    pub fn answer(self, answer: Answer) -> Result<(), Answer> {
+    pub(super) fn answer(self, answer: Answer) -> Result<(), Answer> {
         self.answer.send(answer)
     }
 }
 
 impl Line {
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.new.is_empty() && self.patient.is_empty()
     }
 
     /// Takes out the claims for the next query: all new ones, and up to `patient` of the patient ones, oldest first. While
     /// the queue is known to be empty, no patient claim is taken, unless a query is needed anyway.
-    pub fn take(&mut self, known_empty: bool, patient: usize, most: usize) -> BTreeMap<u64, Waiting> {
+    pub(super) fn take(&mut self, known_empty: bool, patient: usize, most: usize) -> BTreeMap<u64, Waiting> {
         let looks = !known_empty || self.new.values().any(|waiting| !waiting.asked.repeats);
         let patient = if looks { self.patient.keys().take(patient).copied().collect() } else { Vec::new() };
         let mut tickets: Vec<u64> = patient.into_iter().chain(self.new.keys().take(most).copied()).collect();
@@ -108,7 +108,7 @@ impl Line {
 
     /// Puts a claim into the line, unless its client has left. A claim with no time left joins the next query and gets its
     /// answer from it.
-    pub fn put(&mut self, ticket: u64, waiting: Waiting) {
+    pub(super) fn put(&mut self, ticket: u64, waiting: Waiting) {
         if waiting.answer.is_closed() {
             return;
         }
@@ -119,7 +119,7 @@ impl Line {
 
     /// A query that began after `rings` notifications found nothing. That is the answer for every claim that had seen no
     /// later notification. Claims with time left stay in line.
-    pub fn nothing_found(&mut self, rings: u64, empty: Empty) {
+    pub(super) fn nothing_found(&mut self, rings: u64, empty: Empty) {
         self.empty = Some(empty);
         let now = Instant::now();
         for (ticket, waiting) in std::mem::take(&mut self.new) {
@@ -140,13 +140,13 @@ fn nothing(empty: Option<Empty>) -> Claimed {
 }
 
 impl Lines {
-    pub fn new(pool: Pool, ears: Arc<SharedListener>, gate: Arc<Gate>) -> Self {
+    pub(super) fn new(pool: Pool, ears: Arc<SharedListener>, gate: Arc<Gate>) -> Self {
         let shared = Shared { pool, ears, gate, looks: AtomicU64::new(0), tickets: AtomicU64::new(0), lines: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
     /// How many statements claims have taken.
-    pub fn looks(&self) -> u64 {
+    pub(super) fn looks(&self) -> u64 {
         self.shared.looks.load(Ordering::Relaxed)
     }
 
@@ -155,7 +155,7 @@ impl Lines {
     }
 
     /// Adds a claim to its line.
-    pub fn join(&self, alike: Alike, asked: Asked) -> Place {
+    pub(super) fn join(&self, alike: Alike, asked: Asked) -> Place {
         let ticket = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         let mut lines = self.lock();
@@ -181,7 +181,7 @@ impl Lines {
 
 /// A place in line. Dropping it leaves the line, and releases the rows that were claimed for it in the meantime.
 #[derive(Debug)]
-pub struct Place {
+pub(super) struct Place {
     lines: Lines,
     alike: Alike,
     ticket: u64,
@@ -189,12 +189,12 @@ pub struct Place {
 }
 
 impl Place {
-    pub async fn answer(&mut self) -> Answer {
+    pub(super) async fn answer(&mut self) -> Answer {
         (&mut self.answered).await.unwrap_or_else(|_| Err(Arc::new(Error::Other("the claim was given up".into()))))
     }
 
     /// Leaves when the time to wait is over. The answer is empty, unless a query for this claim is running or about to run.
-    pub async fn leave(mut self) -> Answer {
+    pub(super) async fn leave(mut self) -> Answer {
         let left = self.lines.lock().get_mut(&self.alike.key).and_then(|line| line.patient.remove(&self.ticket).map(|_| line.empty));
         match left {
             Some(empty) => Ok(nothing(empty.or_else(|| self.lines.shared.gate.remembered(&self.alike.key)))),

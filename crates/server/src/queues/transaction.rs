@@ -24,12 +24,12 @@ fn engine(error: database::Error) -> Error {
 }
 
 /// As [`gleaner_http::begin`].
-pub async fn begin<'a>(client: &'a mut Client, caller: &Caller) -> Result<Transaction<'a>> {
+pub(super) async fn begin<'a>(client: &'a mut Client, caller: &Caller) -> Result<Transaction<'a>> {
     gleaner_http::begin(client, caller).await.map_err(engine)
 }
 
 /// As [`gleaner_http::with_caller`].
-pub async fn with_caller<T: Send + 'static>(
+pub(super) async fn with_caller<T: Send + 'static>(
     pool: &Pool,
     caller: &Caller,
     act: impl for<'t> FnOnce(&'t Transaction<'_>) -> BoxFuture<'t, Result<T>>,

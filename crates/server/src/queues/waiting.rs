@@ -30,7 +30,7 @@ const APART: Duration = Duration::from_millis(200);
 
 /// The cached counts, and when the next count may be made.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(super) struct Counts {
     known: Mutex<Known>,
     counted: AtomicU64,
 }
@@ -77,13 +77,13 @@ impl Queues {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub(super) struct Asked {
     owner: Option<Text>,
     kinds: Option<Vec<String>>,
     tenant: Option<Text>,
 }
 
-pub async fn waiting(
+pub(super) async fn waiting(
     State(queues): State<Queues>,
     caller: Caller,
     Path(queue): Path<String>,

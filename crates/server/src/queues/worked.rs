@@ -15,13 +15,13 @@ const ACTIVITIES: &str = "public.activities";
 const PEOPLE: &str = "public.sales";
 
 /// The device that claims. None when it works for no particular person.
-pub fn by(caller: &Caller, declaration: &Declaration, named: Named, owner: Option<&Text>) -> Option<Node> {
+pub(super) fn by(caller: &Caller, declaration: &Declaration, named: Named, owner: Option<&Text>) -> Option<Node> {
     let owned_by_people = declaration.owner.as_ref().and_then(|owner| owner.table.as_deref()) == Some(PEOPLE);
     let owner = owner.filter(|_| owned_by_people).and_then(|owner| owner.to_string().parse().ok());
     named.by(Who::of(caller, owner))
 }
 
-pub fn gave(nodes: &Nodes, node: &Node, queue: &str, declaration: &Declaration, items: &[Item]) {
+pub(super) fn gave(nodes: &Nodes, node: &Node, queue: &str, declaration: &Declaration, items: &[Item]) {
     let are_activities = declaration.table == ACTIVITIES;
     let given = items.iter().map(|item| Given {
         key: &item.key,
@@ -33,7 +33,7 @@ pub fn gave(nodes: &Nodes, node: &Node, queue: &str, declaration: &Declaration, 
 }
 
 /// Records that these acts ended the work on rows, for those whose lease was valid.
-pub fn ended(nodes: &Nodes, queue: &str, held: &[Held], answers: &[Answer], completed: bool) {
+pub(super) fn ended(nodes: &Nodes, queue: &str, held: &[Held], answers: &[Answer], completed: bool) {
     let done: HashSet<&str> = answers.iter().filter(|answer| answer.outcome == Outcome::Done).map(|answer| answer.key.as_str()).collect();
     let good = held.iter().map(|held| (held.key.as_str(), held.lease)).filter(|(key, _)| done.contains(key));
     nodes.ended(queue, good, completed);

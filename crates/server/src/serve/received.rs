@@ -15,15 +15,15 @@ const SEND_WITHIN: Duration = Duration::from_secs(2);
 
 /// How many requests of one connection were received whole and are not answered to the last byte.
 #[derive(Debug, Clone)]
-pub struct InWork(watch::Sender<usize>);
+pub(super) struct InWork(watch::Sender<usize>);
 
 impl InWork {
-    pub fn none() -> Self {
+    pub(super) fn none() -> Self {
         Self(watch::Sender::new(0))
     }
 
     /// Follows one request: the first body is the request's, the function gives the body of its answer.
-    pub fn follow<B>(&self, body: B) -> (Body, impl FnOnce(Body) -> Body + use<B>)
+    pub(super) fn follow<B>(&self, body: B) -> (Body, impl FnOnce(Body) -> Body + use<B>)
     where
         B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<axum::BoxError>,
@@ -37,7 +37,7 @@ impl InWork {
     }
 
     /// Returns when the server stops and this connection has no request left to answer.
-    pub async fn none_after(&self, mut stop: watch::Receiver<bool>) {
+    pub(super) async fn none_after(&self, mut stop: watch::Receiver<bool>) {
         // A closed channel is a stop as well.
         let _ = stop.wait_for(|stopped| *stopped).await;
         tokio::time::sleep(SEND_WITHIN).await;

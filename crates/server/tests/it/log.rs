@@ -9,14 +9,14 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 
 /// What was logged since it was created, at every level that can be switched on.
 #[derive(Debug, Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
-    pub fn lines_with(&self, text: &str) -> usize {
+    pub(crate) fn lines_with(&self, text: &str) -> usize {
         self.text().lines().filter(|line| line.contains(text)).count()
     }
 }
@@ -33,7 +33,7 @@ impl Write for Log {
 }
 
 /// The log of this thread, as long as the guard lives: what one test logs, unless its work runs on another thread.
-pub fn here() -> (Log, DefaultGuard) {
+pub(crate) fn here() -> (Log, DefaultGuard) {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
@@ -41,7 +41,7 @@ pub fn here() -> (Log, DefaultGuard) {
 }
 
 /// The log of every thread, and so of every test that runs at the same time.
-pub fn everywhere() -> Log {
+pub(crate) fn everywhere() -> Log {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         // A program has one log for all threads. Tests that read it share it, and without them nothing is written.

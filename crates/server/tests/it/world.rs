@@ -8,22 +8,22 @@ use gleaner_postgres::testing::{self, PrivateServer, TestDatabase};
 use uuid::Uuid;
 
 /// A database for this test, on the PostgreSQL that all tests share.
-pub async fn database() -> Result<TestDatabase> {
+pub(crate) async fn database() -> Result<TestDatabase> {
     Ok(testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?)
 }
 
 /// A migrated PostgreSQL for this test only, with durable commits.
-pub async fn private_server(settings: &[(&str, &str)]) -> Result<PrivateServer> {
+pub(crate) async fn private_server(settings: &[(&str, &str)]) -> Result<PrivateServer> {
     let server = PrivateServer::start_with(true, settings).await?;
     gleaner::migrate::migrate(server.url(), &|_| {}).await?;
     Ok(server)
 }
 
 /// A folder for files and keys that is deleted with the test.
-pub struct Home(pub PathBuf);
+pub(crate) struct Home(pub PathBuf);
 
 impl Home {
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("gleaner-server-{}", Uuid::now_v7()));
         std::fs::create_dir(&path)?;
         Ok(Self(path))
@@ -37,7 +37,7 @@ impl Drop for Home {
 }
 
 /// Waits until the condition becomes true.
-pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(30);
     while !is_so().await? {
         if Instant::now() > until {

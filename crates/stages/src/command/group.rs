@@ -13,12 +13,12 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Group(Option<Pid>);
 
 impl Group {
-    pub fn of(leader: Option<u32>) -> Self {
+    pub(super) fn of(leader: Option<u32>) -> Self {
         Self(leader.and_then(|leader| i32::try_from(leader).ok()).map(Pid::from_raw))
     }
 
     /// The command has ended by itself. Its remaining child processes are ended too, because their output would never be read.
-    pub fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         if let Some(group) = self.0.take() {
             let _ = killpg(group, Signal::SIGTERM);
         }

@@ -1,7 +1,7 @@
 //! Parses small numbers written as words, and large ones with German or English separators.
 
 /// `two`, `zwei`, `2`.
-pub fn small(word: &str) -> Option<i64> {
+pub(super) fn small(word: &str) -> Option<i64> {
     let word = word.to_lowercase();
     if let Ok(number) = word.parse() {
         return Some(number);
@@ -25,7 +25,7 @@ pub fn small(word: &str) -> Option<i64> {
 }
 
 /// `1.234,56`, `1,234.56`, `1'234.50` and `12,5` as a decimal with a point. None if it cannot be determined.
-pub fn decimal(text: &str) -> Option<String> {
+pub(super) fn decimal(text: &str) -> Option<String> {
     let text: String = text.chars().filter(|c| !matches!(c, '\'' | '’' | ' ' | '\u{a0}' | '\u{202f}')).collect();
     let (comma, point) = (text.rfind(','), text.rfind('.'));
     let mark = match (comma, point) {

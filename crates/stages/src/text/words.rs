@@ -12,7 +12,7 @@ const ABBREVIATIONS: &[&str] = &[
 ];
 
 /// The sentences, trimmed. A line without a full stop at its end counts as one too, because lists and greetings have none.
-pub fn sentences(text: &str) -> Vec<&str> {
+pub(super) fn sentences(text: &str) -> Vec<&str> {
     text.split("\n\n").flat_map(str::lines).flat_map(in_line).collect()
 }
 
@@ -40,12 +40,12 @@ fn goes_on(so_far: &str, rest: &str) -> bool {
 }
 
 /// Words as they are written, without punctuation.
-pub fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.unicode_words()
 }
 
 /// Stop words. If the language is unknown, those of English and German.
-pub fn stop_words(language: Option<&str>) -> HashSet<&'static str> {
+pub(super) fn stop_words(language: Option<&str>) -> HashSet<&'static str> {
     match language.and_then(stop_words::lookup) {
         Some(known) => known.iter().copied().chain(SPOKEN.iter().copied()).collect(),
         None => ["en", "de"].into_iter().filter_map(stop_words::lookup).flatten().copied().chain(SPOKEN.iter().copied()).collect(),
@@ -89,7 +89,7 @@ const SPOKEN: &[&str] = &[
 ];
 
 /// Whether a word could be a keyword.
-pub fn is_content(word: &str, stop: &HashSet<&'static str>) -> bool {
+pub(super) fn is_content(word: &str, stop: &HashSet<&'static str>) -> bool {
     word.chars().count() > 2 && word.chars().any(char::is_alphabetic) && !stop.contains(word.to_lowercase().as_str())
 }
 

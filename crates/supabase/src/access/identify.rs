@@ -22,7 +22,7 @@ impl Identify for Access {
 }
 
 /// Identifies the caller. `look_up` finds the caller of an opaque key (`sb_…`).
-pub async fn identify_with(
+pub(super) async fn identify_with(
     access: &Access,
     headers: &HeaderMap,
     query: Option<&str>,
@@ -44,7 +44,7 @@ fn is_no_person(caller: &Caller) -> bool {
 }
 
 /// The project key of a request.
-pub fn project_key(headers: &HeaderMap, query: Option<&str>) -> Result<String, WireError> {
+pub(super) fn project_key(headers: &HeaderMap, query: Option<&str>) -> Result<String, WireError> {
     let header = headers.get("apikey").map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
     let from_query = || {
         let mut pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
@@ -57,7 +57,7 @@ pub fn project_key(headers: &HeaderMap, query: Option<&str>) -> Result<String, W
 }
 
 /// The token of `Authorization: Bearer …`. Another scheme is meant for a proxy in front of us.
-pub fn bearer(headers: &HeaderMap) -> Option<String> {
+pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
     let value = String::from_utf8_lossy(headers.get(AUTHORIZATION)?.as_bytes()).into_owned();
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned()).filter(|token| !token.is_empty())

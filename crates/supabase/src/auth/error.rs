@@ -27,62 +27,62 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Self { status, code, message: message.into(), weak: Vec::new(), retry_after: None }
     }
 
     /// Used for an unknown address and for a wrong password, so that the caller cannot learn which it was.
-    pub fn credentials() -> Self {
+    pub(super) fn credentials() -> Self {
         Self::new(400, "invalid_credentials", "Invalid login credentials")
     }
 
-    pub fn invalid(message: impl Into<String>) -> Self {
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, "validation_failed", message)
     }
 
-    pub fn bad_jwt(message: impl Into<String>) -> Self {
+    pub(super) fn bad_jwt(message: impl Into<String>) -> Self {
         Self::new(403, "bad_jwt", message)
     }
 
-    pub fn no_session() -> Self {
+    pub(super) fn no_session() -> Self {
         Self::new(403, "session_not_found", "Session from session_id claim in JWT does not exist")
     }
 
-    pub fn banned() -> Self {
+    pub(super) fn banned() -> Self {
         Self::new(403, "user_banned", "User is banned")
     }
 
-    pub fn weak(reasons: Vec<&'static str>, message: impl Into<String>) -> Self {
+    pub(super) fn weak(reasons: Vec<&'static str>, message: impl Into<String>) -> Self {
         Self { weak: reasons, ..Self::new(422, "weak_password", message) }
     }
 
-    pub fn too_many(retry_after: Duration) -> Self {
+    pub(super) fn too_many(retry_after: Duration) -> Self {
         Self { retry_after: Some(retry_after), ..Self::new(429, "over_request_rate_limit", "Request rate limit reached") }
     }
 
-    pub fn status(&self) -> StatusCode {
+    pub(super) fn status(&self) -> StatusCode {
         self.status
     }
 
-    pub fn code(&self) -> &'static str {
+    pub(super) fn code(&self) -> &'static str {
         self.code
     }
 
-    pub fn message(&self) -> &str {
+    pub(super) fn message(&self) -> &str {
         &self.message
     }
 
-    pub fn renamed(self, code: &'static str, message: &str) -> Self {
+    pub(super) fn renamed(self, code: &'static str, message: &str) -> Self {
         Self { code, message: message.to_owned(), ..self }
     }
 
     /// There are more passwords to hash than we can handle. The client retries.
-    pub fn busy() -> Self {
+    pub(super) fn busy() -> Self {
         Self { retry_after: Some(Duration::from_secs(1)), ..Self::new(503, "unexpected_failure", "Too many sign-ins at once, try again") }
     }
 
-    pub fn no_mailer() -> Self {
+    pub(super) fn no_mailer() -> Self {
         Self::new(422, "email_provider_disabled", "This server sends no e-mail; an administrator can print a link with `gleaner users`")
     }
 }

@@ -57,7 +57,7 @@ pub(super) struct Try<'a> {
 
 impl Limits {
     /// An attempt to sign in as `account` from `network`.
-    pub fn try_password(&self, network: Network, email: &str) -> Result<Try<'_>> {
+    pub(super) fn try_password(&self, network: Network, email: &str) -> Result<Try<'_>> {
         let account = account(email);
         self.guesses.take((network, account)).map_err(Failure::too_many)?;
         if let Err(wait) = self.refusals.take(network) {
@@ -68,18 +68,18 @@ impl Limits {
     }
 
     /// An attempt with a token that cannot be guessed. The limit only protects the database from load.
-    pub fn try_token(&self, network: Network) -> Result<Try<'_>> {
+    pub(super) fn try_token(&self, network: Network) -> Result<Try<'_>> {
         self.refusals.take(network).map_err(Failure::too_many)?;
         Ok(Try { limits: self, network, account: None })
     }
 
     /// A request for an account or a link.
-    pub fn request(&self, network: Network) -> Result<()> {
+    pub(super) fn request(&self, network: Network) -> Result<()> {
         self.requests.take(network).map_err(Failure::too_many)
     }
 
     /// A mail about to be sent to an address, whether or not it has an account.
-    pub fn mail(&self, email: &str) -> Result<()> {
+    pub(super) fn mail(&self, email: &str) -> Result<()> {
         let over = |wait| Failure::too_many(wait).renamed("over_email_send_rate_limit", "email rate limit exceeded");
         self.mails.take(account(email)).map_err(over)
     }
@@ -87,7 +87,7 @@ impl Limits {
 
 impl Try<'_> {
     /// The attempt was right, or was not checked at all.
-    pub fn does_not_count(self) {
+    pub(super) fn does_not_count(self) {
         self.limits.refusals.give_back(self.network);
         if let Some(account) = self.account {
             self.limits.guesses.give_back((self.network, account));

@@ -25,13 +25,13 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub fn of(auth: &Auth, parts: &Parts) -> Self {
+    pub(super) fn of(auth: &Auth, parts: &Parts) -> Self {
         let agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         Self { address: auth.0.settings.client.of(parts), agent: agent.map(|text| text.chars().take(500).collect()) }
     }
 
     /// The network that limits count the device by.
-    pub fn network(&self) -> Option<IpAddr> {
+    pub(super) fn network(&self) -> Option<IpAddr> {
         network(self.address)
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Signed {
 }
 
 impl Signer {
-    pub fn new(access: Access, settings: &Settings) -> Self {
+    pub(super) fn new(access: Access, settings: &Settings) -> Self {
         // A separate key, which only the holder of the secret can derive: a token signed for this purpose and never sent.
         let purpose = Map::from_iter([("purpose".to_owned(), Value::from("gleaner: key of refresh tokens"))]);
         let key = Sha256::digest(access.sign(&purpose));
@@ -55,7 +55,7 @@ impl Signer {
     }
 
     /// An access token for what `gleaner.open_session` or `gleaner.refresh_session` returned.
-    pub fn sign(&self, session: &Value) -> Signed {
+    pub(super) fn sign(&self, session: &Value) -> Signed {
         let now = unix_now();
         let expires_at = now + self.lifetime_seconds;
         let user = &session["user"];
@@ -80,7 +80,7 @@ impl Signer {
     }
 
     /// The claims of a token that we signed and that has not expired; otherwise what is wrong with it.
-    pub fn verify(&self, token: &str) -> Result<Claims, String> {
+    pub(super) fn verify(&self, token: &str) -> Result<Claims, String> {
         let Caller::Token { role, claims } = self.access.verify(token).map_err(|refused| format!("invalid JWT: {}", refused.message))?
         else {
             return Err("invalid JWT".into());
@@ -98,12 +98,12 @@ impl Signer {
     }
 
     /// The refresh token that the client holds, from the public half that the database stores.
-    pub fn refresh_token(&self, public: &str) -> String {
+    pub(super) fn refresh_token(&self, public: &str) -> String {
         format!("{public}.{}", URL_SAFE_NO_PAD.encode(self.signature(public).finalize().into_bytes()))
     }
 
     /// The public half of a refresh token that we signed.
-    pub fn read_refresh_token<'a>(&self, token: &'a str) -> Option<&'a str> {
+    pub(super) fn read_refresh_token<'a>(&self, token: &'a str) -> Option<&'a str> {
         let (public, signature) = token.split_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         // Compares in constant time.

@@ -124,7 +124,7 @@ pub(super) struct NewUser<'a> {
 }
 
 impl<'a> NewUser<'a> {
-    pub fn new(email: &'a str) -> Self {
+    pub(super) fn new(email: &'a str) -> Self {
         Self { email, hash: None, user_metadata: json!({}), app_metadata: json!({}), confirmed: false, link: false, id: None }
     }
 }

@@ -21,7 +21,7 @@ const SIGNAL: &str = "auth.users";
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Closes the sockets of banned users, for as long as it runs.
-pub async fn watch(hub: Arc<Hub>, pool: Pool, signals: Arc<dyn Signals>) {
+pub(super) async fn watch(hub: Arc<Hub>, pool: Pool, signals: Arc<dyn Signals>) {
     let mut seen = 0;
     loop {
         tokio::select! {
@@ -41,7 +41,7 @@ pub async fn watch(hub: Arc<Hub>, pool: Pool, signals: Arc<dyn Signals>) {
 }
 
 /// Whether a caller that wants to join is banned. Returns false while the database is unreachable; the next poll finds out.
-pub async fn is_banned(pool: &Pool, caller: &Caller) -> bool {
+pub(super) async fn is_banned(pool: &Pool, caller: &Caller) -> bool {
     match caller.person() {
         Some(person) => banned(pool, &[person]).await.is_ok_and(|banned| !banned.is_empty()),
         None => false,

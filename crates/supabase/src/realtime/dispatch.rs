@@ -26,7 +26,7 @@ const MOST_BYTES: usize = 1024 * 1024;
 const LARGE_VALUE: usize = 64;
 
 /// Runs as long as the feed does. It is one task, so that messages are sent in commit order.
-pub async fn run(hub: Arc<Hub>, sight: Sight, heard: Heard, mut feed: mpsc::Receiver<News>) {
+pub(super) async fn run(hub: Arc<Hub>, sight: Sight, heard: Heard, mut feed: mpsc::Receiver<News>) {
     let mut news = Vec::new();
     while feed.recv_many(&mut news, MOST_COMMITS).await > 0 {
         let mut commits = Vec::new();

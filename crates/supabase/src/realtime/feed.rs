@@ -5,10 +5,10 @@
 //! - [`triggers`] is for servers where the log cannot be read: triggers record changes in a table while there are subscribers.
 //! - [`pgoutput`] decodes the log's messages, [`values`] turns PostgreSQL's text forms into JSON.
 
-pub mod pgoutput;
-pub mod triggers;
-pub mod values;
-pub mod wal;
+pub(super) mod pgoutput;
+pub(super) mod triggers;
+pub(super) mod values;
+pub(super) mod wal;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use triggers::{Ended, Follower};
 
 /// The publication whose tables have their changes pushed. The name is Supabase's: what a team has published there is
 /// published here, and `alter publication supabase_realtime add table …` works on both.
-pub const PUBLICATION: &str = "supabase_realtime";
+pub(super) const PUBLICATION: &str = "supabase_realtime";
 
 /// The most changes, and bytes of them, in one message of the feed.
 const MOST_CHANGES: usize = 1000;
@@ -39,7 +39,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 /// What the feed reports, in order.
 #[derive(Debug, Clone)]
-pub enum News {
+pub(super) enum News {
     /// From here on every commit is seen, for the tables that were published when this many requests for the feed had been made.
     Live {
         asks: u64,
@@ -56,7 +56,7 @@ pub enum News {
 
 /// Follows the database until the receiver is dropped: by its log where the server permits it, by triggers otherwise. A failure is
 /// reported as a gap and then retried. `hint` signals that there may be something new.
-pub async fn follow(source: Source, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) {
+pub(super) async fn follow(source: Source, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) {
     let Source { pool, feed, log } = source;
     let mut pause = SHORTEST_PAUSE;
     let mut refused: Option<Instant> = None;
@@ -116,7 +116,7 @@ async fn has_log(pool: &Pool) -> Result<bool> {
 }
 
 #[derive(Debug, Clone)]
-pub struct Commit {
+pub(super) struct Commit {
     /// The lower half of the transaction id, as in the log.
     pub xid: u32,
     /// Microseconds since 1970.
@@ -125,7 +125,7 @@ pub struct Commit {
 }
 
 #[derive(Debug, Clone)]
-pub struct Change {
+pub(super) struct Change {
     pub table: Arc<Table>,
     pub kind: Kind,
     /// The whole new row; none for a delete.
@@ -136,20 +136,20 @@ pub struct Change {
 
 impl Change {
     /// The row that filters are compared with: the new one, or for a delete the old one.
-    pub fn row(&self) -> &[Cell] {
+    pub(super) fn row(&self) -> &[Cell] {
         self.new.as_deref().or(self.old.as_deref()).unwrap_or_default()
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub(super) enum Kind {
     Insert,
     Update,
     Delete,
 }
 
 impl Kind {
-    pub fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Insert => "INSERT",
             Self::Update => "UPDATE",
@@ -160,14 +160,14 @@ impl Kind {
 
 /// A table as it was when its changes were written.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Table {
+pub(super) struct Table {
     pub schema: String,
     pub name: String,
     pub columns: Vec<Column>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Column {
+pub(super) struct Column {
     pub name: String,
     /// As in `pg_type`: `int8`, `_text`.
     pub type_name: String,
@@ -178,7 +178,7 @@ pub struct Column {
 }
 
 impl Table {
-    pub fn keys(&self) -> impl Iterator<Item = (usize, &Column)> {
+    pub(super) fn keys(&self) -> impl Iterator<Item = (usize, &Column)> {
         self.columns.iter().enumerate().filter(|(_, column)| column.is_key)
     }
 }

@@ -16,7 +16,7 @@ use super::feed::{Change, Table};
 const MOST_VALUES: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
+pub(super) struct Condition {
     pub column: String,
     pub operator: Operator,
     /// One value, or several for `in`, in the column's text form.
@@ -25,7 +25,7 @@ pub struct Condition {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
+pub(super) enum Operator {
     Eq,
     Neq,
     Lt,
@@ -51,7 +51,7 @@ impl Operator {
 }
 
 /// The filter as written, before the database has checked it: column, operator, values.
-pub fn parse(filter: &str) -> Result<Vec<(String, Operator, Vec<String>)>, String> {
+pub(super) fn parse(filter: &str) -> Result<Vec<(String, Operator, Vec<String>)>, String> {
     split(filter, ',')?
         .into_iter()
         .filter(|part| !part.trim().is_empty())
@@ -111,7 +111,7 @@ fn unquote(value: &str) -> String {
 }
 
 /// The conditions of a filter for a table, with each value in the column's own form; or the reason why it is invalid.
-pub async fn prepare(pool: &Pool, schema: &str, table: &str, filter: &str) -> Result<Vec<Condition>, String> {
+pub(super) async fn prepare(pool: &Pool, schema: &str, table: &str, filter: &str) -> Result<Vec<Condition>, String> {
     let mut conditions = Vec::new();
     let parsed = parse(filter)?;
     let client = pool.get().await.map_err(|error| error.to_string())?;
@@ -151,7 +151,7 @@ pub async fn prepare(pool: &Pool, schema: &str, table: &str, filter: &str) -> Re
 
 impl Condition {
     /// Compares as SQL does: null is neither equal nor unequal, and a value that the log does not repeat is unknown.
-    pub fn holds(&self, table: &Table, change: &Change) -> bool {
+    pub(super) fn holds(&self, table: &Table, change: &Change) -> bool {
         let Some(at) = table.columns.iter().position(|column| column.name == self.column) else {
             return false;
         };

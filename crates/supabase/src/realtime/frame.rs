@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// `vsn` of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub(super) enum Version {
     /// Objects. The default of older clients and of clients in other languages.
     One,
     /// Arrays. The default of current clients.
@@ -13,7 +13,7 @@ pub enum Version {
 
 /// What a client sent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Frame {
+pub(super) struct Frame {
     pub join_ref: Option<String>,
     pub reference: Option<String>,
     pub topic: String,
@@ -30,7 +30,7 @@ fn reference(value: Option<&Value>) -> Option<String> {
     }
 }
 
-pub fn decode(version: Version, text: &str) -> Option<Frame> {
+pub(super) fn decode(version: Version, text: &str) -> Option<Frame> {
     let value: Value = serde_json::from_str(text).ok()?;
     let (join_ref, own_ref, topic, event, payload) = match version {
         Version::Two => {
@@ -55,7 +55,7 @@ pub fn decode(version: Version, text: &str) -> Option<Frame> {
 }
 
 /// A broadcast in binary: the byte 3, five lengths, the encoding, then the strings and the payload.
-pub fn decode_binary(bytes: &[u8]) -> Option<Frame> {
+pub(super) fn decode_binary(bytes: &[u8]) -> Option<Frame> {
     let [3, join_ref, own_ref, topic, event, metadata, encoding, rest @ ..] = bytes else {
         return None;
     };
@@ -81,7 +81,7 @@ pub fn decode_binary(bytes: &[u8]) -> Option<Frame> {
 }
 
 /// A frame that we send. `payload` is already JSON, so that one text can be sent to many sockets.
-pub fn encode(version: Version, join_ref: Option<&str>, reference: Option<&str>, topic: &str, event: &str, payload: &str) -> String {
+pub(super) fn encode(version: Version, join_ref: Option<&str>, reference: Option<&str>, topic: &str, event: &str, payload: &str) -> String {
     let text = |value: &str| Value::from(value).to_string();
     let optional = |value: Option<&str>| value.map_or_else(|| "null".to_owned(), text);
     match version {

@@ -17,7 +17,7 @@ use super::signal::Signal;
 
 /// One join of one socket.
 #[derive(Debug)]
-pub struct Member {
+pub(super) struct Member {
     pub id: u64,
     pub topic: String,
     pub join_ref: Option<String>,
@@ -33,13 +33,13 @@ pub struct Member {
 
 /// A caller, and a text that is the same for equal callers.
 #[derive(Debug)]
-pub struct Known {
+pub(super) struct Known {
     pub caller: Caller,
     pub key: String,
 }
 
 impl Known {
-    pub fn new(caller: Caller) -> Self {
+    pub(super) fn new(caller: Caller) -> Self {
         let key = match &caller {
             Caller::Ourselves => String::new(),
             Caller::Token { role, claims } => format!("{}{}", role.name(), Value::Object(claims.clone())),
@@ -50,7 +50,7 @@ impl Known {
 
 /// What one entry of a join asks for.
 #[derive(Debug, Clone)]
-pub struct Binding {
+pub(super) struct Binding {
     pub id: u64,
     /// None for every kind.
     pub kind: Option<Kind>,
@@ -70,7 +70,7 @@ impl Binding {
 }
 
 impl Member {
-    pub fn new(topic: String, join_ref: Option<String>, version: Version, out: Outbox, who: Known) -> Self {
+    pub(super) fn new(topic: String, join_ref: Option<String>, version: Version, out: Outbox, who: Known) -> Self {
         Self {
             id: 0,
             topic,
@@ -85,31 +85,31 @@ impl Member {
         }
     }
 
-    pub fn who(&self) -> Arc<Known> {
+    pub(super) fn who(&self) -> Arc<Known> {
         self.who.lock().expect("no panic holds it").clone()
     }
 
-    pub fn becomes(&self, who: Known) {
+    pub(super) fn becomes(&self, who: Known) {
         *self.who.lock().expect("no panic holds it") = Arc::new(who);
     }
 
     /// The ids of this join's bindings that the change concerns.
-    pub fn wants(&self, change: &Change) -> Vec<u64> {
+    pub(super) fn wants(&self, change: &Change) -> Vec<u64> {
         self.bindings.iter().filter(|binding| binding.wants(change)).map(|binding| binding.id).collect()
     }
 
     /// Sends a message on the topic that is not a reply.
-    pub fn tell(&self, event: &str, payload: &str) {
+    pub(super) fn tell(&self, event: &str, payload: &str) {
         self.out.push(encode(self.version, self.join_ref.as_deref(), None, &self.topic, event, payload));
     }
 
-    pub fn reply(&self, reference: Option<&str>, payload: &Value) {
+    pub(super) fn reply(&self, reference: Option<&str>, payload: &Value) {
         self.out.push(encode(self.version, self.join_ref.as_deref(), reference, &self.topic, "phx_reply", &payload.to_string()));
     }
 }
 
 #[derive(Debug)]
-pub struct Hub {
+pub(super) struct Hub {
     rooms: Mutex<Rooms>,
     next_id: AtomicU64,
     /// Set while the feed runs: the number of the last request for the feed that it has served.
@@ -135,7 +135,7 @@ impl Default for Hub {
 
 impl Hub {
     /// A unique number. Never zero, which clients take for no id.
-    pub fn next_id(&self) -> u64 {
+    pub(super) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -143,12 +143,12 @@ impl Hub {
         self.rooms.lock().expect("no panic holds it")
     }
 
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.rooms().members.len()
     }
 
     /// Waits until the feed runs and sees everything that is published by now.
-    pub async fn ready(&self) {
+    pub(super) async fn ready(&self) {
         let mut ask = 0;
         self.asks.send_modify(|asks| {
             *asks += 1;
@@ -159,26 +159,26 @@ impl Hub {
     }
 
     /// The number of requests for the feed so far.
-    pub fn asks(&self) -> watch::Receiver<u64> {
+    pub(super) fn asks(&self) -> watch::Receiver<u64> {
         self.asks.subscribe()
     }
 
     /// Whether the feed runs by triggers and so sees only tables that have them.
-    pub fn is_by_triggers(&self) -> bool {
+    pub(super) fn is_by_triggers(&self) -> bool {
         self.live.borrow().is_some_and(|asks| asks < u64::MAX)
     }
 
     /// Whether the feed runs, as a receiver that notifies of changes.
-    pub fn live(&self) -> watch::Receiver<Option<u64>> {
+    pub(super) fn live(&self) -> watch::Receiver<Option<u64>> {
         self.live.subscribe()
     }
 
-    pub fn set_live(&self, asks: Option<u64>) {
+    pub(super) fn set_live(&self, asks: Option<u64>) {
         self.live.send_replace(asks);
     }
 
     /// Whether any member follows tables.
-    pub fn has_followers(&self) -> bool {
+    pub(super) fn has_followers(&self) -> bool {
         let rooms = self.rooms();
         !rooms.by_table.is_empty() || !rooms.by_schema.is_empty()
     }
@@ -186,7 +186,7 @@ impl Hub {
     /// Adds a member and sends its reply under one lock, so that no change can come between the two. A member that follows tables
     /// is returned as an error while the feed is down: a gap is reported to current members only, so one that joined during it
     /// would never learn of it.
-    pub fn join(&self, mut member: Member, reply: impl FnOnce(&Member)) -> Result<Arc<Member>, Box<Member>> {
+    pub(super) fn join(&self, mut member: Member, reply: impl FnOnce(&Member)) -> Result<Arc<Member>, Box<Member>> {
         member.id = self.next_id();
         let mut rooms = self.rooms();
         // Checked with the rooms locked: a failing feed is first marked as down, and only then are the members sent an error.
@@ -206,7 +206,7 @@ impl Hub {
         Ok(member)
     }
 
-    pub fn leave(&self, member: &Member) {
+    pub(super) fn leave(&self, member: &Member) {
         self.untrack(member);
         let mut rooms = self.rooms();
         rooms.members.remove(&member.id);
@@ -221,7 +221,7 @@ impl Hub {
     }
 
     /// All members that a change of this table may concern.
-    pub fn followers(&self, schema: &str, table: &str) -> Vec<Arc<Member>> {
+    pub(super) fn followers(&self, schema: &str, table: &str) -> Vec<Arc<Member>> {
         let rooms = self.rooms();
         let by_table = rooms.by_table.get(&(schema.to_owned(), table.to_owned()));
         let by_schema = rooms.by_schema.get(schema);
@@ -232,7 +232,7 @@ impl Hub {
     }
 
     /// Changes may have been missed. These members get an error, on which clients join again and read the tables themselves.
-    pub fn fail(&self, members: &[Arc<Member>]) {
+    pub(super) fn fail(&self, members: &[Arc<Member>]) {
         for member in members {
             member.tell("phx_error", "{}");
             self.leave(member);
@@ -240,12 +240,12 @@ impl Hub {
     }
 
     /// All members that follow tables.
-    pub fn all_followers(&self) -> Vec<Arc<Member>> {
+    pub(super) fn all_followers(&self) -> Vec<Arc<Member>> {
         self.rooms().members.values().filter(|member| !member.bindings.is_empty()).cloned().collect()
     }
 
     /// All members whose token belongs to a user, by user.
-    pub fn people(&self) -> HashMap<Uuid, Vec<Arc<Member>>> {
+    pub(super) fn people(&self) -> HashMap<Uuid, Vec<Arc<Member>>> {
         let mut people: HashMap<Uuid, Vec<Arc<Member>>> = HashMap::new();
         for member in self.rooms().members.values() {
             if let Some(person) = member.who().caller.person() {
@@ -255,7 +255,7 @@ impl Hub {
         people
     }
 
-    pub fn broadcast(&self, from: &Member, payload: &Value) {
+    pub(super) fn broadcast(&self, from: &Member, payload: &Value) {
         let payload = payload.to_string();
         for member in self.on(&from.topic) {
             if member.id != from.id || from.hears_itself {
@@ -270,13 +270,13 @@ impl Hub {
     }
 
     /// Who is present, in the form sent to a new member.
-    pub fn presence(&self, topic: &str) -> Value {
+    pub(super) fn presence(&self, topic: &str) -> Value {
         let rooms = self.rooms();
         let keys = rooms.present.get(topic).into_iter().flatten();
         Value::Object(keys.map(|(key, metas)| (key.clone(), json!({"metas": metas.values().collect::<Vec<_>>()}))).collect())
     }
 
-    pub fn track(&self, member: &Member, says: &Map<String, Value>) {
+    pub(super) fn track(&self, member: &Member, says: &Map<String, Value>) {
         let mut meta = says.clone();
         meta.insert("phx_ref".into(), json!(self.next_id().to_string()));
         let meta = Value::Object(meta);
@@ -288,7 +288,7 @@ impl Hub {
         self.tell_presence(&member.topic, &member.presence_key, Some(meta), before);
     }
 
-    pub fn untrack(&self, member: &Member) {
+    pub(super) fn untrack(&self, member: &Member) {
         let before = {
             let mut rooms = self.rooms();
             let Some(topic) = rooms.present.get_mut(&member.topic) else { return };

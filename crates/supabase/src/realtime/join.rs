@@ -20,7 +20,7 @@ const LONGEST_FILTER: usize = 16 * 1024;
 const MOST_BINDINGS: usize = 100;
 
 /// Adds the sender of a `phx_join` as a member, or replies with the reason for the refusal.
-pub async fn join(
+pub(super) async fn join(
     realtime: &Realtime,
     frame: &Frame,
     version: Version,

@@ -12,20 +12,20 @@ const MOST_WAITING: usize = 1000;
 const MOST_BYTES_WAITING: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone)]
-pub struct Outbox {
+pub(super) struct Outbox {
     frames: mpsc::Sender<String>,
     waiting: Arc<AtomicUsize>,
     end: Arc<End>,
 }
 
 impl Outbox {
-    pub fn new() -> (Self, Frames, Arc<End>) {
+    pub(super) fn new() -> (Self, Frames, Arc<End>) {
         let (frames, receiver) = mpsc::channel(MOST_WAITING);
         let (waiting, end) = (Arc::new(AtomicUsize::new(0)), Arc::new(End::default()));
         (Self { frames, waiting: waiting.clone(), end: end.clone() }, Frames { receiver, waiting }, end)
     }
 
-    pub fn push(&self, frame: String) {
+    pub(super) fn push(&self, frame: String) {
         let length = frame.len();
         let before = self.waiting.fetch_add(length, Ordering::Relaxed);
         // One frame always fits, however large: with an empty queue the socket is not behind.
@@ -37,7 +37,7 @@ impl Outbox {
     }
 
     /// Closes the socket. The first reason given is kept.
-    pub fn cut_off(&self, why: &'static str) {
+    pub(super) fn cut_off(&self, why: &'static str) {
         self.end.why.get_or_init(|| why);
         self.end.told.notify_one();
     }
@@ -45,13 +45,13 @@ impl Outbox {
 
 /// Whether a socket is to be closed, and why.
 #[derive(Debug, Default)]
-pub struct End {
+pub(super) struct End {
     why: OnceLock<&'static str>,
     told: Notify,
 }
 
 impl End {
-    pub async fn reached(&self) -> &'static str {
+    pub(super) async fn reached(&self) -> &'static str {
         self.told.notified().await;
         self.why.get().copied().unwrap_or_default()
     }
@@ -59,13 +59,13 @@ impl End {
 
 /// The receiving end of an [`Outbox`], held by the socket.
 #[derive(Debug)]
-pub struct Frames {
+pub(super) struct Frames {
     receiver: mpsc::Receiver<String>,
     waiting: Arc<AtomicUsize>,
 }
 
 impl Frames {
-    pub async fn recv(&mut self) -> Option<String> {
+    pub(super) async fn recv(&mut self) -> Option<String> {
         let frame = self.receiver.recv().await?;
         self.waiting.fetch_sub(frame.len(), Ordering::Relaxed);
         Some(frame)

@@ -23,18 +23,18 @@ const SETTLE_WITHIN: Duration = Duration::from_secs(10);
 type Columns = HashMap<(&'static str, String, String), (Instant, Arc<HashSet<String>>)>;
 
 #[derive(Debug)]
-pub struct Sight {
+pub(super) struct Sight {
     pool: Pool,
     columns: Mutex<Columns>,
 }
 
 impl Sight {
-    pub fn new(pool: Pool) -> Self {
+    pub(super) fn new(pool: Pool) -> Self {
         Self { pool, columns: Mutex::default() }
     }
 
     /// Waits until these transactions are visible to new snapshots: a commit is in the log a moment before it is visible.
-    pub async fn settle(&self, xids: &[u32]) -> Result<()> {
+    pub(super) async fn settle(&self, xids: &[u32]) -> Result<()> {
         let client = self.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
         let xids: Vec<i64> = xids.iter().map(|&xid| i64::from(xid)).collect();
         let until = Instant::now() + SETTLE_WITHIN;
@@ -66,7 +66,7 @@ impl Sight {
     }
 
     /// Per row: whether the caller may read it now, and the current values of the columns of `fill`, which the log did not repeat.
-    pub async fn look(&self, caller: &Caller, table: &Table, rows: &[&[Cell]], fill: &[&str]) -> Result<Vec<Option<Value>>> {
+    pub(super) async fn look(&self, caller: &Caller, table: &Table, rows: &[&[Cell]], fill: &[&str]) -> Result<Vec<Option<Value>>> {
         let mut seen = vec![None; rows.len()];
         let keys: Vec<_> = table.keys().collect();
         if keys.is_empty() || rows.is_empty() {
@@ -98,7 +98,7 @@ impl Sight {
     }
 
     /// The columns of the table that the caller's role may read.
-    pub async fn columns(&self, caller: &Caller, table: &Table) -> Result<Arc<HashSet<String>>> {
+    pub(super) async fn columns(&self, caller: &Caller, table: &Table) -> Result<Arc<HashSet<String>>> {
         let role = match caller {
             Caller::Ourselves => Role::Service.name(),
             Caller::Token { role, .. } => role.name(),

@@ -43,7 +43,7 @@ pub(super) struct Following(tokio::task::AbortHandle);
 
 impl Following {
     /// `live` says whether changes are followed: what was written while they were not raised no signal.
-    pub fn start(signals: Option<&Arc<dyn Signals>>, mut live: watch::Receiver<Option<u64>>, member: &Arc<Member>) -> Option<Self> {
+    pub(super) fn start(signals: Option<&Arc<dyn Signals>>, mut live: watch::Receiver<Option<u64>>, member: &Arc<Member>) -> Option<Self> {
         let (signals, signal, member) = (signals?.clone(), member.signal.clone()?, member.clone());
         let task = tokio::spawn(async move {
             let mut seen = signal.seen;

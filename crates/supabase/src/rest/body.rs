@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 /// An object, or an array of objects.
 #[derive(Debug)]
-pub struct Rows {
+pub(super) struct Rows {
     pub text: String,
     pub is_array: bool,
     pub count: usize,
@@ -26,11 +26,11 @@ pub struct Rows {
 
 impl Rows {
     /// The SQL function that turns the body into rows.
-    pub fn taken_apart_by(&self) -> &'static str {
+    pub(super) fn taken_apart_by(&self) -> &'static str {
         if self.is_array { "pg_catalog.json_to_recordset" } else { "pg_catalog.json_to_record" }
     }
 
-    pub fn parse(body: &[u8]) -> Result<Self, WireError> {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, WireError> {
         let text = std::str::from_utf8(body).map_err(|_| unusable())?;
         let shape: Shape = serde_json::from_str(text).map_err(|error| unusable().details(error.to_string()))?;
         let first = shape.rows.first().cloned().unwrap_or_default();
@@ -40,7 +40,7 @@ impl Rows {
 }
 
 /// Reads a body of at most `most` bytes, for as long as `within`.
-pub async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes, WireError> {
+pub(super) async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes, WireError> {
     let Ok(read) = tokio::time::timeout(within, Limited::new(body, most).collect()).await else {
         return Err(WireError::new(StatusCode::REQUEST_TIMEOUT, "PGRST102", "The body took too long to arrive"));
     };
@@ -54,7 +54,7 @@ pub async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes, Wi
 }
 
 /// Accepts JSON, or no content type at all.
-pub fn check_type(headers: &HeaderMap) -> Result<(), WireError> {
+pub(super) fn check_type(headers: &HeaderMap) -> Result<(), WireError> {
     let Some(declared) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let declared = String::from_utf8_lossy(declared.as_bytes());
     let essence = declared.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -65,7 +65,7 @@ pub fn check_type(headers: &HeaderMap) -> Result<(), WireError> {
         .hint("Send application/json."))
 }
 
-pub fn unusable() -> WireError {
+pub(super) fn unusable() -> WireError {
     WireError::new(StatusCode::BAD_REQUEST, "PGRST102", "Empty or invalid json")
 }
 

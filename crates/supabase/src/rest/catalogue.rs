@@ -12,11 +12,11 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-pub use cache::Cache;
+pub(super) use cache::Cache;
 
 /// One read of the exposed schemas.
 #[derive(Debug)]
-pub struct Catalogue {
+pub(super) struct Catalogue {
     pub schemas: HashMap<String, Schema>,
     /// Types a column may be cast to, by every name they have: `int8`, `bigint`, `text[]`.
     pub types: HashMap<String, String>,
@@ -25,7 +25,7 @@ pub struct Catalogue {
 }
 
 #[derive(Debug, Default)]
-pub struct Schema {
+pub(super) struct Schema {
     pub relations: HashMap<String, Arc<Relation>>,
     /// Functions by name. Several under one name differ in their arguments.
     pub functions: HashMap<String, Vec<Arc<Function>>>,
@@ -33,7 +33,7 @@ pub struct Schema {
 
 /// A table or view.
 #[derive(Debug, Deserialize)]
-pub struct Relation {
+pub(super) struct Relation {
     pub schema: String,
     pub name: String,
     /// Quoted and with its schema.
@@ -49,7 +49,7 @@ pub struct Relation {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub struct Column {
+pub(super) struct Column {
     pub name: String,
     /// Quoted.
     pub sql: String,
@@ -65,7 +65,7 @@ pub struct Column {
 }
 
 #[derive(Debug, Clone)]
-pub struct Type {
+pub(super) struct Type {
     /// Quoted and with its schema. Never a keyword, so that `char` and `bit` mean the catalogue's types.
     pub sql: String,
     /// The type of arrays of it, if there is one.
@@ -80,18 +80,18 @@ impl Default for Type {
 }
 
 impl Type {
-    pub fn text() -> Self {
+    pub(super) fn text() -> Self {
         Self { sql: "pg_catalog.text".to_owned(), array: Some("pg_catalog._text".to_owned()) }
     }
 
-    pub fn jsonb() -> Self {
+    pub(super) fn jsonb() -> Self {
         Self { sql: "pg_catalog.jsonb".to_owned(), array: Some("pg_catalog._jsonb".to_owned()) }
     }
 }
 
 /// A foreign key from one exposed relation to another, with the columns as these two show them.
 #[derive(Debug)]
-pub struct ForeignKey {
+pub(super) struct ForeignKey {
     pub name: String,
     pub columns: Vec<String>,
     pub schema: String,
@@ -104,7 +104,7 @@ pub struct ForeignKey {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Function {
+pub(super) struct Function {
     pub schema: String,
     pub name: String,
     /// Quoted and with its schema.
@@ -118,7 +118,7 @@ pub struct Function {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Argument {
+pub(super) struct Argument {
     pub name: String,
     /// Quoted.
     pub sql: String,
@@ -132,7 +132,7 @@ pub struct Argument {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Returns {
+pub(super) enum Returns {
     Nothing,
     Value,
     /// Rows with these columns; those of `relation` when it is a table's row type.
@@ -143,34 +143,34 @@ pub enum Returns {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct RelationName {
+pub(super) struct RelationName {
     pub schema: String,
     pub name: String,
 }
 
 impl Catalogue {
-    pub fn relation(&self, schema: &str, name: &str) -> Option<&Arc<Relation>> {
+    pub(super) fn relation(&self, schema: &str, name: &str) -> Option<&Arc<Relation>> {
         self.schemas.get(schema)?.relations.get(name)
     }
 
-    pub fn functions(&self, schema: &str, name: &str) -> &[Arc<Function>] {
+    pub(super) fn functions(&self, schema: &str, name: &str) -> &[Arc<Function>] {
         self.schemas.get(schema).and_then(|schema| schema.functions.get(name)).map_or(&[], Vec::as_slice)
     }
 }
 
 impl Relation {
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub(super) fn column(&self, name: &str) -> Option<&Column> {
         find(&self.columns, name)
     }
 }
 
 impl Function {
-    pub fn argument(&self, name: &str) -> Option<&Argument> {
+    pub(super) fn argument(&self, name: &str) -> Option<&Argument> {
         // An argument without a name can only be omitted.
         self.arguments.iter().find(|argument| !name.is_empty() && argument.name == name)
     }
 }
 
-pub fn find<'a>(columns: &'a [Column], name: &str) -> Option<&'a Column> {
+pub(super) fn find<'a>(columns: &'a [Column], name: &str) -> Option<&'a Column> {
     columns.iter().find(|column| column.name == name)
 }

@@ -4,7 +4,7 @@ use gleaner_http::Role;
 use uuid::Uuid;
 
 #[derive(Debug)]
-pub struct Context {
+pub(super) struct Context {
     pub search_path: String,
     pub role: String,
     /// The user of the token, where it is a user's token.
@@ -21,7 +21,7 @@ pub struct Context {
 }
 
 impl Context {
-    pub fn is_anonymous(&self) -> bool {
+    pub(super) fn is_anonymous(&self) -> bool {
         self.role == Role::Anon.name()
     }
 }

@@ -5,14 +5,14 @@ use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Media {
+pub(super) enum Media {
     List,
     /// Exactly one row, as an object.
     Single,
 }
 
 impl Media {
-    pub fn content_type(self) -> &'static str {
+    pub(super) fn content_type(self) -> &'static str {
         match self {
             Self::List => "application/json; charset=utf-8",
             Self::Single => "application/vnd.pgrst.object+json; charset=utf-8",
@@ -20,7 +20,7 @@ impl Media {
     }
 
     /// The first of the accepted types that we support.
-    pub fn negotiate(headers: &HeaderMap) -> Result<Self, WireError> {
+    pub(super) fn negotiate(headers: &HeaderMap) -> Result<Self, WireError> {
         let values: Vec<_> =
             headers.get_all(ACCEPT).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase()).collect();
         let mut accepted = values.iter().flat_map(|value| value.split(',')).map(str::trim).filter(|kind| !kind.is_empty()).peekable();

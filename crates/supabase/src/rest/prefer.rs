@@ -7,7 +7,7 @@ use super::sql::Upsert;
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Preferences {
+pub(super) struct Preferences {
     pub give_back: Option<Return>,
     /// As the client wrote it. Every kind is counted exactly.
     pub count: Option<&'static str>,
@@ -19,7 +19,7 @@ pub struct Preferences {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Return {
+pub(super) enum Return {
     Minimal,
     HeadersOnly,
     Representation,
@@ -27,7 +27,7 @@ pub enum Return {
 
 impl Preferences {
     /// Parses all `Prefer` headers. Of two values for one preference the first counts; unknown ones are ignored.
-    pub fn parse(headers: &HeaderMap) -> Self {
+    pub(super) fn parse(headers: &HeaderMap) -> Self {
         let mut preferences = Self::default();
         let mut strict = false;
         let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
@@ -53,12 +53,12 @@ impl Preferences {
     }
 
     /// Whether the written rows are to be returned.
-    pub fn show(&self) -> bool {
+    pub(super) fn show(&self) -> bool {
         self.give_back == Some(Return::Representation)
     }
 
     /// The preferences that were applied, for `Preference-Applied`.
-    pub fn applied(&self, writes: bool) -> Vec<String> {
+    pub(super) fn applied(&self, writes: bool) -> Vec<String> {
         let mut applied = Vec::new();
         if writes {
             match self.upsert {

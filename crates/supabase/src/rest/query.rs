@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use gleaner_http::WireError;
 use http::StatusCode;
 
-pub use condition::{Comparison, Condition, Is, Test, looks_like_a_filter};
-pub use decode::{Parameters, decode, decode_segment};
-pub use field::{Field, Key};
-pub use order::Order;
-pub use select::{Embed, Item};
+pub(super) use condition::{Comparison, Condition, Is, Test, looks_like_a_filter};
+pub(super) use decode::{Parameters, decode, decode_segment};
+pub(super) use field::{Field, Key};
+pub(super) use order::Order;
+pub(super) use select::{Embed, Item};
 
 /// A request's query string.
 #[derive(Debug, Default)]
-pub struct Query {
+pub(super) struct Query {
     pub select: Vec<Item>,
     /// The part that concerns the table itself, under the empty path, and those of embedded resources, each under its path.
     pub parts: BTreeMap<Vec<String>, Part>,
@@ -32,7 +32,7 @@ pub struct Query {
 
 /// Which rows, in which order, and how many.
 #[derive(Debug, Default)]
-pub struct Part {
+pub(super) struct Part {
     pub conditions: Vec<Condition>,
     pub order: Vec<Order>,
     pub limit: Option<u64>,
@@ -41,7 +41,7 @@ pub struct Part {
 
 impl Query {
     /// Reads decoded parameters. All conditions hold together.
-    pub fn parse(parameters: &Parameters) -> Result<Self, WireError> {
+    pub(super) fn parse(parameters: &Parameters) -> Result<Self, WireError> {
         let mut query = Self { select: vec![Item::All], ..Self::default() };
         for (name, value) in parameters {
             match name.as_str() {
@@ -58,7 +58,7 @@ impl Query {
         Ok(query)
     }
 
-    pub fn part(&self, path: &[String]) -> Option<&Part> {
+    pub(super) fn part(&self, path: &[String]) -> Option<&Part> {
         self.parts.get(path)
     }
 

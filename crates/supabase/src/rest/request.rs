@@ -36,7 +36,7 @@ pub(super) enum Resource {
 }
 
 impl Request {
-    pub async fn read(rest: &Rest, request: HttpRequest) -> Result<Self, WireError> {
+    pub(super) async fn read(rest: &Rest, request: HttpRequest) -> Result<Self, WireError> {
         let (parts, body) = request.into_parts();
         let caller = rest.identify.identify(&parts.headers, parts.uri.query()).await?;
         let Caller::Token { role, claims } = caller else {
@@ -70,7 +70,7 @@ impl Request {
         Ok(Self { method: parts.method, resource, schema, parameters, preferences, media, body, limits, context })
     }
 
-    pub fn is_head(&self) -> bool {
+    pub(super) fn is_head(&self) -> bool {
         self.method == Method::HEAD
     }
 }

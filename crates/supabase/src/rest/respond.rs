@@ -14,7 +14,7 @@ const CONTENT_PROFILE: HeaderName = HeaderName::from_static("content-profile");
 
 /// Status and headers around a body.
 #[derive(Debug)]
-pub struct Frame<'a> {
+pub(super) struct Frame<'a> {
     pub status: StatusCode,
     pub schema: &'a str,
     pub applied: Vec<String>,
@@ -22,7 +22,7 @@ pub struct Frame<'a> {
 }
 
 /// Checks that there is exactly one row.
-pub fn exactly_one(outcome: &Outcome) -> Result<(), WireError> {
+pub(super) fn exactly_one(outcome: &Outcome) -> Result<(), WireError> {
     if outcome.shown == 1 {
         return Ok(());
     }
@@ -31,7 +31,7 @@ pub fn exactly_one(outcome: &Outcome) -> Result<(), WireError> {
 }
 
 /// 200, or 206 when only part of the counted rows is returned, or an error for a page beyond the end.
-pub fn page_status(outcome: &Outcome, offset: u64) -> Result<StatusCode, WireError> {
+pub(super) fn page_status(outcome: &Outcome, offset: u64) -> Result<StatusCode, WireError> {
     let Some(total) = outcome.total else { return Ok(StatusCode::OK) };
     if i64::try_from(offset).is_ok_and(|offset| offset > total) {
         return Err(WireError::new(StatusCode::RANGE_NOT_SATISFIABLE, "PGRST103", "Requested range not satisfiable")
@@ -41,7 +41,7 @@ pub fn page_status(outcome: &Outcome, offset: u64) -> Result<StatusCode, WireErr
 }
 
 /// Rows as an array, or the one row as an object.
-pub fn rows(frame: Frame<'_>, media: Media, outcome: Outcome) -> Response {
+pub(super) fn rows(frame: Frame<'_>, media: Media, outcome: Outcome) -> Response {
     let range = range(&outcome, frame.offset);
     let body = match media {
         Media::Single => outcome.rows,
@@ -51,12 +51,12 @@ pub fn rows(frame: Frame<'_>, media: Media, outcome: Outcome) -> Response {
 }
 
 /// A bare JSON value.
-pub fn value(frame: Frame<'_>, text: String) -> Response {
+pub(super) fn value(frame: Frame<'_>, text: String) -> Response {
     json(frame, Media::List, None, text)
 }
 
 /// No body.
-pub fn nothing(frame: Frame<'_>, outcome: &Outcome) -> Response {
+pub(super) fn nothing(frame: Frame<'_>, outcome: &Outcome) -> Response {
     let total = outcome.total.map_or("*".to_owned(), |total| total.to_string());
     let mut response = framed(frame, Body::empty());
     insert(&mut response, CONTENT_RANGE, &format!("*/{total}"));

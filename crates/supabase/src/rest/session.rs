@@ -21,7 +21,7 @@ const SETTINGS: &str = "select gleaner.refuse_banned($8), pg_catalog.set_config(
 
 /// The result of one of our statements.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub(super) struct Outcome {
     /// The rows as JSON, joined by commas.
     pub rows: String,
     /// The number of these rows.
@@ -33,7 +33,7 @@ pub struct Outcome {
 }
 
 /// A connection, or an error if none is free in time.
-pub async fn connect(pool: &Pool, within: Duration) -> Result<Object, WireError> {
+pub(super) async fn connect(pool: &Pool, within: Duration) -> Result<Object, WireError> {
     match tokio::time::timeout(within, pool.get()).await {
         Ok(Ok(client)) => Ok(client),
         Ok(Err(PoolError::Timeout(_))) | Err(_) => Err(WireError::no_connection_in_time()),
@@ -46,7 +46,7 @@ pub async fn connect(pool: &Pool, within: Duration) -> Result<Object, WireError>
 
 /// Runs `statement` on behalf of the caller. `accept` checks the outcome before the commit: if it refuses, everything is rolled
 /// back. Without it there is no wait between statement and commit.
-pub async fn run(
+pub(super) async fn run(
     client: Object,
     context: &Context,
     statement: &Statement,

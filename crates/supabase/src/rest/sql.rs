@@ -22,10 +22,10 @@ mod values;
 use gleaner_http::WireError;
 use http::StatusCode;
 
-pub use call::Arguments;
-pub use insert::{Inserting, Upsert};
-pub use read::Reading;
-pub use values::{Parameter, Statement};
+pub(super) use call::Arguments;
+pub(super) use insert::{Inserting, Upsert};
+pub(super) use read::Reading;
+pub(super) use values::{Parameter, Statement};
 
 use super::catalogue::{Catalogue, Column, Relation, find};
 use super::query::{Part, Query};
@@ -33,7 +33,7 @@ use values::Values;
 
 /// Compiles one statement for one request.
 #[derive(Debug)]
-pub struct Compiler<'a> {
+pub(super) struct Compiler<'a> {
     catalogue: &'a Catalogue,
     query: &'a Query,
     values: Values,
@@ -52,7 +52,7 @@ struct Scope<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    pub fn new(catalogue: &'a Catalogue, query: &'a Query) -> Self {
+    pub(super) fn new(catalogue: &'a Catalogue, query: &'a Query) -> Self {
         Self { catalogue, query, values: Values::default() }
     }
 

@@ -23,13 +23,13 @@ const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-contro
 
 /// An authenticated app.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub(super) struct Client {
     pub name: String,
     /// Its slot in the limit of concurrent requests, held until the response is complete.
     _place: Arc<OwnedSemaphorePermit>,
 }
 
-pub async fn admit(State(host): State<Host>, mut request: Request, next: Next) -> Response {
+pub(super) async fn admit(State(host): State<Host>, mut request: Request, next: Next) -> Response {
     if own_authority(request.headers()).is_none() {
         let message = "the models are only for this machine: address it as 127.0.0.1 or localhost";
         return Refusal::new(StatusCode::MISDIRECTED_REQUEST, "invalid_request_error", None, message).into_response();

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 #[derive(Debug)]
-pub struct Refusal {
+pub(super) struct Refusal {
     pub status: StatusCode,
     pub kind: &'static str,
     pub code: Option<&'static str>,
@@ -14,35 +14,35 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub fn new(status: StatusCode, kind: &'static str, code: Option<&'static str>, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, kind: &'static str, code: Option<&'static str>, message: impl Into<String>) -> Self {
         Self { status, kind, code, message: message.into() }
     }
 
-    pub fn bad(message: impl Into<String>) -> Self {
+    pub(super) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", None, message)
     }
 
-    pub fn not_found(message: &str) -> Self {
+    pub(super) fn not_found(message: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "invalid_request_error", Some("not_found"), message)
     }
 
-    pub fn no_model(name: &str) -> Self {
+    pub(super) fn no_model(name: &str) -> Self {
         let name: String = name.chars().take(100).collect();
         let message = format!("the agent has no model {name:?} for this; GET /v1/models lists those it has");
         Self::new(StatusCode::NOT_FOUND, "invalid_request_error", Some("model_not_found"), message)
     }
 
-    pub fn too_large(most: usize) -> Self {
+    pub(super) fn too_large(most: usize) -> Self {
         let message = format!("the request is larger than {} MiB", most / (1024 * 1024));
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", Some("request_too_large"), message)
     }
 
     /// The model's endpoint failed, not the app.
-    pub fn upstream(message: impl Into<String>) -> Self {
+    pub(super) fn upstream(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, "api_error", Some("model_unavailable"), message)
     }
 
-    pub fn timed_out(message: impl Into<String>) -> Self {
+    pub(super) fn timed_out(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "api_error", Some("timeout"), message)
     }
 }

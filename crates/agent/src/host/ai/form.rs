@@ -14,7 +14,7 @@ const MOST_FIELDS: usize = 64;
 
 /// A parsed request with a recording.
 #[derive(Debug)]
-pub struct Recording {
+pub(super) struct Recording {
     pub model: Option<String>,
     fields: Vec<Field>,
 }
@@ -28,7 +28,7 @@ struct Field {
 }
 
 impl Recording {
-    pub async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Self, Refusal> {
+    pub(super) async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Self, Refusal> {
         let kind = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
         let boundary = multer::parse_boundary(kind).map_err(|_| Refusal::bad("a recording comes as multipart/form-data"))?;
         let constraints = Constraints::new().size_limit(SizeLimit::new().whole_stream(most as u64));
@@ -57,7 +57,7 @@ impl Recording {
     }
 
     /// The same form, for another model.
-    pub fn for_model(self, model: &str) -> Result<Form, Refusal> {
+    pub(super) fn for_model(self, model: &str) -> Result<Form, Refusal> {
         let mut form = Form::new().text("model", model.to_owned());
         for field in self.fields {
             let mut part = Part::stream_with_length(field.bytes.clone(), field.bytes.len() as u64);

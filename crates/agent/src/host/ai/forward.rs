@@ -23,7 +23,7 @@ const MOST_ERROR: usize = 64 * 1024;
 /// How much of a stream is buffered to find the line with the token counts.
 const LONGEST_LINE: usize = 256 * 1024;
 
-pub async fn json(host: &Host, client: Client, kind: Kind, path: &str, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn json(host: &Host, client: Client, kind: Kind, path: &str, request: Request) -> Result<Response, Refusal> {
     let most = host.shared.limits.json_bytes;
     let read = tokio::time::timeout(host.shared.limits.body_within, axum::body::to_bytes(request.into_body(), most)).await;
     let body = read.map_err(|_| slow())?.map_err(|_| Refusal::too_large(most))?;
@@ -39,7 +39,7 @@ pub async fn json(host: &Host, client: Client, kind: Kind, path: &str, request: 
     send(host, client, model, host.to(model, path).json(&body)).await
 }
 
-pub async fn form(host: &Host, client: Client, kind: Kind, path: &str, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn form(host: &Host, client: Client, kind: Kind, path: &str, request: Request) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let reading = Recording::read(&parts.headers, body, host.shared.limits.form_bytes);
     let recording = tokio::time::timeout(host.shared.limits.body_within, reading).await.map_err(|_| slow())??;

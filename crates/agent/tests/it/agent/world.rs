@@ -18,20 +18,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-pub struct World {
+pub(crate) struct World {
     pub url: String,
     pub home: PathBuf,
     pub client: Client,
 }
 
 impl World {
-    pub async fn new() -> Result<Self> {
+    pub(crate) async fn new() -> Result<Self> {
         let prepare = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
         Self::on(testing::server().database_from("migrated", prepare).await?).await
     }
 
     /// On an empty database.
-    pub async fn empty() -> Result<Self> {
+    pub(crate) async fn empty() -> Result<Self> {
         Self::on(testing::server().empty_database().await?).await
     }
 
@@ -42,24 +42,24 @@ impl World {
     }
 
     /// The URL of the same database for another role.
-    pub fn url_of(&self, role: &str) -> Result<String> {
+    pub(crate) fn url_of(&self, role: &str) -> Result<String> {
         let config: tokio_postgres::Config = self.url.parse()?;
         let Some(tokio_postgres::config::Host::Unix(folder)) = config.get_hosts().first() else { bail!("no socket in {}", self.url) };
         let (port, database) = (config.get_ports().first().copied().unwrap_or(5432), config.get_dbname().unwrap_or("postgres"));
         Ok(format!("postgresql://{role}@/{database}?host={}&port={port}", folder.display()))
     }
 
-    pub async fn text(&self, query: &str) -> Result<String> {
+    pub(crate) async fn text(&self, query: &str) -> Result<String> {
         let row = self.client.query_one(query, &[]).await.with_context(|| query.to_owned())?;
         Ok(row.get::<_, Option<String>>(0).unwrap_or_default())
     }
 
-    pub async fn activity(&self, owner: Option<i64>) -> Result<String> {
+    pub(crate) async fn activity(&self, owner: Option<i64>) -> Result<String> {
         let insert = "insert into activities (sales_id, type, raw_data) values ($1, 'note', '{\"content\": \"hello\"}') returning id::text";
         Ok(self.client.query_one(insert, &[&owner]).await?.get(0))
     }
 
-    pub async fn job(&self, kind: &str) -> Result<String> {
+    pub(crate) async fn job(&self, kind: &str) -> Result<String> {
         Ok(self.client.query_one("insert into gleaner.jobs (kind) values ($1) returning id::text", &[&kind]).await?.get(0))
     }
 
@@ -77,16 +77,16 @@ impl World {
         Ok(Config::load(sources)?)
     }
 
-    pub async fn agent(&self, flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
+    pub(crate) async fn agent(&self, flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
         self.agent_at(&self.url, flags).await
     }
 
-    pub async fn agent_at(&self, url: &str, flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
+    pub(crate) async fn agent_at(&self, url: &str, flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
         self.agent_with(url, &["activities", "jobs", "nowhere"], flags).await
     }
 
     /// An agent that works these queues.
-    pub async fn agent_for(&self, queues: &[&str], flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
+    pub(crate) async fn agent_for(&self, queues: &[&str], flags: &[(&'static str, &str)]) -> Result<(Agent, Arrivals)> {
         self.agent_with(&self.url, queues, flags).await
     }
 
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// Completes every item at once, until the agent ends by itself.
-    pub async fn run_until(&self, until: Until) -> Result<Tally> {
+    pub(crate) async fn run_until(&self, until: Until) -> Result<Tally> {
         let mut config = self.config(&self.url, &[])?;
         config.until = until;
         Ok(Agent::with(config, Arc::new(AtOnce), Router::new()).await?.wait().await?)
@@ -159,38 +159,38 @@ impl Work for AtOnce {
 
 /// An item that the test holds.
 #[derive(Debug)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     pub name: String,
     pub context: Context,
     end: oneshot::Sender<Result<Option<Value>, Failure>>,
 }
 
 impl Arrival {
-    pub fn finish(self, result: Value) -> String {
+    pub(crate) fn finish(self, result: Value) -> String {
         let _ = self.end.send(Ok(Some(result)));
         self.name
     }
 
-    pub fn fail(self, failure: Failure) {
+    pub(crate) fn fail(self, failure: Failure) {
         let _ = self.end.send(Err(failure));
     }
 }
 
-pub struct Arrivals(mpsc::UnboundedReceiver<Arrival>);
+pub(crate) struct Arrivals(mpsc::UnboundedReceiver<Arrival>);
 
 impl Arrivals {
-    pub async fn next(&mut self) -> Result<Arrival> {
+    pub(crate) async fn next(&mut self) -> Result<Arrival> {
         let next = tokio::time::timeout(Duration::from_secs(20), self.0.recv()).await.context("nothing arrives")?;
         next.context("the agent is gone")
     }
 
-    pub async fn none_for(&mut self, time: Duration) -> bool {
+    pub(crate) async fn none_for(&mut self, time: Duration) -> bool {
         tokio::time::timeout(time, self.0.recv()).await.is_err()
     }
 }
 
 /// A connection to the database that the test can cut.
-pub struct Line {
+pub(crate) struct Line {
     pub url: String,
     folder: PathBuf,
     real: PathBuf,
@@ -199,7 +199,7 @@ pub struct Line {
 
 impl Line {
     /// A proxy that does not accept connections yet.
-    pub fn to(url: &str) -> Result<Self> {
+    pub(crate) fn to(url: &str) -> Result<Self> {
         let (before, host) = url.split_once("host=").context("a unix socket")?;
         let (host, rest) = host.split_once('&').map_or((host, String::new()), |(host, rest)| (host, format!("&{rest}")));
         let host = host.replace("%2F", "/").replace("%2f", "/");
@@ -217,7 +217,7 @@ impl Line {
         })
     }
 
-    pub async fn open(&self) -> Result<()> {
+    pub(crate) async fn open(&self) -> Result<()> {
         let listener = UnixListener::bind(self.folder.join(self.real.file_name().context("a name")?))?;
         let real = self.real.clone();
         let accepting = tokio::spawn(async move {
@@ -235,7 +235,7 @@ impl Line {
         Ok(())
     }
 
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.ends.lock().expect("not poisoned").drain(..).for_each(|end| end.abort());
         let _ = self.real.file_name().map(|name| std::fs::remove_file(self.folder.join(name)));
     }
@@ -249,7 +249,7 @@ impl Drop for Line {
 }
 
 /// Waits until the condition is true.
-pub async fn eventually(what: &str, is_so: impl AsyncFn() -> Result<bool>) -> Result<()> {
+pub(crate) async fn eventually(what: &str, is_so: impl AsyncFn() -> Result<bool>) -> Result<()> {
     for _ in 0..600 {
         if is_so().await? {
             return Ok(());
@@ -260,12 +260,12 @@ pub async fn eventually(what: &str, is_so: impl AsyncFn() -> Result<bool>) -> Re
 }
 
 /// Status and body of a GET request to the agent's page.
-pub async fn get(agent: &Agent, path: &str) -> Result<(u16, Value)> {
+pub(crate) async fn get(agent: &Agent, path: &str) -> Result<(u16, Value)> {
     let answer = client().get(format!("{}{path}", agent.url().context("a page")?)).send().await?;
     Ok((answer.status().as_u16(), answer.json().await?))
 }
 
-pub fn client() -> reqwest::Client {
+pub(crate) fn client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().expect("a client")
 }

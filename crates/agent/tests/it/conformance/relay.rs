@@ -8,14 +8,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 #[derive(Debug)]
-pub struct Relay {
+pub(crate) struct Relay {
     pub address: SocketAddr,
     cut: watch::Sender<bool>,
     task: tokio::task::AbortHandle,
 }
 
 impl Relay {
-    pub async fn to(server: SocketAddr) -> Result<Self> {
+    pub(crate) async fn to(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let cut = watch::Sender::new(false);
@@ -39,11 +39,11 @@ impl Relay {
     }
 
     /// Closes every connection, and every new one at once.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.cut.send_replace(true);
     }
 
-    pub fn mend(&self) {
+    pub(crate) fn mend(&self) {
         self.cut.send_replace(false);
     }
 }

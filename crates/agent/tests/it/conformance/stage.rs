@@ -20,23 +20,23 @@ use super::relay::Relay;
 use crate::world::{World, world};
 
 /// The longest that a test waits for an expected event.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
+pub(crate) enum Over {
     Direct,
     Native,
     Rpc,
 }
 
-pub struct Stage {
+pub(crate) struct Stage {
     pub place: Arc<dyn Endpoint>,
     pub served: Option<Served>,
     pub world: World,
 }
 
 /// A real server in front of the database.
-pub struct Served {
+pub(crate) struct Served {
     server: Mutex<Option<Server>>,
     address: SocketAddr,
     /// Within one process the server's sockets outlive its stop, so the relay is cut as well.
@@ -48,10 +48,10 @@ pub struct Served {
 }
 
 /// A directory that is removed with the test.
-pub struct Home(pub PathBuf);
+pub(crate) struct Home(pub PathBuf);
 
 impl Home {
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("gleaner-agent-{}", Uuid::now_v7()));
         std::fs::create_dir(&path)?;
         Ok(Self(path))
@@ -66,16 +66,16 @@ impl Drop for Home {
 
 impl Served {
     /// How many claims were answered from memory, and how many statements the others needed.
-    pub async fn tally(&self) -> Option<(u64, u64)> {
+    pub(crate) async fn tally(&self) -> Option<(u64, u64)> {
         self.server.lock().await.as_ref().map(|server| server.state().queues.tally())
     }
 
     /// How often the waiting items were counted.
-    pub async fn counted(&self) -> Option<u64> {
+    pub(crate) async fn counted(&self) -> Option<u64> {
         self.server.lock().await.as_ref().map(|server| server.state().queues.counted())
     }
 
-    pub async fn start(database: &str) -> Result<Self> {
+    pub(crate) async fn start(database: &str) -> Result<Self> {
         let home = Home::new()?;
         let server = serve(&home, database, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let access = gleaner_server::load_access(&home.0)?;
@@ -85,22 +85,22 @@ impl Served {
         Ok(Self { server: Mutex::new(Some(server)), address, relay, anon, service, home, database: database.to_owned() })
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.relay.address)
     }
 
-    pub fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         Settings { url: self.url(), anon_key: self.anon.clone(), service_key: Some(self.service.clone()), session: None }
     }
 
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.relay.cut();
         if let Some(server) = self.server.lock().await.take() {
             server.stop().await;
         }
     }
 
-    pub async fn start_again(&self) -> Result<()> {
+    pub(crate) async fn start_again(&self) -> Result<()> {
         *self.server.lock().await = Some(serve(&self.home, &self.database, self.address).await?);
         self.relay.mend();
         Ok(())
@@ -114,7 +114,7 @@ async fn serve(home: &Home, database: &str, listen: SocketAddr) -> Result<Server
     Ok(Server::start(config, database, gleaner::pool(database, 16)?).await?)
 }
 
-pub async fn stage(over: Over) -> Result<Stage> {
+pub(crate) async fn stage(over: Over) -> Result<Stage> {
     let world = world().await?;
     let served = if over == Over::Direct { None } else { Some(Served::start(world.url()).await?) };
     let way = if over == Over::Rpc { Way::Rpc } else { Way::Native };
@@ -126,31 +126,31 @@ pub async fn stage(over: Over) -> Result<Stage> {
 }
 
 impl Stage {
-    pub async fn open(&self, queue: &str) -> Result<Arc<dyn Transport>> {
+    pub(crate) async fn open(&self, queue: &str) -> Result<Arc<dyn Transport>> {
         Ok(self.place.open(queue).await?)
     }
 
     /// Enqueues a job and returns its key.
-    pub async fn job(&self, kind: &str, payload: Value) -> Result<String> {
+    pub(crate) async fn job(&self, kind: &str, payload: Value) -> Result<String> {
         let items = json!([{"kind": kind, "payload": payload}]);
         let row = self.world.client.query_one("select id::text from gleaner.enqueue_jobs($1)", &[&items]).await?;
         Ok(row.get(0))
     }
 
     /// Enqueues a job and claims it.
-    pub async fn held(&self, jobs: &dyn Transport, kind: &str) -> Result<Item> {
+    pub(crate) async fn held(&self, jobs: &dyn Transport, kind: &str) -> Result<Item> {
         self.job(kind, json!({})).await?;
         take(jobs, kind).await
     }
 
     /// Sends the notification that writers send after their commit.
-    pub async fn ring(&self, queue: &str) -> Result<()> {
+    pub(crate) async fn ring(&self, queue: &str) -> Result<()> {
         self.world.client.execute("select pg_notify('gleaner', $1)", &[&queue]).await?;
         Ok(())
     }
 
     /// Closes every connection: the server's, or the database's if there is no server.
-    pub async fn cut(&self) -> Result<()> {
+    pub(crate) async fn cut(&self) -> Result<()> {
         match &self.served {
             Some(served) => served.stop().await,
             None => {
@@ -162,29 +162,29 @@ impl Stage {
         Ok(())
     }
 
-    pub async fn mend(&self) -> Result<()> {
+    pub(crate) async fn mend(&self) -> Result<()> {
         match &self.served {
             Some(served) => served.start_again().await,
             None => Ok(()),
         }
     }
 
-    pub async fn text(&self, sql: &str) -> Result<String> {
+    pub(crate) async fn text(&self, sql: &str) -> Result<String> {
         self.world.text(sql).await?.with_context(|| format!("nothing: {sql}"))
     }
 }
 
-pub async fn take(queue: &dyn Transport, kind: &str) -> Result<Item> {
+pub(crate) async fn take(queue: &dyn Transport, kind: &str) -> Result<Item> {
     let claimed = queue.claim(&Claim::by("agent").kinds([kind]).started()).await?;
     claimed.items.into_iter().next().context("nothing was claimed")
 }
 
-pub fn outcomes(answers: &[gleaner::queue::Answer]) -> Vec<(&str, Outcome)> {
+pub(crate) fn outcomes(answers: &[gleaner::queue::Answer]) -> Vec<(&str, Outcome)> {
     answers.iter().map(|answer| (answer.key.as_str(), answer.outcome)).collect()
 }
 
 /// Waits until the connection has the wanted state. Fails after the timeout.
-pub async fn connected(push: &mut Box<dyn Push>, wanted: bool) -> Result<()> {
+pub(crate) async fn connected(push: &mut Box<dyn Push>, wanted: bool) -> Result<()> {
     tokio::time::timeout(PATIENCE, async {
         while push.is_connected() != wanted {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -195,7 +195,7 @@ pub async fn connected(push: &mut Box<dyn Push>, wanted: bool) -> Result<()> {
 }
 
 /// Waits until no more notifications arrive.
-pub async fn settled(push: &mut Box<dyn Push>) {
+pub(crate) async fn settled(push: &mut Box<dyn Push>) {
     loop {
         push.mark();
         if tokio::time::timeout(Duration::from_millis(300), push.notified()).await.is_err() {

@@ -17,9 +17,9 @@ use tokio_postgres::Client;
 
 use crate::conformance::stage::{self as conformance, Over};
 
-pub const TOKEN: &str = "a token of this test";
+pub(crate) const TOKEN: &str = "a token of this test";
 
-pub struct Stage {
+pub(crate) struct Stage {
     pub client: Client,
     pub service: Service,
     pub base: String,
@@ -28,20 +28,20 @@ pub struct Stage {
     below: conformance::Stage,
 }
 
-pub type Assistant = RunningService<RoleClient, ()>;
+pub(crate) type Assistant = RunningService<RoleClient, ()>;
 
 /// Without any grants.
-pub async fn stage() -> Result<Stage> {
+pub(crate) async fn stage() -> Result<Stage> {
     Stage::with(Settings::default()).await
 }
 
 impl Stage {
-    pub async fn with(settings: Settings) -> Result<Self> {
+    pub(crate) async fn with(settings: Settings) -> Result<Self> {
         Self::over(Over::Direct, settings).await
     }
 
     /// With direct access to the database, or through a server.
-    pub async fn over(over: Over, settings: Settings) -> Result<Self> {
+    pub(crate) async fn over(over: Over, settings: Settings) -> Result<Self> {
         // The client is built without a crypto provider. The first caller installs one for all.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let below = conformance::stage(over).await?;
@@ -64,12 +64,12 @@ impl Stage {
     }
 
     /// An assistant that does the initialize handshake and therefore has a session.
-    pub async fn assistant(&self) -> Result<Assistant> {
+    pub(crate) async fn assistant(&self) -> Result<Assistant> {
         Ok(().serve(self.transport()).await?)
     }
 
     /// An assistant with the protocol version that has no sessions.
-    pub async fn sessionless(&self) -> Result<Assistant> {
+    pub(crate) async fn sessionless(&self) -> Result<Assistant> {
         let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
         Ok(().serve_with_lifecycle(self.transport(), mode).await?)
     }
@@ -80,30 +80,30 @@ impl Stage {
     }
 
     /// Enqueues a job in the built-in queue and returns its key.
-    pub async fn job(&self, kind: &str, payload: Value) -> Result<String> {
+    pub(crate) async fn job(&self, kind: &str, payload: Value) -> Result<String> {
         let enqueued = self.queue.enqueue(&[serde_json::json!({"kind": kind, "payload": payload})]).await?;
         Ok(enqueued[0].key.clone())
     }
 
     /// The jobs that an ordinary agent can claim now.
-    pub async fn other_agent(&self) -> Result<Vec<Item>> {
+    pub(crate) async fn other_agent(&self) -> Result<Vec<Item>> {
         Ok(self.queue.claim(&Claim::by("another agent").limit(10)).await?.items)
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.below.world.url().to_owned()
     }
 
-    pub async fn queue(&self, name: &str) -> Result<Queue> {
+    pub(crate) async fn queue(&self, name: &str) -> Result<Queue> {
         Ok(Queue::open(self.queue.pool(), name).await?)
     }
 
-    pub fn jobs(&self) -> &Queue {
+    pub(crate) fn jobs(&self) -> &Queue {
         &self.queue
     }
 
     /// Moves the times of every job into the past.
-    pub async fn age(&self, interval: &str) -> Result<()> {
+    pub(crate) async fn age(&self, interval: &str) -> Result<()> {
         self.run(&format!(
             "begin; set local role gleaner_engine;
              update gleaner.jobs set due_at = due_at - interval '{interval}', deadline_at = deadline_at - interval '{interval}'; commit"
@@ -111,32 +111,32 @@ impl Stage {
         .await
     }
 
-    pub async fn run(&self, sql: &str) -> Result<()> {
+    pub(crate) async fn run(&self, sql: &str) -> Result<()> {
         self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
     }
 
     /// The first value of a query, as text. Empty for null and for no row.
-    pub async fn text(&self, sql: &str) -> Result<String> {
+    pub(crate) async fn text(&self, sql: &str) -> Result<String> {
         let row = self.client.query_opt(&format!("select ({sql})::text"), &[]).await.with_context(|| sql.to_owned())?;
         Ok(row.and_then(|row| row.get(0)).unwrap_or_default())
     }
 }
 
 /// Calls a tool.
-pub async fn call(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<CallToolResult> {
+pub(crate) async fn call(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<CallToolResult> {
     let Value::Object(arguments) = arguments else { anyhow::bail!("arguments are an object") };
     Ok(assistant.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments)).await?)
 }
 
 /// Calls a tool that must not refuse, and returns the fields of its answer.
-pub async fn done(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<Value> {
+pub(crate) async fn done(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<Value> {
     let result = call(assistant, tool, arguments).await?;
     anyhow::ensure!(result.is_error != Some(true), "{tool} was refused: {}", said(&result));
     result.structured_content.context("structured content")
 }
 
 /// Calls a tool that must refuse, and returns the code and the sentence of the refusal.
-pub async fn refused(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<(String, String)> {
+pub(crate) async fn refused(assistant: &Assistant, tool: &'static str, arguments: Value) -> Result<(String, String)> {
     let result = call(assistant, tool, arguments).await?;
     anyhow::ensure!(result.is_error == Some(true), "{tool} was not refused: {}", said(&result));
     let error = &result.structured_content.as_ref().context("structured content")?["error"];
@@ -146,6 +146,6 @@ pub async fn refused(assistant: &Assistant, tool: &'static str, arguments: Value
 }
 
 /// The text that a model reads.
-pub fn said(result: &CallToolResult) -> String {
+pub(crate) fn said(result: &CallToolResult) -> String {
     result.content.iter().filter_map(|block| block.as_text()).map(|text| text.text.clone()).collect::<Vec<_>>().join("\n")
 }

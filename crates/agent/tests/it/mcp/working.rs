@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::stage::{Assistant, Stage, done, refused, stage};
 
-pub async fn works_one(stage: &Stage, assistant: &Assistant) -> Result<()> {
+pub(super) async fn works_one(stage: &Stage, assistant: &Assistant) -> Result<()> {
     let key = stage.job("summarise", json!({"text": "a long call"})).await?;
     let listed = done(assistant, "list", json!({"queue": "jobs"})).await?;
     assert_eq!(listed["queues"][0]["claimable"][0]["key"], key, "{listed}");

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-pub struct World {
+pub(crate) struct World {
     pub client: Client,
     pub pool: Pool,
     pub url: String,
@@ -25,27 +25,27 @@ pub struct World {
 }
 
 /// A directory that is removed with the test.
-pub struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("gleaner-agent-{}", Uuid::now_v7()));
         std::fs::create_dir(&path)?;
         Ok(Self(path))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.0.join(name);
         std::fs::write(&path, text)?;
         Ok(path)
     }
 
     /// What a command wrote to the file. Empty if there is no such file.
-    pub fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.0.join(name)).unwrap_or_default()
     }
 }
@@ -56,7 +56,7 @@ impl Drop for Folder {
     }
 }
 
-pub async fn world() -> Result<World> {
+pub(crate) async fn world() -> Result<World> {
     let migrate = async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop);
     let database = testing::server().database_from("migrated", migrate).await?;
     let (client, pool) = (gleaner::connect(&database.url).await?, gleaner::pool(&database.url, 8)?);
@@ -64,13 +64,13 @@ pub async fn world() -> Result<World> {
 }
 
 /// A running agent.
-pub struct Agent {
+pub(crate) struct Agent {
     pub task: tokio::task::JoinHandle<gleaner::Result<Tally>>,
     _stop: watch::Sender<bool>,
 }
 
 /// An agent on a runtime of its own, which the test can shut down to kill it.
-pub struct Mortal(Option<tokio::runtime::Runtime>);
+pub(crate) struct Mortal(Option<tokio::runtime::Runtime>);
 
 impl Drop for Mortal {
     fn drop(&mut self) {
@@ -82,33 +82,33 @@ impl Drop for Mortal {
 
 impl World {
     /// Writes a pipeline file to the world's directory and loads it.
-    pub fn pipelines(&self, text: &str) -> Result<Pipelines> {
+    pub(crate) fn pipelines(&self, text: &str) -> Result<Pipelines> {
         Ok(Pipelines::load(Some(&self.folder.write("pipelines.toml", text)?))?)
     }
 
     /// Rows from the database, files from this machine.
-    pub fn direct(&self) -> Result<Arc<dyn Fetch>> {
+    pub(crate) fn direct(&self) -> Result<Arc<dyn Fetch>> {
         let here = format!("file://{}", self.folder.path().display());
         Ok(Arc::new(fetch::Direct::new(Some(self.pool.clone()), [here])?))
     }
 
-    pub async fn activity(&self, kind: &str, raw_data: Value) -> Result<Uuid> {
+    pub(crate) async fn activity(&self, kind: &str, raw_data: Value) -> Result<Uuid> {
         self.activity_at(kind, raw_data, None).await
     }
 
     /// An activity that was written at a certain time.
-    pub async fn activity_at(&self, kind: &str, raw_data: Value, created_at: Option<&str>) -> Result<Uuid> {
+    pub(crate) async fn activity_at(&self, kind: &str, raw_data: Value, created_at: Option<&str>) -> Result<Uuid> {
         let sql = "insert into activities (type, raw_data, external_id, created_at)
              values ($1, $2, gen_random_uuid(), coalesce($3::text::timestamptz, now())) returning id";
         Ok(self.client.query_one(sql, &[&kind, &raw_data, &created_at]).await?.get(0))
     }
 
-    pub async fn text(&self, kind: &str, content: &str) -> Result<Uuid> {
+    pub(crate) async fn text(&self, kind: &str, content: &str) -> Result<Uuid> {
         self.activity(kind, json!({"source_type": "text", "content": content})).await
     }
 
     /// An agent that ends when nothing is due.
-    pub async fn agent(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Agent> {
+    pub(crate) async fn agent(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Agent> {
         let services = Services { fetch, models: pipelines.models().clone(), home: self.folder.path().to_owned() };
         let (stop, stopping) = watch::channel(false);
         let task = tokio::spawn(agent(self.pool.clone(), queue.to_owned(), pipelines.clone(), services, stopping));
@@ -116,7 +116,7 @@ impl World {
     }
 
     /// An agent that will be killed.
-    pub fn mortal(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Mortal> {
+    pub(crate) fn mortal(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Mortal> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let services = Services { fetch, models: pipelines.models().clone(), home: self.folder.path().to_owned() };
         let (queue, pipelines) = (queue.to_owned(), pipelines.clone());
@@ -130,7 +130,7 @@ impl World {
 
     /// Kills the agent as a power failure would: nothing is released, and there are no more heartbeats. Waits until PostgreSQL
     /// has closed its connections, because a claim in progress could otherwise still succeed.
-    pub async fn kill(&self, agent: Mortal) -> Result<()> {
+    pub(crate) async fn kill(&self, agent: Mortal) -> Result<()> {
         drop(agent);
         let sql = "select count(*) from pg_stat_activity where application_name = 'mortal' and datname = current_database()";
         let end = Instant::now() + Duration::from_secs(30);
@@ -142,17 +142,17 @@ impl World {
     }
 
     /// Works what is due, once, with rows and files from this machine.
-    pub async fn work(&self, queue: &str, pipelines: &Pipelines) -> Result<Tally> {
+    pub(crate) async fn work(&self, queue: &str, pipelines: &Pipelines) -> Result<Tally> {
         self.work_with(queue, pipelines, self.direct()?).await
     }
 
-    pub async fn work_with(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Tally> {
+    pub(crate) async fn work_with(&self, queue: &str, pipelines: &Pipelines, fetch: Arc<dyn Fetch>) -> Result<Tally> {
         let agent = self.agent(queue, pipelines, fetch).await?;
         Ok(tokio::time::timeout(Duration::from_secs(120), agent.task).await.context("the agent does not end")???)
     }
 
     /// Status, processed_data, metadata and progress of an activity.
-    pub async fn row(&self, id: Uuid) -> Result<Row> {
+    pub(crate) async fn row(&self, id: Uuid) -> Result<Row> {
         let sql = "select processing_status, processed_data, metadata, progress, exists (select from activity_failures where original_activity_id = $1)
              from activities where id = $1";
         let row = self.client.query_one(sql, &[&id]).await?;
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// Waits until the row meets the condition.
-    pub async fn until(&self, id: Uuid, is_so: impl Fn(&Row) -> bool) -> Result<Row> {
+    pub(crate) async fn until(&self, id: Uuid, is_so: impl Fn(&Row) -> bool) -> Result<Row> {
         let end = Instant::now() + Duration::from_secs(60);
         loop {
             let row = self.row(id).await?;
@@ -177,7 +177,7 @@ impl World {
 
     /// Moves all times back by half an hour, as if there had been no heartbeat. The engine's role writes, so this does not count
     /// as an act.
-    pub async fn let_leases_lapse(&self) -> Result<()> {
+    pub(crate) async fn let_leases_lapse(&self) -> Result<()> {
         let set = ["due_at", "open_at", "deadline_at", "locked_at"].map(|column| format!("{column} = {column} - interval '30 minutes'"));
         let sql = format!("begin; set local role gleaner_engine; update activities set {}; commit", set.join(", "));
         Ok(self.client.batch_execute(&sql).await?)
@@ -203,7 +203,7 @@ async fn agent(pool: Pool, queue: String, pipelines: Pipelines, services: Servic
 }
 
 #[derive(Debug)]
-pub struct Row {
+pub(crate) struct Row {
     pub status: String,
     pub result: Value,
     pub error: Value,

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// The ready-made example, with its dependencies fetched.
-pub fn example() -> Result<PathBuf> {
+pub(super) fn example() -> Result<PathBuf> {
     static READY: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
         let folder = super::example_folder();
         let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -18,7 +18,7 @@ pub fn example() -> Result<PathBuf> {
 }
 
 /// A sentence spoken by flite, in a format that has to be decoded: stereo at 32 kHz.
-pub fn say(sentence: &str, folder: &Path) -> Result<Vec<u8>> {
+pub(super) fn say(sentence: &str, folder: &Path) -> Result<Vec<u8>> {
     let path = folder.join("spoken.wav");
     let spoken = Command::new("flite").args(["-voice", "rms", "-t", sentence, "-o"]).arg(&path).output();
     let spoken = spoken.context("flite speaks for this test; scripts/install test installs it")?;

@@ -20,7 +20,7 @@ const AUTH_TOKEN: &str = "12345678901234567890123456789012";
 const WEBHOOK_PATH: &str = gleaner_intake::channels::WEBHOOK_PATH;
 
 #[derive(Clone)]
-pub struct Telephone {
+pub(super) struct Telephone {
     address: SocketAddr,
     recording: Arc<Mutex<Option<Vec<u8>>>>,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -34,12 +34,12 @@ fn account() -> String {
 }
 
 /// The credentials of the account, as they are sent.
-pub fn credentials() -> String {
+pub(super) fn credentials() -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{}:{AUTH_TOKEN}", account())))
 }
 
 impl Telephone {
-    pub async fn start(recording: Vec<u8>) -> Result<Self> {
+    pub(super) async fn start(recording: Vec<u8>) -> Result<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let telephone = Self { address, recording: Arc::new(Mutex::new(Some(recording))), asked: Arc::default() };
@@ -48,21 +48,21 @@ impl Telephone {
         Ok(telephone)
     }
 
-    pub fn base(&self) -> String {
+    pub(super) fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Deletes the recording, as accounts can be set up to do after a while.
-    pub fn forget(&self) {
+    pub(super) fn forget(&self) {
         *self.recording.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Announces a new recording as Twilio does, through a channel of its own. Returns the activity.
-    pub async fn tell(&self, client: &Client, server: &str) -> Result<Uuid> {
+    pub(super) async fn tell(&self, client: &Client, server: &str) -> Result<Uuid> {
         let key = format!("key-{}", Uuid::now_v7().simple());
         let settings = json!({"auth_token": AUTH_TOKEN, "account_sid": account()});
         client

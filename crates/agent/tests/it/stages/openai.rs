@@ -13,14 +13,14 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 #[derive(Clone, Default)]
-pub struct Endpoint {
+pub(super) struct Endpoint {
     pub base: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     answers: Arc<Mutex<VecDeque<Answer>>>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub(super) struct Asked {
     pub method: String,
     pub path: String,
     pub headers: HeaderMap,
@@ -28,16 +28,16 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    pub fn header(&self, name: &str) -> &str {
+    pub(super) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// The fields of a multipart form: name, file name, type, content.
-    pub async fn form(&self) -> Result<Vec<(String, Option<String>, Option<String>, Bytes)>> {
+    pub(super) async fn form(&self) -> Result<Vec<(String, Option<String>, Option<String>, Bytes)>> {
         let boundary = multer::parse_boundary(self.header("content-type"))?;
         let body = self.body.clone();
         let stream = futures_util::stream::once(async move { Ok::<_, std::io::Error>(body) });
@@ -53,7 +53,7 @@ impl Asked {
 }
 
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub(super) struct Answer {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: String,
@@ -61,7 +61,7 @@ pub struct Answer {
 }
 
 /// A chat completion, as the API documents it.
-pub fn chat(content: &str) -> Answer {
+pub(super) fn chat(content: &str) -> Answer {
     ok(json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "test-model-2026",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": content, "refusal": null}, "logprobs": null, "finish_reason": "stop"}],
@@ -69,29 +69,29 @@ pub fn chat(content: &str) -> Answer {
     }))
 }
 
-pub fn ok(body: Value) -> Answer {
+pub(super) fn ok(body: Value) -> Answer {
     Answer { status: 200, headers: vec![("content-type", "application/json".into())], body: body.to_string(), after: Duration::ZERO }
 }
 
 /// An error, as the API documents it.
-pub fn error(status: u16, message: &str, code: &str) -> Answer {
+pub(super) fn error(status: u16, message: &str, code: &str) -> Answer {
     let body = json!({"error": {"message": message, "type": "error", "param": null, "code": code}});
     Answer { status, ..ok(body) }
 }
 
 impl Answer {
-    pub fn with(mut self, name: &'static str, value: &str) -> Self {
+    pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    pub fn after(self, after: Duration) -> Self {
+    pub(super) fn after(self, after: Duration) -> Self {
         Self { after, ..self }
     }
 }
 
 impl Endpoint {
-    pub async fn start(answers: impl IntoIterator<Item = Answer>) -> Result<Self> {
+    pub(super) async fn start(answers: impl IntoIterator<Item = Answer>) -> Result<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let base = format!("http://{}/v1", listener.local_addr()?);
         let endpoint = Self { base, asked: Arc::default(), answers: Arc::new(Mutex::new(answers.into_iter().collect())) };
@@ -100,7 +100,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 /// What happens to the next request for a path, instead of forwarding it.
 #[derive(Debug, Clone)]
-pub enum Trick {
+pub(crate) enum Trick {
     /// The proxy answers it, and it never reaches the server.
     Answer(u16, Option<&'static str>),
     /// It reaches the server, and the response is lost.
@@ -23,7 +23,7 @@ pub enum Trick {
 }
 
 #[derive(Debug, Clone)]
-pub struct Front {
+pub(crate) struct Front {
     pub url: String,
     shared: Arc<Shared>,
 }
@@ -39,7 +39,7 @@ struct Shared {
 }
 
 impl Front {
-    pub async fn before(server: &str) -> Result<Self> {
+    pub(crate) async fn before(server: &str) -> Result<Self> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -56,17 +56,17 @@ impl Front {
     }
 
     /// Applies these tricks to the next requests whose path ends like this, one each.
-    pub fn play(&self, path: &str, tricks: impl IntoIterator<Item = Trick>) {
+    pub(crate) fn play(&self, path: &str, tricks: impl IntoIterator<Item = Trick>) {
         self.shared.tricks.lock().unwrap().push((path.to_owned(), tricks.into_iter().collect()));
     }
 
     /// Answers 404 for everything under this path.
-    pub fn close(&self, prefix: &str) {
+    pub(crate) fn close(&self, prefix: &str) {
         *self.shared.closed.lock().unwrap() = Some(prefix.to_owned());
     }
 
     /// How many requests there were for the path.
-    pub fn count(&self, path: &str) -> usize {
+    pub(crate) fn count(&self, path: &str) -> usize {
         self.shared.counts.lock().unwrap().get(path).copied().unwrap_or(0)
     }
 }

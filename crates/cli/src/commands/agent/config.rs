@@ -10,7 +10,7 @@ use crate::Desk;
 /// The settings as flags. They are read together with the file and the environment, which also says what is wrong with them.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Settings")]
-pub struct Flags {
+pub(super) struct Flags {
     /// Read this file instead of agent.toml in the home
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -77,7 +77,7 @@ pub struct Flags {
 }
 
 /// Lays the flags over the environment and the file.
-pub fn load(desk: &Desk, flags: &Flags) -> Result<Config> {
+pub(super) fn load(desk: &Desk, flags: &Flags) -> Result<Config> {
     let mut sources = Sources::of(desk.place.home()?.path());
     sources.file.clone_from(&flags.config);
     // The option of every command already has the variable's value, unless somebody wrote another.
@@ -110,7 +110,7 @@ pub fn load(desk: &Desk, flags: &Flags) -> Result<Config> {
 }
 
 /// The settings of a home for an agent of that database, whatever place they name.
-pub fn at(home: &Path, database_url: &str) -> Result<Config> {
+pub(crate) fn at(home: &Path, database_url: &str) -> Result<Config> {
     let mut sources = Sources::of(home);
     sources.flags = vec![("database_url", database_url.to_owned())];
     Ok(Config::load(sources)?)

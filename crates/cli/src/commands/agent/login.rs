@@ -25,7 +25,7 @@ Examples:
   gleaner agent login                                                    to the server of `gleaner up` here
   gleaner agent login --url https://x.supabase.co --anon-key eyJ… --email ada@example.com
   pass show crm | gleaner agent login --email ada@example.com --password-stdin")]
-pub struct Args {
+pub(super) struct Args {
     /// Where the server is: `gleaner serve`, or a Supabase project
     #[arg(long, env = "SUPABASE_URL", hide_env_values = true, value_name = "URL")]
     url: Option<String>,
@@ -40,7 +40,7 @@ pub struct Args {
     password_stdin: bool,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let home = desk.place.home()?;
     let (url, anon_key) = server(&args, home.path())?;
     let path = sessions::path(home.path(), &url);

@@ -19,7 +19,7 @@ Examples:
   gleaner agent logout https://x.supabase.co            of several; `gleaner agent status` lists them
   gleaner agent logout --all
   gleaner agent logout --home ~/.gleaner-work           the session of another home")]
-pub struct Args {
+pub(super) struct Args {
     /// The server to sign out from; can be left out where there is one session
     #[arg(value_name = "URL", conflicts_with = "all")]
     url: Option<String>,
@@ -28,7 +28,7 @@ pub struct Args {
     all: bool,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let all = sessions::all(desk.place.home()?.path())?;
     let chosen = chosen(&all, &args)?;
     let mut ended = Vec::new();

@@ -34,7 +34,7 @@ Examples:
   gleaner agent mcp --grant link,schedule                     it may also link contacts and schedule follow-ups
   gleaner agent mcp --http 127.0.0.1:7434                     on a port, for several assistants
   gleaner agent mcp --http 127.0.0.1:7434 --accept jobs       other agents may also put tasks into jobs (A2A)")]
-pub struct Args {
+pub(super) struct Args {
     /// What the assistant may do beyond its own items: cancel, link, schedule
     #[arg(long, value_delimiter = ',', value_name = "GRANT,…")]
     grant: Vec<Grant>,
@@ -64,7 +64,7 @@ pub struct Args {
     accept: Vec<String>,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     output::end_orderly();
     let (place, owner) = place(desk, args.owner.clone()).await?;

@@ -13,12 +13,12 @@ use crate::Desk;
 Examples:
   gleaner agent pause
   gleaner agent pause laptop                the one of that name")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     named: Named,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let remote = args.named.find(desk).await?;
     let view = remote.pause().await?;
     desk.out.json(&view);

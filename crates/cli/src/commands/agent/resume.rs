@@ -13,7 +13,7 @@ use crate::Desk;
 Examples:
   gleaner agent resume
   gleaner agent resume laptop --concurrency 2")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     named: Named,
     /// Items in work at once from now on
@@ -21,7 +21,7 @@ pub struct Args {
     concurrency: Option<u16>,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let remote = args.named.find(desk).await?;
     if let Some(most) = args.concurrency {
         remote.set_concurrency(most.into()).await?;

@@ -31,7 +31,7 @@ Examples:
   gleaner agent run --wake poll-only --poll-base 1s   through a pooler in transaction mode
   gleaner agent run --once                            work one item, then end
   gleaner agent run --print-config --json | jq -r '.[] | select(.from != \"default\") | .key'")]
-pub struct Args {
+pub(super) struct Args {
     /// End after one item, or when nothing is due
     #[arg(long)]
     once: bool,
@@ -45,7 +45,7 @@ pub struct Args {
     flags: Flags,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut config = load(desk, &args.flags)?;
     if args.print_config {
         print(desk, &config);

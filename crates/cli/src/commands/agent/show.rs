@@ -10,7 +10,7 @@ use crate::words::{member, span};
 const ERRORS: usize = 5;
 
 /// One word, or `processing 3`.
-pub fn state(view: &Value) -> String {
+pub(super) fn state(view: &Value) -> String {
     let running = view["running"].as_array().map_or(0, Vec::len);
     match view["state"].as_str().unwrap_or_default() {
         "processing" => format!("processing {running}"),
@@ -19,7 +19,7 @@ pub fn state(view: &Value) -> String {
     }
 }
 
-pub fn painted_state(view: &Value) -> String {
+pub(super) fn painted_state(view: &Value) -> String {
     let style = match view["state"].as_str().unwrap_or_default() {
         "idle" => GOOD,
         "processing" => BUSY,
@@ -31,7 +31,7 @@ pub fn painted_state(view: &Value) -> String {
 }
 
 /// Everything about one agent.
-pub fn lines(view: &Value, url: &str) -> String {
+pub(super) fn lines(view: &Value, url: &str) -> String {
     let mut out = vec![format!("{}  {}", paint(BOLD, member(view, "name")), painted_state(view))];
     for reason in view["health"]["reasons"].as_array().into_iter().flatten() {
         out.push(format!("  {}", paint(BAD, crate::words::brief(reason))));

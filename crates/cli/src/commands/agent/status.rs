@@ -26,7 +26,7 @@ Examples:
   gleaner agent status --json | jq '.[].state'
   gleaner agent status --sessions                   only who is signed in where
   gleaner agent status -q || echo 'not well'")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     named: Named,
     /// Only the sessions of this home; the exit code is 1 when there is none
@@ -34,7 +34,7 @@ pub struct Args {
     sessions: bool,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let home = desk.place.home()?;
     let signed_in = sessions::all(home.path())?;
     if args.sessions {

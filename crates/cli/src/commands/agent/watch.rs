@@ -29,12 +29,12 @@ Examples:
   gleaner agent watch
   gleaner agent watch laptop
   gleaner agent watch --json | jq -r .state     a line of JSON each second")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     named: Named,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let remote = args.named.find(desk).await?;
     let terminal = io::stdout().is_terminal() && io::stdin().is_terminal() && !desk.out.json;

@@ -21,7 +21,7 @@ Examples:
   gleaner channels add Mail --provider postmark --set basic_auth.username=gleaner --set-env basic_auth.password=MAIL_PASSWORD
   pass show github/hook | gleaner channels add GitHub --provider generic --set scheme=hub-sha256 --set secret=-
   gleaner channels add Forms --provider generic --set scheme=none -o json | jq -r .webhook_url")]
-pub struct Args {
+pub(crate) struct Args {
     /// What people call it
     name: String,
     /// Who sends: a code of `gleaner channels providers`
@@ -42,7 +42,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let new = NewChannel {
         name: args.name,

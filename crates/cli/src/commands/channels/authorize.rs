@@ -25,7 +25,7 @@ use crate::output::{BOLD, DIM, Output, paint};
 Examples:
   gleaner channels authorize Mail
   gleaner channels authorize Mail --loopback --port 8765    on this machine, although there is a public address")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name or id
     channel: String,
     /// Let the browser come back to this machine
@@ -41,7 +41,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let channel = channels.get(&args.channel).await?.channel;

@@ -16,7 +16,7 @@ use crate::output::{BAD, BOLD, Output, paint};
 Examples:
   gleaner channels delete 'US support'      asks first
   gleaner channels delete 'US support' --yes")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name or id
     channel: String,
     /// Do not ask
@@ -26,7 +26,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     // A channel whose secrets cannot be decrypted can be deleted too, so only its name is looked up.

@@ -16,12 +16,12 @@ use crate::table::{Cell, Table};
 Examples:
   gleaner channels list
   gleaner channels list -o json | jq -r '.[] | select(.problems != []) | .name'")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let list = channels(desk).await?.list().await?;
     out.json(&list);
@@ -54,7 +54,7 @@ fn detail(channel: &Summary) -> String {
 }
 
 /// The most important thing to know about it.
-pub fn state(channel: &Summary) -> Cell {
+pub(super) fn state(channel: &Summary) -> Cell {
     if !channel.is_active {
         Cell::styled("paused", DIM)
     } else if !channel.problems.is_empty() {

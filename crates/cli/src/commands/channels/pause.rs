@@ -13,7 +13,7 @@ use crate::output::{BOLD, paint};
 #[command(after_help = "\
 Examples:
   gleaner channels pause 'US support'")]
-pub struct Pause {
+pub(crate) struct Pause {
     /// Name or id
     channel: String,
     #[command(flatten)]
@@ -25,14 +25,14 @@ pub struct Pause {
 #[command(after_help = "\
 Examples:
   gleaner channels resume 'US support'")]
-pub struct Resume {
+pub(crate) struct Resume {
     /// Name or id
     channel: String,
     #[command(flatten)]
     form: Form,
 }
 
-pub async fn pause(desk: &Desk, args: Pause) -> Result<ExitCode> {
+pub(super) async fn pause(desk: &Desk, args: Pause) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let opened = channels.pause(&args.channel).await?;
@@ -41,7 +41,7 @@ pub async fn pause(desk: &Desk, args: Pause) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub async fn resume(desk: &Desk, args: Resume) -> Result<ExitCode> {
+pub(super) async fn resume(desk: &Desk, args: Resume) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let opened = channels.resume(&args.channel).await?;

@@ -23,7 +23,7 @@ use crate::words::count;
 Examples:
   gleaner channels poll Mail
   gleaner channels poll Mail -o json | jq .stored")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name or id
     channel: String,
     /// Seconds to wait for the end of the look
@@ -33,7 +33,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let channel = channels.get(&args.channel).await?.channel;

@@ -18,14 +18,14 @@ use crate::table::{Cell, Table};
 Examples:
   gleaner channels providers
   gleaner channels providers twilio         only this one")]
-pub struct Args {
+pub(crate) struct Args {
     /// Code of a provider
     provider: Option<String>,
     #[command(flatten)]
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let wanted = |provider: &&&dyn Provider| args.provider.as_deref().is_none_or(|code| provider.code() == code);
     let providers: Vec<_> = all().iter().filter(wanted).collect();

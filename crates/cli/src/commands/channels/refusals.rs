@@ -18,7 +18,7 @@ Examples:
   gleaner channels refusals
   gleaner channels refusals 'US support' -n 10
   gleaner channels refusals -o json | jq 'map(.count) | add'")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name or id
     channel: Option<String>,
     /// At most this many
@@ -28,7 +28,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let refusals = match &args.channel {

@@ -17,12 +17,12 @@ use crate::words::count;
 #[command(after_help = "\
 Examples:
   GLEANER_MASTER_KEY=\"$(cat new.key),$(cat old.key)\" gleaner channels reseal")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let done = channels(desk).await?.reseal().await?;
     out.json(&done);

@@ -22,7 +22,7 @@ Examples:
   gleaner channels rotate 'US support' --keep-for '1 hour'                      time to change the URL at the sender
   gleaner channels rotate 'US support' --secret auth_token --to @token.txt      both tokens are good for a day
   pass show hook | gleaner channels rotate GitHub --secret secret --to - --keep-for 0")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name or id
     channel: String,
     /// The secret setting to replace, instead of the key
@@ -38,7 +38,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let keep_for = match &args.keep_for {
         Some(time) => Some(length(desk, time).await?),

@@ -22,7 +22,7 @@ Examples:
   gleaner channels set 'US support' --unset account_sid --name 'UK support'
   gleaner channels set Hook --set secret_previous=@old.txt --keep-for '2 hours'
   gleaner channels set Mail --set-env basic_auth.password=MAIL_PASSWORD")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name or id
     channel: String,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let keep_for = match &args.keep_for {
         Some(time) => Some(length(desk, time).await?),

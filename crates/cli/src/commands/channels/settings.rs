@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Settings of a channel, as `gleaner channels providers` lists them.
 #[derive(Debug, clap::Args)]
-pub struct Settings {
+pub(super) struct Settings {
     /// A setting. For secrets say KEY=@FILE or KEY=- (standard input): every user of the machine can read a command line. A value
     /// that begins with @ is written with two
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -19,7 +19,7 @@ pub struct Settings {
 
 impl Settings {
     /// Names and values, in the order given. Errors name the setting and never the value.
-    pub fn read(&self) -> Result<Vec<(String, Value)>> {
+    pub(super) fn read(&self) -> Result<Vec<(String, Value)>> {
         let mut settings = Vec::new();
         let mut stdin_for: Option<String> = None;
         for given in &self.set {
@@ -47,7 +47,7 @@ impl Settings {
 }
 
 /// The value itself, the content of a file (`@FILE`), or standard input (`-`). A line break at the end is not part of a secret.
-pub fn read(value: &str) -> Result<String> {
+pub(super) fn read(value: &str) -> Result<String> {
     let mut text = match value.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => return Ok(rest.to_owned()),
         Some(file) => std::fs::read_to_string(file).with_context(|| file.to_owned())?,

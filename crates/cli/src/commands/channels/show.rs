@@ -20,7 +20,7 @@ Examples:
   gleaner channels show 'US support'
   gleaner channels show 'US support' --reveal                the key, the URL and the secrets
   gleaner channels show 'US support' --reveal -o json | jq -r .webhook_url")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name or id
     channel: String,
     /// Show the key, the URL and the secrets in clear
@@ -30,7 +30,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let opened = channels.get(&args.channel).await?;
@@ -74,7 +74,7 @@ fn problems(out: Output, problems: &[String]) {
 }
 
 /// Prints warnings about settings that work but have a risk.
-pub fn cautions(out: Output, cautions: &[String]) {
+pub(super) fn cautions(out: Output, cautions: &[String]) {
     for caution in cautions {
         out.listing(format!("{} {caution}", paint(WARN, "!")));
     }

@@ -19,7 +19,7 @@ Examples:
   gleaner channels test 'US support'
   gleaner channels test 'US support' --url https://hooks.example.com     as if senders were given this address
   gleaner channels test 'US support' -o json | jq -r .activity_id")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name or id
     channel: String,
     /// The base of the public address to test
@@ -32,7 +32,7 @@ pub struct Args {
     form: Form,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let out = args.form.of(desk);
     let channels = channels(desk).await?;
     let own = channels.get(&args.channel).await?.channel.settings.text("public_url").map(ToOwned::to_owned);

@@ -11,7 +11,7 @@ use crate::output::{DIM, Output, WARN, paint};
 use crate::serving::Serving;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// For people
     Text,
     Json,
@@ -19,20 +19,20 @@ pub enum Format {
 
 /// The form of the answer.
 #[derive(Debug, clap::Args)]
-pub struct Form {
+pub(super) struct Form {
     /// In which form; `json` is the same as --json
     #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Text)]
     form: Format,
 }
 
 impl Form {
-    pub fn of(&self, desk: &Desk) -> Output {
+    pub(super) fn of(&self, desk: &Desk) -> Output {
         Output { json: desk.out.json || self.form == Format::Json, ..desk.out }
     }
 }
 
 /// The channels of this database, opened with the master key of this home.
-pub async fn channels(desk: &Desk) -> Result<Channels> {
+pub(super) async fn channels(desk: &Desk) -> Result<Channels> {
     let url = desk.place.url().await?;
     let keys = MasterKeys::load(desk.place.home()?.path())?;
     Ok(Channels::new(gleaner::pool(&url, 4)?, keys))
@@ -44,7 +44,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Where the server is: what senders are given as its address, and where it answers on this machine.
-pub fn addresses(desk: &Desk) -> Result<Addresses> {
+pub(super) fn addresses(desk: &Desk) -> Result<Addresses> {
     let serving = Serving::find(desk.place.home()?.path());
     let local = variable("API_URL").or_else(|| serving.as_ref().map(Serving::url));
     Ok(Addresses { public: variable("PUBLIC_BASE_URL").or_else(|| serving.and_then(|it| it.public_base)), local })
@@ -57,7 +57,7 @@ fn webhook_url(opened: &Opened, at: &Addresses) -> Result<Option<WebhookUrl>> {
 }
 
 /// Id, key and URL of a channel, as after making one.
-pub fn with_key(channels: &Channels, opened: &Opened, at: &Addresses) -> Result<Value> {
+pub(super) fn with_key(channels: &Channels, opened: &Opened, at: &Addresses) -> Result<Value> {
     let url = webhook_url(opened, at)?;
     let mut shown = json!(channels.summary(opened));
     shown["ingestion_key"] = json!(opened.key()?);
@@ -67,7 +67,7 @@ pub fn with_key(channels: &Channels, opened: &Opened, at: &Addresses) -> Result<
 }
 
 /// Tells where to send, and what stands in the way of it.
-pub fn tell_url(out: Output, opened: &Opened, at: &Addresses) -> Result<()> {
+pub(super) fn tell_url(out: Output, opened: &Opened, at: &Addresses) -> Result<()> {
     let url = webhook_url(opened, at)?;
     out.listing(format!("  id    {}", opened.channel.id));
     out.listing(format!("  key   {}", opened.key()?));

@@ -20,7 +20,7 @@ const BATCH: usize = 5000;
 const WORTH_A_COPY: usize = 100;
 
 /// Returns how many were enqueued, existed already, or were replaced.
-pub async fn enqueue(
+pub(super) async fn enqueue(
     desk: &Desk,
     client: &mut Client,
     acts: &Acts,

@@ -12,7 +12,7 @@ use crate::place::seconds;
 
 /// How JSON becomes an item, and the columns that are added to every item.
 #[derive(Debug)]
-pub struct Shape {
+pub(super) struct Shape {
     /// The column that a JSON value goes into; `None` when its keys are columns.
     payload: Option<String>,
     common: Map<String, Value>,
@@ -21,7 +21,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    pub async fn of(client: &Client, queue: &str, args: &Args) -> Result<Self> {
+    pub(super) async fn of(client: &Client, queue: &str, args: &Args) -> Result<Self> {
         let view = View::of(client, queue).await?;
         let declaration = &view.plan().declaration;
         let built_in = view.plan().table.schema == "gleaner" && view.plan().table.name == "jobs";
@@ -53,7 +53,7 @@ impl Shape {
     }
 
     /// The items in the arguments: one per JSON value, with the given columns added to all of them. Columns alone make one item.
-    pub fn items(&self, typed: &[String]) -> Result<Vec<Value>> {
+    pub(super) fn items(&self, typed: &[String]) -> Result<Vec<Value>> {
         let mut columns = Map::new();
         let mut values = Vec::new();
         for text in typed {
@@ -79,7 +79,7 @@ impl Shape {
     }
 
     /// One JSON value as an item.
-    pub fn item(&self, value: Value) -> Result<Value> {
+    pub(super) fn item(&self, value: Value) -> Result<Value> {
         let mut item = match (&self.payload, value) {
             (Some(column), value) => Map::from_iter([(column.clone(), value)]),
             (None, Value::Object(columns)) => columns,

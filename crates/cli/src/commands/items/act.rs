@@ -28,7 +28,7 @@ struct Keys {
 Examples:
   gleaner items requeue jobs 42 43
   gleaner items list jobs --state dead --json | jq -r '.[].id' | xargs gleaner items requeue jobs")]
-pub struct Requeue {
+pub(crate) struct Requeue {
     #[command(flatten)]
     keys: Keys,
 }
@@ -41,7 +41,7 @@ pub struct Requeue {
 Examples:
   gleaner items cancel jobs 42 --reason 'ordered twice'
   gleaner items cancel followups --where prospect_id=17     all that are unfinished")]
-pub struct Cancel {
+pub(crate) struct Cancel {
     #[command(flatten)]
     named: Named,
     /// The items' keys
@@ -62,7 +62,7 @@ pub struct Cancel {
 #[command(after_help = "\
 Examples:
   gleaner items bury jobs 42 --reason 'address does not exist'")]
-pub struct Bury {
+pub(crate) struct Bury {
     #[command(flatten)]
     keys: Keys,
     /// Why, for those who look later
@@ -76,7 +76,7 @@ pub struct Bury {
 Examples:
   gleaner items assign activities 1f0c… --owner 7
   gleaner items assign activities 1f0c… --nobody            anyone may take it")]
-pub struct Assign {
+pub(crate) struct Assign {
     #[command(flatten)]
     keys: Keys,
     /// The new owner
@@ -87,13 +87,13 @@ pub struct Assign {
     nobody: bool,
 }
 
-pub async fn requeue(desk: &Desk, args: Requeue) -> Result<ExitCode> {
+pub(super) async fn requeue(desk: &Desk, args: Requeue) -> Result<ExitCode> {
     let (client, acts) = desk.place.acts(&args.keys.named).await?;
     let answers = acts.requeue(&client, &args.keys.as_str()).await?;
     tell(desk, &client, &acts, "requeued", &answers).await
 }
 
-pub async fn cancel(desk: &Desk, args: Cancel) -> Result<ExitCode> {
+pub(super) async fn cancel(desk: &Desk, args: Cancel) -> Result<ExitCode> {
     let (client, acts) = desk.place.acts(&args.named).await?;
     let reason = args.reason.as_deref();
     let answers = if args.matching.is_empty() {
@@ -105,13 +105,13 @@ pub async fn cancel(desk: &Desk, args: Cancel) -> Result<ExitCode> {
     tell(desk, &client, &acts, "cancelled", &answers).await
 }
 
-pub async fn bury(desk: &Desk, args: Bury) -> Result<ExitCode> {
+pub(super) async fn bury(desk: &Desk, args: Bury) -> Result<ExitCode> {
     let (client, acts) = desk.place.acts(&args.keys.named).await?;
     let answers = acts.bury(&client, &args.keys.as_str(), args.reason.as_deref()).await?;
     tell(desk, &client, &acts, "buried", &answers).await
 }
 
-pub async fn assign(desk: &Desk, args: Assign) -> Result<ExitCode> {
+pub(super) async fn assign(desk: &Desk, args: Assign) -> Result<ExitCode> {
     let (client, acts) = desk.place.acts(&args.keys.named).await?;
     let answers = acts.assign(&client, &args.keys.as_str(), args.owner.as_deref()).await?;
     tell(desk, &client, &acts, "assigned", &answers).await

@@ -15,7 +15,7 @@ use crate::words::member;
 Examples:
   gleaner items explain jobs 42
   gleaner items explain activities 1f0c… --owner 7    as an agent of owner 7 would find it")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     named: Named,
     /// The item's key
@@ -25,7 +25,7 @@ pub struct Args {
     owner: Option<String>,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let (client, acts) = desk.place.acts(&args.named).await?;
     if args.owner.is_some() && acts.declaration().owner.is_none() {
         bail!("queue {} has no owners: leave --owner out", acts.name());

@@ -23,7 +23,7 @@ Examples:
   gleaner items list jobs --state failed --kind mail
   gleaner items list activities --owner 7 --limit 5
   gleaner items list jobs --state dead --json | jq -r '.[].id' | xargs gleaner items requeue jobs")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     named: Named,
     /// Only items in this state
@@ -40,7 +40,7 @@ pub struct Args {
     limit: i64,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
     let view = View::of(&client, &args.named.queue).await?;
     let state: Option<State> = args.state.parse().ok();

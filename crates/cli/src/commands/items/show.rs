@@ -16,14 +16,14 @@ use crate::words::{brief, harmless, member, moment};
 Examples:
   gleaner items show jobs 42
   gleaner items show jobs 42 --json | jq .row.payload")]
-pub struct Args {
+pub(crate) struct Args {
     /// Name of the queue
     queue: String,
     /// The item's key
     id: String,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
     let view = View::of(&client, &args.queue).await?;
     let Some(item) = view.show(&client, &args.id).await? else {

@@ -29,7 +29,7 @@ Examples:
   gleaner keys add whisper --queue activities --kind call --kind sms
   gleaner keys add nightly-report --role service --valid '90 days'
   export SUPABASE_KEY=\"$(gleaner keys add laptop -q)\"")]
-pub struct Args {
+pub(crate) struct Args {
     /// What to call it
     name: String,
     /// What it may do
@@ -46,7 +46,7 @@ pub struct Args {
     valid: Option<String>,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if args.role != Role::Worker && !(args.queues.is_empty() && args.kinds.is_empty()) {
         bail!("--queue and --kind narrow what a worker may claim; a service or anon key has no such scope");
     }

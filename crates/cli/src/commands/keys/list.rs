@@ -17,9 +17,9 @@ use crate::words::{member, moment, span};
 Examples:
   gleaner keys list
   gleaner keys list --json | jq -r '.[] | select(.last_used_at == null) | .name'    never used")]
-pub struct Args {}
+pub(crate) struct Args {}
 
-pub async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
     let keys = api_keys::list(&client).await?;
     desk.out.json(&keys);

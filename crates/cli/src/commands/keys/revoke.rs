@@ -17,12 +17,12 @@ use crate::output::{BOLD, paint};
 Examples:
   gleaner keys revoke whisper
   gleaner keys revoke 5f1c2a9e-…             by its id, or by the key itself")]
-pub struct Args {
+pub(crate) struct Args {
     /// Its name or id, or the key itself
     key: String,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
     if !api_keys::revoke(&client, &args.key).await? {
         bail!("there is no living key of that name\n  `gleaner keys list` lists them");

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use crate::Desk;
 use crate::output::{GOOD, paint};
 
-pub async fn register(desk: &Desk, client: &Client) -> Result<Value> {
+pub(super) async fn register(desk: &Desk, client: &Client) -> Result<Value> {
     let all = schedules(&systems(client).await?)?;
     if register_all(client, &all).await? {
         for one in &all {

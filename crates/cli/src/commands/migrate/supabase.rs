@@ -16,7 +16,7 @@ const SHOWN: &str = "
         'public' || case when to_regnamespace('graphql_public') is not null then ', graphql_public' else '' end)
     from pg_roles r where r.rolname = 'authenticator'";
 
-pub async fn expose(desk: &Desk, client: &Client) -> Result<Value> {
+pub(super) async fn expose(desk: &Desk, client: &Client) -> Result<Value> {
     let rows = client.query_typed(SHOWN, &[]).await.map_err(Error::doing("ask which schemas PostgREST shows"))?;
     let Some(row) = rows.first() else {
         bail!("this is no Supabase project: there is no role authenticator\n  Leave --supabase out; everything else is migrated");

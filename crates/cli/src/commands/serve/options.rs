@@ -21,7 +21,7 @@ const FURTHER: u16 = 100;
 
 /// Which port to take in a home that has not kept one, where `--listen` names none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FirstPort {
+pub(crate) enum FirstPort {
     /// The usual one.
     Usual,
     /// The usual one or the next that is free. The home keeps it from then on.
@@ -30,7 +30,7 @@ pub enum FirstPort {
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "The server")]
-pub struct Options {
+pub(crate) struct Options {
     /// Where to listen [default: the port this home has kept, else 54321, of 127.0.0.1]
     #[arg(long, env = "GLEANER_LISTEN", value_name = "ADDRESS:PORT", value_parser = address, default_value = "", hide_default_value = true)]
     listen: Maybe<SocketAddr>,
@@ -83,16 +83,16 @@ fn networks(text: &str) -> Result<Networks, String> {
 
 impl Options {
     /// What senders are given as our address, if somebody said.
-    pub fn public_base(&self) -> Option<&str> {
+    pub(crate) fn public_base(&self) -> Option<&str> {
         self.public_base_url.0.as_deref()
     }
 
-    pub fn pool(&self, url: &str) -> Result<Pool> {
+    pub(crate) fn pool(&self, url: &str) -> Result<Pool> {
         Ok(gleaner::pool(url, usize::from(self.connections))?)
     }
 
     /// Whether an address was asked for.
-    pub fn names_address(&self) -> bool {
+    pub(crate) fn names_address(&self) -> bool {
         self.listen.0.is_some()
     }
 
@@ -116,7 +116,7 @@ impl Options {
     }
 
     /// Starts a server for this home.
-    pub async fn start(&self, home: &Path, url: &str, pool: Pool, first: FirstPort) -> Result<Server> {
+    pub(crate) async fn start(&self, home: &Path, url: &str, pool: Pool, first: FirstPort) -> Result<Server> {
         let mut config = self.config(home)?;
         let kept = kept_port(home).filter(|_| !self.names_address());
         if let Some(port) = kept {
@@ -143,7 +143,7 @@ impl Options {
 
     /// The same for a process of ours. Through the environment: what comes from there goes back there, and nothing of it is listed
     /// among the machine's processes.
-    pub fn hand_over(&self, command: &mut Command) {
+    pub(crate) fn hand_over(&self, command: &mut Command) {
         let list = |networks: &Networks| networks.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let all = [
             ("GLEANER_LISTEN", self.listen.0.map(|listen| listen.to_string())),

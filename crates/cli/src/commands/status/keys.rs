@@ -6,7 +6,7 @@ use crate::Desk;
 use crate::output::{WARN, paint};
 
 /// Names and values, as Supabase's own tool prints them. None when the secret they are signed with cannot be read.
-pub fn project_keys(desk: &Desk) -> Option<[(&'static str, String); 2]> {
+pub(crate) fn project_keys(desk: &Desk) -> Option<[(&'static str, String); 2]> {
     let access = desk
         .place
         .home()

@@ -15,7 +15,7 @@ const LOOK_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Returns once all of it answers; the error says what was missing at the last look.
-pub async fn until_ready(desk: &Desk, timeout: Duration) -> Result<()> {
+pub(super) async fn until_ready(desk: &Desk, timeout: Duration) -> Result<()> {
     // The HTTP library asks for one even where nothing is encrypted.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().build().context("make an HTTP client")?;

@@ -9,7 +9,7 @@ use crate::Desk;
 use crate::output::{BOLD, paint};
 
 /// Makes an administrator where there is no user yet. Whoever gets credentials here must tell them: nobody else can.
-pub async fn make(url: &str) -> Result<Option<Credentials>> {
+pub(super) async fn make(url: &str) -> Result<Option<Credentials>> {
     let client = gleaner::connect(url).await?;
     // Two starts at once: the other one is still migrating, and will ask when it has done so.
     if migrate::status(&client).await?.iter().any(|step| !step.state.is_done()) {
@@ -26,12 +26,12 @@ pub async fn make(url: &str) -> Result<Option<Credentials>> {
 }
 
 /// For scripts; null when there was somebody already.
-pub fn as_json(made: Option<&Credentials>) -> Value {
+pub(super) fn as_json(made: Option<&Credentials>) -> Value {
     made.map_or(Value::Null, |made| json!({"email": made.email, "password": made.password.reveal()}))
 }
 
 /// For people, also for those who want it quiet: it is told once.
-pub fn tell(desk: &Desk, made: Option<&Credentials>) {
+pub(super) fn tell(desk: &Desk, made: Option<&Credentials>) {
     if let Some(made) = made {
         let password = paint(BOLD, made.password.reveal());
         desk.out.listing(format!("  admin   {}, password {password} (told once; `gleaner users passwd` sets another)", made.email));

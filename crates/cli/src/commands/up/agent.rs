@@ -12,7 +12,7 @@ use crate::output::{WARN, paint};
 use crate::signals::Signals;
 
 /// Starts it with the settings of agent.toml and the environment, whatever place those name. Recordings come through our own server.
-pub async fn start(desk: &Desk, home: &Home, database: &str, server: &str) -> Result<Agent> {
+pub(super) async fn start(desk: &Desk, home: &Home, database: &str, server: &str) -> Result<Agent> {
     let mut config = agent::at(home.path(), database)?;
     config.server = status::keys::project_keys(desk).map(|keys| {
         let key = |name: &str| keys.iter().find(|(known, _)| *known == name).map(|(_, key)| key.clone());
@@ -27,12 +27,12 @@ pub async fn start(desk: &Desk, home: &Home, database: &str, server: &str) -> Re
 }
 
 /// Where the page of the agent is that this process runs.
-pub fn url(home: &Home, pid: Option<u32>) -> Option<String> {
+pub(super) fn url(home: &Home, pid: Option<u32>) -> Option<String> {
     Note::all(home.path()).into_iter().find(|note| Some(note.pid) == pid).map(|note| note.url)
 }
 
 /// Resolves when it ended by itself, which is told; the rest goes on without it. Never where there is none.
-pub async fn ended(desk: &Desk, running: &mut Option<Agent>) {
+pub(super) async fn ended(desk: &Desk, running: &mut Option<Agent>) {
     if let Some(agent) = running
         && let Err(error) = agent.wait().await
     {
@@ -46,7 +46,7 @@ pub async fn ended(desk: &Desk, running: &mut Option<Agent>) {
 }
 
 /// Lets it finish what it has, within its grace; another signal gives everything back at once.
-pub async fn stop(desk: &Desk, running: Option<Agent>, signals: &mut Signals) {
+pub(super) async fn stop(desk: &Desk, running: Option<Agent>, signals: &mut Signals) {
     let Some(mut agent) = running else { return };
     agent.begin_to_stop();
     let stopped = tokio::select! {

@@ -18,7 +18,7 @@ use crate::Desk;
 use crate::output::{BOLD, paint};
 use crate::serving::Serving;
 
-pub async fn start(desk: &Desk, args: &Args) -> Result<ExitCode> {
+pub(super) async fn start(desk: &Desk, args: &Args) -> Result<ExitCode> {
     let home = desk.place.home()?;
     if status(&home).await?.parent_pid.is_some() {
         return tell(desk, &wait_until_ready(&home).await?, "is running already").await;
@@ -99,7 +99,7 @@ async fn tell(desk: &Desk, now: &Status, how: &str) -> Result<ExitCode> {
 }
 
 /// In the child, once it is ready: a session of its own, out of anybody's folder, speaking to the log.
-pub fn let_go(home: &Home) -> Result<()> {
+pub(super) fn let_go(home: &Home) -> Result<()> {
     let path = home.path().join("log/gleaner.log");
     let log = OpenOptions::new().create(true).append(true).open(&path).with_context(|| format!("open {}", path.display()))?;
     // Not a group leader, since a shell started our parent; so this cannot fail.

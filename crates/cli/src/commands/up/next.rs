@@ -9,19 +9,20 @@ use crate::output::{BOLD, paint};
 use crate::words::{count, shell_word};
 
 /// Where to look later.
-pub const LOOK: &str = "`gleaner status` says where everything is, `gleaner logs` what it logged, `gleaner help` what else there is.";
+pub(super) const LOOK: &str =
+    "`gleaner status` says where everything is, `gleaner logs` what it logged, `gleaner help` what else there is.";
 
-pub async fn queues(url: &str) -> Result<Vec<String>> {
+pub(super) async fn queues(url: &str) -> Result<Vec<String>> {
     let client = gleaner::connect(url).await?;
     Ok(gleaner::registry::list(&client).await?.into_iter().map(|entry| entry.name).collect())
 }
 
-pub fn schema(applied: usize) -> String {
+pub(super) fn schema(applied: usize) -> String {
     if applied == 0 { "up to date".to_owned() } else { format!("{} applied", count(applied as i64, "step")) }
 }
 
 /// Commands that work as they stand, one after the other.
-pub fn hints(desk: &Desk, place: &str) -> String {
+pub(super) fn hints(desk: &Desk, place: &str) -> String {
     let gleaner = program();
     let mut lines = vec![String::new(), paint(BOLD, format!("Try next, {place}:"))];
     if let Some(home) = desk.place.unusual_home().filter(|_| desk.place.given().is_none()) {

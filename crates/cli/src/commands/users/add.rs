@@ -19,7 +19,7 @@ Examples:
   gleaner users add ada@example.com                                      tells a random password, once
   gleaner users add ada@example.com --admin --password-stdin < secret.txt
   pass show crm/ada | gleaner users add ada@example.com --password-stdin")]
-pub struct Args {
+pub(crate) struct Args {
     /// The address to sign in with
     email: String,
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub struct Args {
     admin: bool,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let (password, made) = args.source.password()?;
     let client = desk.place.client().await?;
     let added = people::add(&client, &args.email, Some(password.clone()), args.admin).await.map_err(told)?;

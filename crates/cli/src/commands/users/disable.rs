@@ -22,7 +22,7 @@ Examples:
   gleaner users disable bob@example.com
   gleaner users disable bob@example.com --assign-to ada@example.com    his unfinished work is hers now
   gleaner users enable bob@example.com                                 lets him in again")]
-pub struct Disable {
+pub(crate) struct Disable {
     /// Whom
     email: String,
     /// Who gets their unfinished work
@@ -35,7 +35,7 @@ pub struct Disable {
 #[command(after_help = "\
 Examples:
   gleaner users enable bob@example.com")]
-pub struct Enable {
+pub(crate) struct Enable {
     /// Whom
     email: String,
 }
@@ -48,7 +48,7 @@ fn why(trouble: Trouble) -> anyhow::Error {
     }
 }
 
-pub async fn disable(desk: &Desk, args: Disable) -> Result<ExitCode> {
+pub(super) async fn disable(desk: &Desk, args: Disable) -> Result<ExitCode> {
     let mut client = desk.place.client().await?;
     let done = people::disable(&mut client, &args.email, args.assign_to.as_deref()).await.map_err(why)?;
     for (queue, _) in done.released.iter().chain(&done.assigned) {
@@ -71,7 +71,7 @@ pub async fn disable(desk: &Desk, args: Disable) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub async fn enable(desk: &Desk, args: Enable) -> Result<ExitCode> {
+pub(super) async fn enable(desk: &Desk, args: Enable) -> Result<ExitCode> {
     let mut client = desk.place.client().await?;
     people::enable(&mut client, &args.email).await.map_err(why)?;
     desk.out.json(&json!({"email": args.email, "state": "active"}));

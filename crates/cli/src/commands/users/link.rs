@@ -42,7 +42,7 @@ impl Base {
 Examples:
   gleaner users invite bob@example.com
   gleaner users invite eve@example.com --admin --base-url https://crm.example.com")]
-pub struct Invite {
+pub(crate) struct Invite {
     /// Whom
     email: String,
     /// Make an administrator of the team
@@ -60,21 +60,21 @@ pub struct Invite {
 Examples:
   gleaner users reset bob@example.com
   gleaner users reset bob@example.com --base-url https://crm.example.com")]
-pub struct Reset {
+pub(crate) struct Reset {
     /// Whose
     email: String,
     #[command(flatten)]
     base: Base,
 }
 
-pub async fn invite(desk: &Desk, args: Invite) -> Result<ExitCode> {
+pub(super) async fn invite(desk: &Desk, args: Invite) -> Result<ExitCode> {
     let base = args.base.url(desk)?;
     let client = desk.place.client().await?;
     let link = people::invite(&client, &args.email, args.admin, &base).await.map_err(told)?;
     Ok(tell(desk, &args.email, &link))
 }
 
-pub async fn reset(desk: &Desk, args: Reset) -> Result<ExitCode> {
+pub(super) async fn reset(desk: &Desk, args: Reset) -> Result<ExitCode> {
     let base = args.base.url(desk)?;
     let client = desk.place.client().await?;
     let link = people::reset(&client, &args.email, &base).await.map_err(told)?;

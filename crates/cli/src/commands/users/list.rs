@@ -17,9 +17,9 @@ use crate::words::{member, span};
 Examples:
   gleaner users list
   gleaner users list --json | jq -r '.[] | select(.state == \"disabled\") | .email'")]
-pub struct Args {}
+pub(crate) struct Args {}
 
-pub async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
     let client = desk.place.client().await?;
     let people = people::list(&client).await.map_err(told)?;
     desk.out.json(&people);

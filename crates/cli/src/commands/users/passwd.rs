@@ -17,14 +17,14 @@ Examples:
   gleaner users passwd ada@example.com                                 tells a random password, once
   gleaner users passwd ada@example.com --password-stdin < secret.txt
   gleaner users reset ada@example.com                                  a link instead: she chooses it herself")]
-pub struct Args {
+pub(crate) struct Args {
     /// Whose
     email: String,
     #[command(flatten)]
     source: Source,
 }
 
-pub async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let (password, made) = args.source.password()?;
     let client = desk.place.client().await?;
     people::set_password(&client, &args.email, password.clone()).await.map_err(told)?;

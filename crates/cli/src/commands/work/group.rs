@@ -10,11 +10,11 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 /// How long a command has between SIGTERM and SIGKILL.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Every running command, by the key of its item.
 #[derive(Debug, Clone, Default)]
-pub struct Groups {
+pub(super) struct Groups {
     running: Arc<Mutex<HashMap<String, Running>>>,
     abandoned: Arc<AtomicBool>,
 }
@@ -29,7 +29,7 @@ struct Running {
 
 /// The process group of one command. Dropping it while the command runs signals the group to end.
 #[derive(Debug)]
-pub struct Group {
+pub(super) struct Group {
     groups: Groups,
     key: String,
     group: Pid,
@@ -37,28 +37,28 @@ pub struct Group {
 }
 
 impl Groups {
-    pub fn add(&self, key: &str, lease: i64, leader: u32) -> Group {
+    pub(super) fn add(&self, key: &str, lease: i64, leader: u32) -> Group {
         let group = Pid::from_raw(i32::try_from(leader).expect("a process id fits"));
         self.all().insert(key.to_owned(), Running { lease, group, left: false });
         Group { groups: self.clone(), key: key.to_owned(), group, finished: false }
     }
 
     /// The items whose commands are running, with their leases.
-    pub fn held(&self) -> Vec<Held> {
+    pub(super) fn held(&self) -> Vec<Held> {
         self.all().iter().filter(|(_, running)| !running.left).map(|(key, running)| Held::new(key, running.lease)).collect()
     }
 
     /// From now on the results of commands are ignored.
-    pub fn abandon(&self) {
+    pub(super) fn abandon(&self) {
         self.abandoned.store(true, Ordering::SeqCst);
     }
 
-    pub fn is_abandoned(&self) -> bool {
+    pub(super) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::SeqCst)
     }
 
     /// Signals the remaining groups to end, and kills those that do not.
-    pub async fn end_all(&self) {
+    pub(super) async fn end_all(&self) {
         let left: Vec<Pid> = self.all().drain().map(|(_, running)| running.group).collect();
         left.iter().for_each(|group| signal(*group, Signal::SIGTERM));
         let until = Instant::now() + PATIENCE;
@@ -74,12 +74,12 @@ impl Groups {
 }
 
 impl Group {
-    pub fn signal(&self, which: Signal) {
+    pub(super) fn signal(&self, which: Signal) {
         signal(self.group, which);
     }
 
     /// The command has ended.
-    pub fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.finished = true;
         self.groups.all().remove(&self.key);
     }

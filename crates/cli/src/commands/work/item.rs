@@ -23,7 +23,7 @@ const LONGEST_OUTPUT: u64 = 16 * 1024 * 1024;
 
 /// Runs the command for item after item.
 #[derive(Debug)]
-pub struct Runner {
+pub(super) struct Runner {
     pub exec: String,
     pub queue: Queue,
     pub groups: Groups,
@@ -33,7 +33,7 @@ pub struct Runner {
 type Judged = Result<Option<Value>, Failure>;
 
 impl Runner {
-    pub async fn run(&self, item: Item, mut context: Context) -> Judged {
+    pub(super) async fn run(&self, item: Item, mut context: Context) -> Judged {
         let began = Instant::now();
         let judged = match self.spawn(&item) {
             Ok(child) => self.attend(&item, child, &mut context).await,

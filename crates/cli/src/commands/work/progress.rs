@@ -11,7 +11,7 @@ use super::report::Report;
 
 /// What was read.
 #[derive(Debug, Default)]
-pub struct Errors {
+pub(super) struct Errors {
     said: Said,
     /// Progress was refused: another worker holds the item now, or it was cancelled.
     pub lost: bool,
@@ -19,13 +19,13 @@ pub struct Errors {
 
 impl Errors {
     /// The last lines, if there are any.
-    pub fn message(&self) -> Option<String> {
+    pub(super) fn message(&self) -> Option<String> {
         self.said.message()
     }
 }
 
 /// Reads to the end, even when the item is lost, because the output is also shown to the user.
-pub async fn read_errors(stderr: Option<ChildStderr>, queue: &Queue, item: &Item, report: &Report) -> Errors {
+pub(super) async fn read_errors(stderr: Option<ChildStderr>, queue: &Queue, item: &Item, report: &Report) -> Errors {
     let refused = AtomicBool::new(false);
     let lost = &refused;
     let write = |news: Progress| async move {

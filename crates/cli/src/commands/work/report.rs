@@ -10,27 +10,27 @@ use crate::output::{BAD, DIM, GOOD, Output, WARN, paint};
 use crate::words::{brief, count, harmless, span};
 
 #[derive(Debug)]
-pub struct Report {
+pub(super) struct Report {
     out: Output,
     queue: String,
 }
 
 impl Report {
-    pub fn new(out: Output, queue: &str) -> Self {
+    pub(super) fn new(out: Output, queue: &str) -> Self {
         Self { out, queue: queue.to_owned() }
     }
 
-    pub fn begin(&self, exec: &str, concurrency: u16) {
+    pub(super) fn begin(&self, exec: &str, concurrency: u16) {
         let how_many = if concurrency == 1 { String::new() } else { format!(", {concurrency} at once") };
         self.out.note(paint(DIM, format!("Working {} with `{exec}`{how_many}. Ctrl-C ends it.", self.queue)));
     }
 
     /// A line of a command's output that is not progress.
-    pub fn heard(&self, item: &Item, line: &str) {
+    pub(super) fn heard(&self, item: &Item, line: &str) {
         self.out.note(format!("{} {}", paint(DIM, format!("[{}]", item.key)), harmless(line)));
     }
 
-    pub fn item(&self, item: &Item, judged: &Result<Option<Value>, Failure>, took: Duration) {
+    pub(super) fn item(&self, item: &Item, judged: &Result<Option<Value>, Failure>, took: Duration) {
         let (word, style, text) = match judged {
             Ok(result) => ("done", GOOD, brief(result.as_ref().unwrap_or(&Value::Null))),
             Err(failure) if failure.category == "Cancelled" => ("ended", WARN, failure.message.clone()),
@@ -47,7 +47,7 @@ impl Report {
         self.out.line(line.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  "));
     }
 
-    pub fn end(&self, tally: &Tally, drained: bool) {
+    pub(super) fn end(&self, tally: &Tally, drained: bool) {
         let Tally { completed, failed, lost, released } = *tally;
         self.out.json_line(
             &json!({"event": "end", "queue": self.queue, "completed": completed, "failed": failed, "lost": lost, "released": released}),
@@ -67,13 +67,13 @@ impl Report {
 
 /// The messages that are printed while stopping.
 #[derive(Debug)]
-pub struct Stopping {
+pub(super) struct Stopping {
     pub out: Output,
     pub grace: u64,
 }
 
 impl Stopping {
-    pub fn tell(&self, running: usize) {
+    pub(super) fn tell(&self, running: usize) {
         if running > 0 {
             self.out.note(format!(
                 "Finishing {} (up to {} s); Ctrl-C again gives back what runs.",
@@ -83,7 +83,7 @@ impl Stopping {
         }
     }
 
-    pub fn released(&self, n: usize) {
+    pub(super) fn released(&self, n: usize) {
         self.out.note(format!("{} given back.", count(n as i64, "item")));
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 /// Rows, tickets (key and lease as an agent once got them), agents and owners are numbers taken modulo what exists, so that a
 /// shortened list of acts is still valid.
 #[derive(Debug, Clone)]
-pub enum Act {
+pub(super) enum Act {
     Enqueue {
         kind: u8,
         class: u8,
@@ -114,7 +114,7 @@ pub enum Act {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Born {
+pub(super) enum Born {
     Ready,
     Running,
     Done,
@@ -122,7 +122,7 @@ pub enum Born {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Word {
+pub(super) enum Word {
     Ready,
     Running,
     Done,
@@ -131,7 +131,7 @@ pub enum Word {
 }
 
 /// Fewer than a handful of each, or the acts would never collide.
-pub fn common_acts(owned: bool) -> BoxedStrategy<Act> {
+pub(super) fn common_acts(owned: bool) -> BoxedStrategy<Act> {
     let unique = if owned { Just(None).boxed() } else { prop_oneof![2 => Just(None), 3 => (0..2u8).prop_map(Some)].boxed() };
     let some = || prop::collection::vec(any::<u8>(), 1..4);
     let any_way = prop_oneof![6 => Just(Born::Ready), 1 => Just(Born::Running), 1 => Just(Born::Done), 1 => Just(Born::Failed)];
@@ -178,7 +178,7 @@ pub fn common_acts(owned: bool) -> BoxedStrategy<Act> {
 }
 
 /// The common acts, and those that only one of the queues has.
-pub fn any_act(owned: bool) -> BoxedStrategy<Act> {
+pub(super) fn any_act(owned: bool) -> BoxedStrategy<Act> {
     let common = common_acts(owned);
     if !owned {
         let copy = (0..2u8, 0..4u8, 1..6u8).prop_map(|(kind, class, count)| Act::Copy { kind, class, count });

@@ -7,7 +7,7 @@ const ROUNDS: u32 = 4;
 const LOST_LEASES: i32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub(super) enum Class {
     Own,
     Global,
     Stale,
@@ -15,7 +15,7 @@ pub enum Class {
 
 /// The arguments of a claim.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub(super) struct Asked<'a> {
     pub owner: Option<i64>,
     pub kind: Option<&'a str>,
     pub limit: usize,
@@ -25,7 +25,7 @@ pub struct Asked<'a> {
 
 /// How a row was held before, if at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Past {
+pub(super) enum Past {
     Fresh,
     /// Its holders' leases expired before the work started, this many times.
     Parked(u32),
@@ -49,7 +49,7 @@ impl Past {
 }
 
 impl Row {
-    pub fn past(&self) -> Past {
+    pub(super) fn past(&self) -> Past {
         if self.lost == 0 && !self.held() {
             Past::Fresh
         } else if self.lost == 0 && self.started <= 0 {
@@ -60,11 +60,11 @@ impl Row {
     }
 
     /// A lease that ran out on work that had begun.
-    pub fn lost_now(&self) -> i32 {
+    pub(super) fn lost_now(&self) -> i32 {
         i32::from(self.held() && self.started >= 1)
     }
 
-    pub fn poisoned(&self) -> bool {
+    pub(super) fn poisoned(&self) -> bool {
         self.past() == Past::Begun && self.lost + self.lost_now() >= LOST_LEASES
     }
 }
@@ -115,7 +115,7 @@ impl Taking {
 
 impl Model {
     /// The class in which an agent of `owner` may claim the row at `now`, if at all.
-    pub fn class(&self, row: &Row, owner: Option<i64>, now: i64) -> Option<Class> {
+    pub(super) fn class(&self, row: &Row, owner: Option<i64>, now: i64) -> Option<Class> {
         self.class_early(row, owner, now, 0)
     }
 
@@ -148,13 +148,13 @@ impl Model {
     }
 
     /// The keys that a claim at `now` takes, in order, and those it buries.
-    pub fn claim_finds(&self, asked: Asked<'_>, now: i64) -> (Vec<String>, Vec<String>) {
+    pub(super) fn claim_finds(&self, asked: Asked<'_>, now: i64) -> (Vec<String>, Vec<String>) {
         self.claim_reads(asked, now, ROUNDS)
     }
 
     /// Whether a claim may have ended with these keys because of rows it had to skip. How many rounds that takes depends on how
     /// the rows are split: bulk ranges are read one by one.
-    pub fn claim_may_end(&self, asked: Asked<'_>, now: i64, taken: &[String], buried: &[String]) -> bool {
+    pub(super) fn claim_may_end(&self, asked: Asked<'_>, now: i64, taken: &[String], buried: &[String]) -> bool {
         let (all, all_buried) = self.claim_reads(asked, now, u32::MAX / 25);
         let held_before = self.line(Class::Global, asked, now).iter().filter(|r| r.past() != Past::Fresh).count();
         !(taken.is_empty() && buried.is_empty())
@@ -165,7 +165,7 @@ impl Model {
     }
 
     /// Whether a claim found only rows that are claimable, each once.
-    pub fn claim_takes_claimable(&self, asked: Asked<'_>, now: i64, taken: &[String]) -> bool {
+    pub(super) fn claim_takes_claimable(&self, asked: Asked<'_>, now: i64, taken: &[String]) -> bool {
         let line = self.line(Class::Global, asked, now);
         let unique: std::collections::BTreeSet<_> = taken.iter().collect();
         unique.len() == taken.len() && taken.len() <= asked.limit && taken.iter().all(|key| line.iter().any(|row| row.key == *key))
@@ -191,7 +191,7 @@ impl Model {
     /// Whether a claim may have taken these keys and buried those, if policies changed for waiting rows: own and global work
     /// comes first and in order, rows of other owners are taken only if their policy allows it, and no claim is empty while there
     /// is a claimable row.
-    pub fn claim_may_find(&self, asked: Asked<'_>, now: i64, taken: &[String], buried: &[String]) -> bool {
+    pub(super) fn claim_may_find(&self, asked: Asked<'_>, now: i64, taken: &[String], buried: &[String]) -> bool {
         let of_kind = |r: &&Row| asked.kind.is_none_or(|k| r.kind == k);
         let class = |key: &String| self.rows.get(key).filter(of_kind).and_then(|r| self.class_early(r, asked.owner, now, asked.early));
         let mut settled = self.clone();
@@ -218,7 +218,7 @@ impl Model {
         row.owner.and_then(|o| self.owners.get(&o)).is_some_and(|(threshold, _)| row.due_at() + threshold <= now)
     }
 
-    pub fn claimed(&mut self, keys: &[String], agent: &str, started: bool, limit: usize, now: Span) {
+    pub(super) fn claimed(&mut self, keys: &[String], agent: &str, started: bool, limit: usize, now: Span) {
         let alone = keys.len() == 1 && self.rows[&keys[0]].past().goes_alone(limit);
         for key in keys {
             let Some(row) = self.rows.get_mut(key) else { continue };
@@ -232,7 +232,7 @@ impl Model {
         }
     }
 
-    pub fn buried(&mut self, keys: &[String], now: Span) {
+    pub(super) fn buried(&mut self, keys: &[String], now: Span) {
         for key in keys {
             let lost = self.rows[key].lost_now();
             self.rest(key, now, false);

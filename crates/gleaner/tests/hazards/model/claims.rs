@@ -11,14 +11,20 @@ use super::table::agree;
 
 impl Player<'_> {
     /// The rows that the table returned must be those that the model finds.
-    pub async fn claim(&mut self, agent: &str, asked: Asked<'_>, started: bool, request: Option<Uuid>) -> Result<Vec<(String, i64)>> {
+    pub(super) async fn claim(
+        &mut self,
+        agent: &str,
+        asked: Asked<'_>,
+        started: bool,
+        request: Option<Uuid>,
+    ) -> Result<Vec<(String, i64)>> {
         let given = self.table.claim(agent, asked, started, request).await?;
         self.taken(agent, asked, started, &given).await?;
         Ok(given)
     }
 
     /// A claim before rows are due, or some time after. Arguments that a signed-in caller may not use are ignored.
-    pub async fn claim_early(&mut self, limit: u8, owner: Option<i64>, early: i64, signed_in: bool) -> Result<()> {
+    pub(super) async fn claim_early(&mut self, limit: u8, owner: Option<i64>, early: i64, signed_in: bool) -> Result<()> {
         let mut asked = Asked { owner, kind: None, limit: usize::from(limit), early };
         let signed_in = signed_in && owner.is_some();
         let given = self.table.claim_early("early", asked, signed_in).await?;
@@ -64,7 +70,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    pub async fn drain(&mut self, owner: Option<i64>, limit: u8) -> Result<()> {
+    pub(super) async fn drain(&mut self, owner: Option<i64>, limit: u8) -> Result<()> {
         let (model, tickets, clock) = (self.model.clone(), self.tickets.clone(), self.clock);
         self.table.client.batch_execute("begin").await?;
         let drained = async {
@@ -85,7 +91,7 @@ impl Player<'_> {
         drained
     }
 
-    pub async fn explained(&mut self) -> Result<()> {
+    pub(super) async fn explained(&mut self) -> Result<()> {
         self.settle().await?;
         let mut claimable = self.table.explain(&self.owners).await?;
         claimable.sort();

@@ -8,7 +8,15 @@ use super::rules::{MINUTE, Row, Span};
 use super::table::New;
 
 impl Player<'_> {
-    pub async fn enqueue(&mut self, kind: u8, class: u8, unique: Option<u8>, owner: u8, replace: bool, delay_minutes: u8) -> Result<()> {
+    pub(super) async fn enqueue(
+        &mut self,
+        kind: u8,
+        class: u8,
+        unique: Option<u8>,
+        owner: u8,
+        replace: bool,
+        delay_minutes: u8,
+    ) -> Result<()> {
         let unique = unique.map(|u| format!("u{u}"));
         let owned = self.table.names.owned();
         let new = New {
@@ -42,7 +50,7 @@ impl Player<'_> {
     }
 
     #[allow(clippy::too_many_arguments)]
-    pub async fn insert(
+    pub(super) async fn insert(
         &mut self,
         slot: u8,
         kind: u8,
@@ -89,7 +97,7 @@ impl Player<'_> {
     }
 }
 
-pub fn row(key: &str, new: &New<'_>, created: Span, due: Span) -> Row {
+pub(super) fn row(key: &str, new: &New<'_>, created: Span, due: Span) -> Row {
     Row {
         key: key.to_owned(),
         kind: new.kind.to_owned(),

@@ -25,7 +25,7 @@ fn refused(answer: Result<()>) -> Result<()> {
 }
 
 /// One run: the real table and the model, side by side.
-pub struct Player<'a> {
+pub(super) struct Player<'a> {
     pub table: &'a Table,
     pub model: Model,
     /// The database's clock when it was last read.
@@ -44,19 +44,19 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    pub fn new(table: &'a Table, model: Model, batches: bool) -> Self {
+    pub(super) fn new(table: &'a Table, model: Model, batches: bool) -> Self {
         let owners = std::iter::once(None).chain(model.owners.keys().copied().map(Some)).collect();
         Self { table, model, clock: 0, steps: 0, tickets: Vec::new(), request: None, backup: None, owners, batches, looks_further: false }
     }
 
     /// Empties the table.
-    pub async fn begin(&mut self) -> Result<()> {
+    pub(super) async fn begin(&mut self) -> Result<()> {
         self.table.reset(&self.model.owners).await?;
         self.clock = self.table.look().await?.1;
         Ok(())
     }
 
-    pub async fn play(&mut self, acts: &[Act]) -> Result<()> {
+    pub(super) async fn play(&mut self, acts: &[Act]) -> Result<()> {
         self.begin().await?;
         for (n, act) in acts.iter().enumerate() {
             self.step(act).await.with_context(|| format!("step {n}, {act:?}"))?;
@@ -69,7 +69,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    pub async fn step(&mut self, act: &Act) -> Result<()> {
+    pub(super) async fn step(&mut self, act: &Act) -> Result<()> {
         self.steps += 1;
         self.settle().await?;
         self.perform(act).await?;
@@ -78,7 +78,7 @@ impl<'a> Player<'a> {
     }
 
     /// The table must match the model.
-    pub async fn compare(&mut self) -> Result<()> {
+    pub(super) async fn compare(&mut self) -> Result<()> {
         let (rows, clock) = self.table.look().await?;
         agree(&mut self.model.rows, &rows)?;
         self.clock = clock;
@@ -86,7 +86,7 @@ impl<'a> Player<'a> {
     }
 
     /// Waits, so that no act runs too close to the moment at which its answer changes.
-    pub async fn settle(&mut self) -> Result<()> {
+    pub(super) async fn settle(&mut self) -> Result<()> {
         while self.model.boundaries().iter().any(|at| *at > self.clock && *at <= self.clock + SECOND / 5) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             self.clock = self.table.look().await?.1;
@@ -94,11 +94,11 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    pub async fn now(&self) -> Result<Span> {
+    pub(super) async fn now(&self) -> Result<Span> {
         Ok(Span { low: self.clock, high: self.table.look().await?.1 })
     }
 
-    pub fn owner(&self, n: u8) -> Option<i64> {
+    pub(super) fn owner(&self, n: u8) -> Option<i64> {
         self.owners[usize::from(n) % self.owners.len()]
     }
 

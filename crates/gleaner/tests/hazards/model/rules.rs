@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 
 use super::act::Word;
 
-pub const SECOND: i64 = 1_000_000;
-pub const MINUTE: i64 = 60 * SECOND;
+pub(super) const SECOND: i64 = 1_000_000;
+pub(super) const MINUTE: i64 = 60 * SECOND;
 /// How long before their due time early claims ask for rows; below zero, after it.
-pub const EARLY: [i64; 3] = [3 * MINUTE, 30 * MINUTE, -3 * MINUTE];
+pub(super) const EARLY: [i64; 3] = [3 * MINUTE, 30 * MINUTE, -3 * MINUTE];
 
 /// A time, or a lease, known to be within a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub(super) struct Span {
     pub low: i64,
     pub high: i64,
 }
 
 impl Span {
-    pub fn exactly(at: i64) -> Self {
+    pub(super) fn exactly(at: i64) -> Self {
         Self { low: at, high: at }
     }
 
@@ -36,13 +36,13 @@ impl Span {
         Self { low: self.low.min(most), high: self.high.min(most) }
     }
 
-    pub fn holds(self, at: i64) -> bool {
+    pub(super) fn holds(self, at: i64) -> bool {
         self.low <= at && at <= self.high
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct Row {
+pub(super) struct Row {
     pub key: String,
     pub kind: String,
     pub class: i64,
@@ -66,24 +66,24 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn held(&self) -> bool {
+    pub(super) fn held(&self) -> bool {
         self.status == Word::Running
     }
 
-    pub fn waits(&self) -> bool {
+    pub(super) fn waits(&self) -> bool {
         matches!(self.status, Word::Ready | Word::Failed) && self.due.is_some()
     }
 
     /// In a status that can be claimed once the row is due.
-    pub fn unfinished(&self) -> bool {
+    pub(super) fn unfinished(&self) -> bool {
         self.waits() || self.held() && self.due.is_some()
     }
 
-    pub fn due_at(&self) -> i64 {
+    pub(super) fn due_at(&self) -> i64 {
         self.due.map_or(i64::MAX, |d| d.high)
     }
 
-    pub fn take(&mut self, rules: &Rules, now: Span, agent: Option<&str>, started: i16) {
+    pub(super) fn take(&mut self, rules: &Rules, now: Span, agent: Option<&str>, started: i16) {
         self.status = Word::Running;
         self.due = Some(now.plus(rules.hold));
         self.deadline = Some(now.plus(rules.deadline(&self.kind)));
@@ -109,7 +109,7 @@ impl Row {
 
 /// What differs between queues.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub(super) struct Rules {
     pub owned: bool,
     pub hold: i64,
     pub head_start: i64,
@@ -130,10 +130,10 @@ impl Rules {
 const ATTEMPTS: i32 = 3;
 
 /// One answer of an act on one row: key, outcome, status.
-pub type Told = (String, &'static str, Option<Word>);
+pub(super) type Told = (String, &'static str, Option<Word>);
 
 #[derive(Debug, Clone)]
-pub struct Model {
+pub(super) struct Model {
     pub rules: Rules,
     pub rows: BTreeMap<String, Row>,
     /// Threshold and whether it shares, by owner.
@@ -143,12 +143,12 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(rules: Rules, owners: BTreeMap<i64, (i64, bool)>) -> Self {
+    pub(super) fn new(rules: Rules, owners: BTreeMap<i64, (i64, bool)>) -> Self {
         Self { rules, rows: BTreeMap::new(), owners, unsettled: false }
     }
 
     /// Moments at which the answer of an act changes, so that no act runs too close to one.
-    pub fn boundaries(&self) -> Vec<i64> {
+    pub(super) fn boundaries(&self) -> Vec<i64> {
         let mut all = Vec::new();
         for row in self.rows.values().filter(|r| r.unfinished()) {
             all.push(row.due_at());
@@ -168,11 +168,11 @@ impl Model {
     }
 
     /// Inserted with the status running: the inserter, a plain writer, holds it.
-    pub fn born_running(&self, row: &mut Row, now: Span) {
+    pub(super) fn born_running(&self, row: &mut Row, now: Span) {
         row.take(&self.rules, now, None, 1);
     }
 
-    pub fn row(&mut self, key: &str) -> &mut Row {
+    pub(super) fn row(&mut self, key: &str) -> &mut Row {
         self.rows.get_mut(key).expect("the row is there")
     }
 
@@ -188,7 +188,7 @@ impl Model {
         }
     }
 
-    pub fn start(&mut self, key: &str, lease: i64) -> Told {
+    pub(super) fn start(&mut self, key: &str, lease: i64) -> Told {
         let held = self.held_with(key, lease);
         if held {
             let row = self.row(key);
@@ -197,7 +197,7 @@ impl Model {
         self.tell(key, if held { "done" } else { "lost" })
     }
 
-    pub fn progress(&mut self, key: &str, lease: i64, now: Span) -> Told {
+    pub(super) fn progress(&mut self, key: &str, lease: i64, now: Span) -> Told {
         let held = self.held_with(key, lease);
         if held {
             let hold = self.rules.hold;
@@ -211,7 +211,7 @@ impl Model {
         self.tell(key, if held { "done" } else { "lost" })
     }
 
-    pub fn complete(&mut self, key: &str, lease: i64) -> Told {
+    pub(super) fn complete(&mut self, key: &str, lease: i64) -> Told {
         let held = self.held_with(key, lease);
         let already = self.rows.get(key).is_some_and(|r| r.status == Word::Done && r.lease.low == lease);
         if held {
@@ -259,16 +259,16 @@ impl Model {
         )
     }
 
-    pub fn release(&mut self, key: &str, lease: i64, now: Span) -> Told {
+    pub(super) fn release(&mut self, key: &str, lease: i64, now: Span) -> Told {
         self.give_back(key, lease, now, Word::Ready, Some(now), 0)
     }
 
-    pub fn snooze(&mut self, key: &str, lease: i64, by: i64, now: Span) -> Told {
+    pub(super) fn snooze(&mut self, key: &str, lease: i64, by: i64, now: Span) -> Told {
         self.give_back(key, lease, now, Word::Ready, Some(now.plus(by)), 0)
     }
 
     /// `backoff` is the delay after a number of attempts; `retry_in` replaces it.
-    pub fn fail(
+    pub(super) fn fail(
         &mut self,
         key: &str,
         lease: i64,
@@ -316,12 +316,12 @@ impl Model {
         unique.is_some() && self.rows.values().any(|r| r.key != key && r.waits() && r.unique == *unique)
     }
 
-    pub fn waiting_twin(&self, unique: &str) -> Option<String> {
+    pub(super) fn waiting_twin(&self, unique: &str) -> Option<String> {
         self.rows.values().find(|r| r.waits() && r.unique.as_deref() == Some(unique)).map(|r| r.key.clone())
     }
 
     /// Dead: the failed status and no next retry.
-    pub fn rest(&mut self, key: &str, now: Span, own: bool) {
+    pub(super) fn rest(&mut self, key: &str, now: Span, own: bool) {
         let letters = i64::from(self.rules.dead_letters);
         let row = self.row(key);
         row.status = Word::Failed;
@@ -335,7 +335,7 @@ impl Model {
         row.unhold();
     }
 
-    pub fn cancel(&mut self, key: &str, now: Span) -> Told {
+    pub(super) fn cancel(&mut self, key: &str, now: Span) -> Told {
         let changes = self.rows.get(key).is_some_and(Row::unfinished);
         if changes {
             let row = self.row(key);
@@ -347,7 +347,7 @@ impl Model {
         self.tell(key, if changes { "done" } else { "already" })
     }
 
-    pub fn requeue(&mut self, key: &str, now: Span) -> Told {
+    pub(super) fn requeue(&mut self, key: &str, now: Span) -> Told {
         let changes = self.rows.get(key).is_some_and(|r| !(r.status == Word::Ready && r.due_at() <= now.high));
         if changes {
             self.put_back(key, Word::Ready, now, now, false, 0, 0);
@@ -355,7 +355,7 @@ impl Model {
         self.tell(key, if changes { "done" } else { "already" })
     }
 
-    pub fn bury(&mut self, key: &str, now: Span) -> Told {
+    pub(super) fn bury(&mut self, key: &str, now: Span) -> Told {
         let changes = self.rows.get(key).is_some_and(Row::unfinished);
         if changes {
             self.rest(key, now, false);
@@ -363,7 +363,7 @@ impl Model {
         self.tell(key, if changes { "done" } else { "already" })
     }
 
-    pub fn assign(&mut self, key: &str, owner: Option<i64>) -> Told {
+    pub(super) fn assign(&mut self, key: &str, owner: Option<i64>) -> Told {
         let changes = self.rows.get(key).is_some_and(|r| r.owner != owner);
         if changes {
             self.row(key).owner = owner;
@@ -372,7 +372,7 @@ impl Model {
     }
 
     /// The sweep: rows whose lease expired wait again, or are buried. Returns how many.
-    pub fn recover(&mut self, now: Span) -> usize {
+    pub(super) fn recover(&mut self, now: Span) -> usize {
         let expired: Vec<Row> = self.rows.values().filter(|r| r.held() && r.due_at() <= now.high).cloned().collect();
         let mut expired_keys: Vec<&Row> = expired.iter().collect();
         expired_keys.sort_by_key(|r| key_order(&r.key));
@@ -389,7 +389,7 @@ impl Model {
     }
 
     /// A plain `update … set status = word`, by a program with the same sign-in as every other plain program here.
-    pub fn plain(&mut self, key: &str, word: Word, now: Span, backoff: &dyn Fn(&str, i32) -> i64) {
+    pub(super) fn plain(&mut self, key: &str, word: Word, now: Span, backoff: &dyn Fn(&str, i32) -> i64) {
         let row = self.rows[key].clone();
         let (mine, expired) = (row.plain, row.due_at() <= now.high);
         // Writing ready to a row that is already ready has no effect.
@@ -444,7 +444,7 @@ impl Model {
     }
 
     /// Moves all rows and their times back, as if that much time had passed.
-    pub fn age(&mut self, by: i64) {
+    pub(super) fn age(&mut self, by: i64) {
         for row in self.rows.values_mut() {
             row.due = row.due.map(|d| d.plus(-by));
             row.open = row.open.map(|o| o - by);
@@ -455,6 +455,6 @@ impl Model {
 }
 
 /// Sorts numbers as numbers, everything else as text.
-pub fn key_order(key: &str) -> (i64, String) {
+pub(super) fn key_order(key: &str) -> (i64, String) {
     key.parse().map_or_else(|_| (0, key.to_owned()), |n| (n, String::new()))
 }

@@ -15,7 +15,7 @@ use super::rules::{MINUTE, Row, Span};
 
 /// The names that a queue uses for its table, columns and values.
 #[derive(Debug)]
-pub struct Names {
+pub(super) struct Names {
     pub table: &'static str,
     /// Its rows as their holders see them, and whether a batch lease holds them: such a row is written only when its work ends.
     pub seen: &'static str,
@@ -31,7 +31,7 @@ pub struct Names {
     pub words: [(Word, &'static str); 5],
 }
 
-pub const JOBS: Names = Names {
+pub(super) const JOBS: Names = Names {
     table: "gleaner.jobs",
     seen: "(select t.id, t.kind, t.priority, t.unique_key, t.created_at, t.attempts, t.lost,
                    case when s.id is null then t.status else 'running' end as status, coalesce(s.due_at, t.due_at) as due_at,
@@ -59,15 +59,15 @@ pub const JOBS: Names = Names {
 };
 
 /// One tenant of a table that is otherwise like the built-in queue's.
-pub fn tasks(tenant: i32) -> Names {
+pub(super) fn tasks(tenant: i32) -> Names {
     let seen = format!("(select t.* from public.tasks as t where t.shop = {tenant})");
     Names { table: "public.tasks", seen: seen.leak(), tenant: Some(tenant), ..JOBS }
 }
 
 /// The built-in queue without the rows that reject every change.
-pub const GOOD_JOBS: Names = Names { seen: "(select t.* from gleaner.jobs as t where not t.payload ? 'bad')", ..JOBS };
+pub(super) const GOOD_JOBS: Names = Names { seen: "(select t.* from gleaner.jobs as t where not t.payload ? 'bad')", ..JOBS };
 
-pub const ACTIVITIES: Names = Names {
+pub(super) const ACTIVITIES: Names = Names {
     table: "public.activities",
     seen: "(select t.* from public.activities as t)",
     status: "processing_status",
@@ -89,7 +89,7 @@ pub const ACTIVITIES: Names = Names {
 };
 
 impl Names {
-    pub fn word(&self, word: Word) -> &'static str {
+    pub(super) fn word(&self, word: Word) -> &'static str {
         self.words.iter().find(|(w, _)| *w == word).map_or("", |(_, name)| *name)
     }
 
@@ -98,17 +98,17 @@ impl Names {
     }
 
     /// In a queue with tenants: only rows of this tenant.
-    pub fn mine(&self) -> String {
+    pub(super) fn mine(&self) -> String {
         self.tenant.map_or_else(String::new, |tenant| format!(" and shop = {tenant}"))
     }
 
-    pub fn owned(&self) -> bool {
+    pub(super) fn owned(&self) -> bool {
         self.open == "open_at"
     }
 }
 
 #[derive(Debug)]
-pub struct Table {
+pub(super) struct Table {
     pub names: &'static Names,
     pub acts: Acts,
     pub client: Client,
@@ -118,7 +118,7 @@ pub struct Table {
 
 /// The values of a new row.
 #[derive(Debug)]
-pub struct New<'a> {
+pub(super) struct New<'a> {
     pub kind: &'a str,
     pub class: i64,
     pub unique: Option<&'a str>,
@@ -127,7 +127,7 @@ pub struct New<'a> {
 
 impl Table {
     /// Every row as it is now, and the database's clock.
-    pub async fn look(&self) -> Result<(BTreeMap<String, Row>, i64)> {
+    pub(super) async fn look(&self) -> Result<(BTreeMap<String, Row>, i64)> {
         let n = self.names;
         let micros = |column: &str| format!("(extract(epoch from {column}) * 1000000)::bigint");
         let sql = format!(
@@ -178,7 +178,7 @@ impl Table {
     }
 
     /// Empties the table and sets the owners' policies.
-    pub async fn reset(&self, owners: &BTreeMap<i64, (i64, bool)>) -> Result<()> {
+    pub(super) async fn reset(&self, owners: &BTreeMap<i64, (i64, bool)>) -> Result<()> {
         let table = self.names.table;
         self.client
             .batch_execute(&format!(
@@ -191,7 +191,7 @@ impl Table {
         Ok(())
     }
 
-    pub async fn policy(&self, owner: i64, threshold: i64, shared: bool) -> Result<()> {
+    pub(super) async fn policy(&self, owner: i64, threshold: i64, shared: bool) -> Result<()> {
         let minutes = i32::try_from(threshold / MINUTE)?;
         let sql = "update sales set stale_threshold_minutes = $2, allow_remote_processing = $3 where id = $1";
         self.client.execute(sql, &[&owner, &minutes, &shared]).await?;
@@ -199,7 +199,7 @@ impl Table {
     }
 
     /// A random key is passed in, so that a failing list of acts fails again.
-    pub async fn enqueue(&self, n: usize, new: &New<'_>, replace: bool, due: Option<i64>) -> Result<(String, String)> {
+    pub(super) async fn enqueue(&self, n: usize, new: &New<'_>, replace: bool, due: Option<i64>) -> Result<(String, String)> {
         let mut item = if self.names.owned() {
             json!({"id": format!("00000000-0000-4000-8000-0000000{:05}", 99_999 - n), "type": new.kind, "sales_id": new.owner})
         } else {
@@ -220,7 +220,7 @@ impl Table {
     }
 
     /// Enqueues this many similar items by COPY.
-    pub async fn copy(&self, new: &New<'_>, count: usize) -> Result<()> {
+    pub(super) async fn copy(&self, new: &New<'_>, count: usize) -> Result<()> {
         let items = vec![json!({"kind": new.kind, "priority": 2 - new.class}); count];
         let mut writer = self.writer.lock().await;
         let tx = writer.transaction().await?;
@@ -229,7 +229,7 @@ impl Table {
     }
 
     /// A plain insert. Returns false when the unique index rejected it.
-    pub async fn insert(&self, key: &str, new: &New<'_>, born: Born, age_minutes: i64) -> Result<bool> {
+    pub(super) async fn insert(&self, key: &str, new: &New<'_>, born: Born, age_minutes: i64) -> Result<bool> {
         let word = self.names.word(match born {
             Born::Ready => Word::Ready,
             Born::Running => Word::Running,
@@ -257,12 +257,12 @@ impl Table {
         }
     }
 
-    pub async fn delete(&self, key: &str) -> Result<()> {
+    pub(super) async fn delete(&self, key: &str) -> Result<()> {
         self.client.execute(&format!("delete from {} where id::text = $1{}", self.names.table, self.names.mine()), &[&key]).await?;
         Ok(())
     }
 
-    pub async fn claim(&self, agent: &str, asked: Asked<'_>, started: bool, request: Option<Uuid>) -> Result<Vec<(String, i64)>> {
+    pub(super) async fn claim(&self, agent: &str, asked: Asked<'_>, started: bool, request: Option<Uuid>) -> Result<Vec<(String, i64)>> {
         self.forget_cursors(&self.client).await?;
         let mut claim = Claim::by(agent).limit(i32::try_from(asked.limit)?);
         claim.owner = asked.owner.map(|o| o.to_string());
@@ -282,7 +282,7 @@ impl Table {
     }
 
     /// In SQL, the only interface in which a claim may be early. A signed-in caller is the owner itself.
-    pub async fn claim_early(&self, agent: &str, asked: Asked<'_>, signed_in: bool) -> Result<Vec<(String, i64)>> {
+    pub(super) async fn claim_early(&self, agent: &str, asked: Asked<'_>, signed_in: bool) -> Result<Vec<(String, i64)>> {
         let owner = asked.owner.map_or_else(String::new, |o| format!("p_owner => {o}, "));
         let sql = format!(
             "select id::text, lease from gleaner.claim_{}({}p_agent => $1, p_limit => $2, {owner}p_early => $3 * interval '1 microsecond')",
@@ -303,7 +303,7 @@ impl Table {
     }
 
     /// Simulates that time passes: all times move back. Triggers are off, because this is not an act.
-    pub async fn age(&self, minutes: i64) -> Result<()> {
+    pub(super) async fn age(&self, minutes: i64) -> Result<()> {
         let own = if self.names.owned() { ", open_at = open_at - i, locked_at = locked_at - i" } else { "" };
         let sql = format!(
             "begin; set local session_replication_role = replica;
@@ -319,7 +319,7 @@ impl Table {
     }
 
     /// What a backup of the built-in queue contains: rows, records, and the values of the sequences.
-    pub async fn backup(&self) -> Result<()> {
+    pub(super) async fn backup(&self) -> Result<()> {
         let sql = "drop table if exists kept_jobs, kept_batch_lease, kept_bulk_range, kept_sequence;
              create temp table kept_jobs as table gleaner.jobs;
              create temp table kept_batch_lease as table gleaner.batch_lease;
@@ -331,7 +331,7 @@ impl Table {
     }
 
     /// Like a real restore: no trigger runs, and sessions start anew.
-    pub async fn restore(&self) -> Result<()> {
+    pub(super) async fn restore(&self) -> Result<()> {
         let sql = "begin; set local session_replication_role = replica;
              delete from gleaner.jobs; delete from gleaner.batch_lease; delete from gleaner.bulk_range;
              insert into gleaner.jobs select * from kept_jobs;
@@ -345,20 +345,20 @@ impl Table {
         Ok(self.writer.lock().await.batch_execute(new_session).await?)
     }
 
-    pub async fn fail(&self, key: &str, lease: i64, retryable: bool, retry_minutes: Option<u8>) -> Result<Answer> {
+    pub(super) async fn fail(&self, key: &str, lease: i64, retryable: bool, retry_minutes: Option<u8>) -> Result<Answer> {
         let mut failure = Failure::new("it broke");
         failure.retryable = retryable;
         failure.retry_in = retry_minutes.map(|m| std::time::Duration::from_secs(u64::from(m) * 60));
         Ok(self.acts.fail(&self.client, &Held::new(key, lease), &failure).await?)
     }
 
-    pub async fn plain(&self, key: &str, word: Word) -> Result<()> {
+    pub(super) async fn plain(&self, key: &str, word: Word) -> Result<()> {
         let sql = format!("update {} set {} = $2 where id::text = $1{}", self.names.table, self.names.status, self.names.mine());
         self.client.execute(&sql, &[&key, &self.names.word(word)]).await?;
         Ok(())
     }
 
-    pub async fn write_back(&self, key: &str) -> Result<()> {
+    pub(super) async fn write_back(&self, key: &str) -> Result<()> {
         let sql = format!(
             "update {} set lease = 3, due_at = '2020-01-01', deadline_at = null, attempts = 77, lost = 5, started = 2, agent = 'me', session = 'mine' where id::text = $1{}",
             self.names.table,
@@ -369,7 +369,7 @@ impl Table {
     }
 
     /// The delay after each number of attempts, from the engine's own function. Also checks that it grows and stays within bounds.
-    pub async fn backoff(&self, key: &str) -> Result<Vec<i64>> {
+    pub(super) async fn backoff(&self, key: &str) -> Result<Vec<i64>> {
         let sql = "select (extract(epoch from gleaner.backoff('30 seconds', '1 hour', n, $1)) * 1000000)::bigint from generate_series(1, 4) n order by n";
         let waits: Vec<i64> = self.client.query(sql, &[&key]).await?.iter().map(|r| r.get(0)).collect();
         for (n, wait) in waits.iter().enumerate() {
@@ -380,7 +380,7 @@ impl Table {
     }
 
     /// Which owner's agents may claim which row, according to `explain`: (key, owner) of every claimable pair.
-    pub async fn explain(&self, owners: &[Option<i64>]) -> Result<Vec<(String, Option<i64>)>> {
+    pub(super) async fn explain(&self, owners: &[Option<i64>]) -> Result<Vec<(String, Option<i64>)>> {
         let name = self.acts.name();
         let arguments = match self.names.tenant {
             Some(tenant) => format!("{tenant}, q.id"),
@@ -394,13 +394,13 @@ impl Table {
         Ok(self.client.query(&sql, &[&owners]).await?.iter().map(|r| (r.get(0), r.get(1))).collect())
     }
 
-    pub fn status(&self, told: &Answer) -> Result<Option<Word>> {
+    pub(super) fn status(&self, told: &Answer) -> Result<Option<Word>> {
         told.status.as_deref().map(|s| self.names.meaning(s)).transpose()
     }
 }
 
 /// An error where the table differs from the model; otherwise the model takes over the exact times.
-pub fn agree(model: &mut BTreeMap<String, Row>, table: &BTreeMap<String, Row>) -> Result<()> {
+pub(super) fn agree(model: &mut BTreeMap<String, Row>, table: &BTreeMap<String, Row>) -> Result<()> {
     ensure!(model.keys().eq(table.keys()), "the model has rows {:?}, the table {:?}", model.keys(), table.keys());
     for (key, expected) in model {
         let seen = &table[key];

@@ -3,7 +3,7 @@
 //! private; an administrator; a worker's key; the service key. Letters are select, insert, update and delete.
 
 /// Relation, cells, and the rows meant. A new table or view has no line here, and fails the test until a developer adds one.
-pub const RELATIONS: &str = "
+pub(super) const RELATIONS: &str = "
                                   anon stranger former member private admin worker service
     public.activities             ---- ---- ---- siu- siu- siu- ---- siud  raw_data @> '{\"of\": \"member\"}'
     public.activities             ---- ---- ---- -i-- siu- siu- ---- siud  raw_data @> '{\"of\": \"private\"}'
@@ -78,7 +78,7 @@ pub const RELATIONS: &str = "
 
 /// Functions, and the roles that may execute them; no role may execute a function that is not listed. Braces are alternatives, as
 /// in a shell.
-pub const FUNCTIONS: &str = "
+pub(super) const FUNCTIONS: &str = "
     auth.{jwt,role,uid}                                                   anon authenticated service_role
     public.{claim_next_pending_activity,claim_stale_activity}             authenticated service_role
     public.{unlock_stale_locks,reset_stale_locks,get_pending_actions}     authenticated service_role
@@ -107,7 +107,7 @@ pub const FUNCTIONS: &str = "
 /// What those functions return to each caller, when they see more than their caller does: `x` where the call returns a row.
 /// Activities: f0 the worker's, f1 the member's, f2 the private member's, f9 without an owner; other agents may claim all but the
 /// first.
-pub const CALLS: &str = "
+pub(super) const CALLS: &str = "
     anon stranger former member private admin worker service
     - - - x x x x x  claim_stale_activity()
     - - - x x x x x  claim_next_pending_activity(null)

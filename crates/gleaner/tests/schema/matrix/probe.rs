@@ -7,14 +7,14 @@ use tokio_postgres::{Client, Error};
 use super::WORKER_HASH;
 
 /// A caller: the role of its token, and the token's claims.
-pub struct Caller {
+pub(super) struct Caller {
     pub name: &'static str,
     role: &'static str,
     claims: String,
 }
 
 /// One of each kind, in the order of the matrix's columns. `seed.sql` defines them.
-pub async fn callers(client: &Client) -> Result<Vec<Caller>> {
+pub(super) async fn callers(client: &Client) -> Result<Vec<Caller>> {
     let user = |n: u8| format!(r#"{{"role": "authenticated", "sub": "00000000-0000-0000-0000-00000000000{n}", "session_id": "s{n}"}}"#);
     let worker: serde_json::Value = client.query_one("select gleaner.verify_key($1)", &[&WORKER_HASH]).await?.get(0);
     let caller = |name, role, claims| Caller { name, role, claims };
@@ -32,7 +32,7 @@ pub async fn callers(client: &Client) -> Result<Vec<Caller>> {
 
 impl Caller {
     /// Runs a statement as this caller and rolls it back. Returns how many rows it affected, or the error.
-    pub async fn attempt(&self, client: &Client, sql: &str) -> Result<Result<u64, Error>> {
+    pub(super) async fn attempt(&self, client: &Client, sql: &str) -> Result<Result<u64, Error>> {
         client.batch_execute("begin").await?;
         client
             .query("select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)", &[&self.role, &self.claims])
@@ -44,7 +44,7 @@ impl Caller {
 }
 
 /// A table or view of the catalogue, and those of its rows that a line of the matrix is about.
-pub struct Rows<'a> {
+pub(super) struct Rows<'a> {
     pub relation: &'a str,
     pub condition: &'a str,
 }
@@ -52,7 +52,7 @@ pub struct Rows<'a> {
 impl Rows<'_> {
     /// What the caller may do with these rows: `siud` for select, insert, update and delete, each letter or a dash. A dash is a
     /// statement that was refused or that affected no row; which of the two depends on the policies.
-    pub async fn cell(&self, client: &Client, caller: &Caller) -> Result<String> {
+    pub(super) async fn cell(&self, client: &Client, caller: &Caller) -> Result<String> {
         let mut cell = String::new();
         for (letter, act) in [('s', "select"), ('i', "insert"), ('u', "update"), ('d', "delete")] {
             let may = self.may(client, caller, act).await.with_context(|| format!("{} {act} {}", caller.name, self.relation))?;

@@ -22,7 +22,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// The event in the body, and the id that the body gives itself. A body that is not an envelope is kept whole, as text.
-pub fn read(shape: &Shape, channel: &Channel) -> Result<(Event, Option<String>), Refusal> {
+pub(super) fn read(shape: &Shape, channel: &Channel) -> Result<(Event, Option<String>), Refusal> {
     let fields = &shape.fields;
     let (content, url) = (text_of(fields, "content"), text_of(fields, "url"));
     if content.is_none() && url.is_none() {

@@ -6,7 +6,7 @@ use crate::form::{self, Form};
 use crate::{Refusal, Request, json};
 
 #[derive(Debug)]
-pub struct Shape {
+pub(super) struct Shape {
     /// The members of a JSON object, or the fields of a form.
     pub fields: Map<String, Value>,
     /// The whole body as text.
@@ -14,7 +14,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    pub fn read(request: &Request<'_>) -> Result<Self, Refusal> {
+    pub(super) fn read(request: &Request<'_>) -> Result<Self, Refusal> {
         if request.body.iter().all(u8::is_ascii_whitespace) {
             return Err(Refusal::Malformed("the body is empty".to_owned()));
         }
@@ -51,7 +51,7 @@ impl Shape {
     }
 
     /// The challenge that Slack sends when a URL is entered there, which must be returned to it.
-    pub fn slack_challenge(&self) -> Option<String> {
+    pub(super) fn slack_challenge(&self) -> Option<String> {
         let is_challenge = self.fields.get("type").and_then(Value::as_str) == Some("url_verification");
         let challenge = self.fields.get("challenge").filter(|_| is_challenge)?.as_str()?;
         Some(challenge.to_owned())

@@ -7,27 +7,27 @@ use crate::mail::Enclosure;
 use crate::{Refusal, Request, draft, json};
 
 #[derive(Debug)]
-pub enum Fields {
+pub(super) enum Fields {
     Form(Form),
     Json(Value),
 }
 
 impl Fields {
-    pub fn read(request: &Request<'_>) -> Result<Self, Refusal> {
+    pub(super) fn read(request: &Request<'_>) -> Result<Self, Refusal> {
         if request.content_type().as_deref() == Some("application/json") {
             return Ok(Self::Json(json::read(request.body)?));
         }
         Form::read(request).map(Self::Form)
     }
 
-    pub fn text(&self, name: &str) -> Option<String> {
+    pub(super) fn text(&self, name: &str) -> Option<String> {
         match self {
             Self::Form(form) => form.text(name),
             Self::Json(body) => body[name].as_str().map(str::to_owned),
         }
     }
 
-    pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
+    pub(super) fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         match self {
             Self::Form(form) => form.get(name).map(|field| field.bytes.clone()),
             Self::Json(body) => body[name].as_str().map(|text| text.as_bytes().to_vec()),
@@ -36,13 +36,13 @@ impl Fields {
 
     /// Whether this is a delivery event: under `event-data` (delivered, opened, bounced), or in older webhooks a form with an
     /// `event`. A mail may have a header of that name, which Mailgun repeats as a field, but a mail has a body.
-    pub fn is_delivery_event(&self) -> bool {
+    pub(super) fn is_delivery_event(&self) -> bool {
         let has_body = || ["body-plain", "body-html", "body-mime"].iter().any(|name| self.text(name).is_some());
         matches!(self, Self::Json(body) if body["event-data"].is_object()) || (self.text("event").is_some() && !has_body())
     }
 
     /// The mail's headers: a list of pairs, as JSON also inside a form.
-    pub fn headers(&self) -> Vec<(String, String)> {
+    pub(super) fn headers(&self) -> Vec<(String, String)> {
         let listed = match self {
             Self::Json(body) if body["message-headers"].is_array() => body["message-headers"].clone(),
             _ => self.text("message-headers").and_then(|text| json::read(text.as_bytes()).ok()).unwrap_or_default(),
@@ -52,7 +52,7 @@ impl Fields {
     }
 
     /// Files in the form, or a list of files that stay at Mailgun (a route that stores).
-    pub fn enclosures(&self) -> Vec<Enclosure> {
+    pub(super) fn enclosures(&self) -> Vec<Enclosure> {
         let listed = match self {
             Self::Form(form) if form.files().next().is_some() => {
                 let content_ids = form::content_ids(form.text("content-id-map"));
@@ -71,7 +71,7 @@ impl Fields {
     }
 
     /// A digest that distinguishes this mail from others without an id. It does not depend on the token.
-    pub fn digest(&self) -> String {
+    pub(super) fn digest(&self) -> String {
         match self {
             Self::Form(form) => format!("sha256:{}", form.digest_without(&["timestamp", "token", "signature"])),
             Self::Json(body) => {

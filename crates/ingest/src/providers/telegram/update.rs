@@ -26,7 +26,7 @@ const MEDIA: &[(&str, &str)] = &[
     ("voice", "audio/ogg"),
 ];
 
-pub fn event(update: &Value, update_id: u64) -> Option<Event> {
+pub(super) fn event(update: &Value, update_id: u64) -> Option<Event> {
     let found = MESSAGES.iter().find(|(name, _)| update[*name].is_object());
     let (message, from, mut event) = match found {
         Some((name, is_edited)) => {

@@ -22,7 +22,7 @@ pub(super) enum Source {
 }
 
 impl Fields {
-    pub fn read(request: &Request<'_>) -> Result<Self, Refusal> {
+    pub(super) fn read(request: &Request<'_>) -> Result<Self, Refusal> {
         if is_form(request) {
             return Ok(Self::form(request.body));
         }
@@ -38,26 +38,26 @@ impl Fields {
         Ok(Self { pairs, source: Source::Json })
     }
 
-    pub fn form(bytes: &[u8]) -> Self {
+    pub(super) fn form(bytes: &[u8]) -> Self {
         Self { pairs: form_urlencoded::parse(bytes).into_owned().collect(), source: Source::Form }
     }
 
-    pub fn pairs(&self) -> &[(String, String)] {
+    pub(super) fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }
 
     /// All values of a name.
-    pub fn every<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+    pub(super) fn every<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The first value that is not empty.
-    pub fn text<'a>(&'a self, name: &str) -> Option<&'a str> {
+    pub(super) fn text<'a>(&'a self, name: &str) -> Option<&'a str> {
         self.every(name).find(|value| !value.is_empty())
     }
 
     /// One of Twilio's ids: a prefix and 32 hex digits, the same wherever it is repeated.
-    pub fn id(&self, name: &str, prefixes: &[&str]) -> Result<Option<&str>, Refusal> {
+    pub(super) fn id(&self, name: &str, prefixes: &[&str]) -> Result<Option<&str>, Refusal> {
         let Some(id) = self.text(name) else { return Ok(None) };
         if is_id(id, prefixes) && self.every(name).all(|other| other == id) {
             return Ok(Some(id));

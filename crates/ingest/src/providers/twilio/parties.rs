@@ -20,7 +20,7 @@ pub(super) struct Party<'a> {
 }
 
 impl<'a> Party<'a> {
-    pub fn of(text: &'a str) -> Self {
+    pub(super) fn of(text: &'a str) -> Self {
         match text.split_once(':') {
             Some((channel, bare)) if CHANNELS.contains(&channel) => Self { channel, bare },
             _ => Self { channel: "", bare: text },
@@ -29,13 +29,13 @@ impl<'a> Party<'a> {
 
     /// `None` when the caller withheld their number: Twilio then sends a word spelt on a keypad, which may be another subscriber's
     /// number.
-    pub fn known(text: Option<&'a str>) -> Option<Self> {
+    pub(super) fn known(text: Option<&'a str>) -> Option<Self> {
         text.map(Self::of).filter(|party| !party.bare.is_empty() && !phone::is_withheld(party.bare))
     }
 
     /// For contact matching. A WhatsApp user who hides their number has an id that is not a phone number, even if it looks like
     /// one.
-    pub fn address(&self, region: &str) -> Option<Address> {
+    pub(super) fn address(&self, region: &str) -> Option<Address> {
         let scheme = self.bare.split_once(':').map_or("", |(scheme, _)| scheme);
         if self.channel == "messenger" {
             return Some(Address::Other(format!("messenger:{}", self.bare)));
@@ -61,13 +61,13 @@ pub(super) struct Parties<'a> {
 }
 
 impl<'a> Parties<'a> {
-    pub fn new(from: Option<&'a str>, to: Option<&'a str>) -> Self {
+    pub(super) fn new(from: Option<&'a str>, to: Option<&'a str>) -> Self {
         let known = Party::known(from);
         Self { from: known, to: Party::known(to), is_withheld: from.is_some() && known.is_none() }
     }
 
     /// The party that is not us.
-    pub fn other_end(&self, direction: Direction) -> Option<Party<'a>> {
+    pub(super) fn other_end(&self, direction: Direction) -> Option<Party<'a>> {
         match direction {
             Direction::Inbound => self.from,
             Direction::Outbound => self.to,
@@ -75,11 +75,11 @@ impl<'a> Parties<'a> {
     }
 
     /// Whether either party is on this channel.
-    pub fn are_on(&self, channel: &str) -> bool {
+    pub(super) fn are_on(&self, channel: &str) -> bool {
         [self.from, self.to].into_iter().flatten().any(|party| party.channel == channel)
     }
 
-    pub fn describe(&self, metadata: &mut Map<String, Value>) {
+    pub(super) fn describe(&self, metadata: &mut Map<String, Value>) {
         if let Some(from) = self.from {
             metadata.insert("from".into(), json!(from.bare));
         }

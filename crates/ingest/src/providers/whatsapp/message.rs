@@ -9,7 +9,7 @@ use crate::{Address, Channel, Event, Kind, draft};
 const MEDIA: &[&str] = &["image", "audio", "video", "document", "sticker", "voice"];
 
 /// Converts a message to an event. `value` is the change that contains it, which has names and our own number.
-pub fn event(message: &Value, value: &Value, channel: &Channel) -> Event {
+pub(super) fn event(message: &Value, value: &Value, channel: &Channel) -> Event {
     let kind = message["type"].as_str().unwrap_or_default();
     let mut event = draft::message(Kind::Whatsapp, content(kind, message));
     from(&mut event, message, value, channel);

@@ -108,7 +108,7 @@ impl Replayer {
 }
 
 impl Kept {
-    pub fn head(&self) -> Head {
+    pub(super) fn head(&self) -> Head {
         let method = self.method.parse().unwrap_or(Method::POST);
         Head { method, target: self.target.clone(), headers: raw::restore(&self.headers) }
     }
@@ -116,7 +116,7 @@ impl Kept {
 
 impl Head {
     /// The request as it arrived, without what only verification needs.
-    pub fn request<'a>(&'a self, body: &'a [u8], received: SystemTime) -> Request<'a> {
+    pub(super) fn request<'a>(&'a self, body: &'a [u8], received: SystemTime) -> Request<'a> {
         Request { method: &self.method, target: &self.target, headers: &self.headers, body, client: None, now: received, public_base: "" }
     }
 }

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use crate::world::database;
 
-pub const SECRET: &str = "a secret of at least thirty-two characters";
-pub const PASSWORD: &str = "correct horse battery";
-pub const ADA: &str = "ada@example.com";
+pub(super) const SECRET: &str = "a secret of at least thirty-two characters";
+pub(super) const PASSWORD: &str = "correct horse battery";
+pub(super) const ADA: &str = "ada@example.com";
 
-pub struct World {
+pub(super) struct World {
     pub database: TestDatabase,
     pub client: tokio_postgres::Client,
     pub auth: Auth,
@@ -28,7 +28,7 @@ pub struct World {
 
 /// A response.
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     pub status: u16,
     pub headers: reqwest::header::HeaderMap,
     pub text: String,
@@ -37,46 +37,46 @@ pub struct Answer {
 
 impl Answer {
     /// The code of an error, in the form for current clients.
-    pub fn code(&self) -> &str {
+    pub(super) fn code(&self) -> &str {
         self.body["code"].as_str().unwrap_or_default()
     }
 
-    pub fn refused(&self) -> (u16, &str) {
+    pub(super) fn refused(&self) -> (u16, &str) {
         (self.status, self.code())
     }
 
-    pub fn access(&self) -> &str {
+    pub(super) fn access(&self) -> &str {
         self.body["access_token"].as_str().unwrap_or_else(|| panic!("no session: {self:?}"))
     }
 
-    pub fn refresh(&self) -> &str {
+    pub(super) fn refresh(&self) -> &str {
         self.body["refresh_token"].as_str().unwrap_or_else(|| panic!("no session: {self:?}"))
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }
 
 /// A token with these claims, signed with the project secret.
-pub fn signed(claims: &Value) -> String {
+pub(super) fn signed(claims: &Value) -> String {
     signed_with(SECRET, claims)
 }
 
-pub fn signed_with(secret: &str, claims: &Value) -> String {
+pub(super) fn signed_with(secret: &str, claims: &Value) -> String {
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(secret.as_bytes())).expect("a token")
 }
 
 /// The claims of a token.
-pub fn claims(token: &str) -> Value {
+pub(super) fn claims(token: &str) -> Value {
     jsonwebtoken::dangerous::insecure_decode::<Value>(token).expect("a token").claims
 }
 
-pub async fn world() -> Result<World> {
+pub(super) async fn world() -> Result<World> {
     world_with(|_| {}).await
 }
 
-pub async fn world_with(change: impl FnOnce(&mut Settings)) -> Result<World> {
+pub(super) async fn world_with(change: impl FnOnce(&mut Settings)) -> Result<World> {
     let database = database().await?;
     let client = gleaner::connect(&database.url).await?;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -100,37 +100,37 @@ pub async fn world_with(change: impl FnOnce(&mut Settings)) -> Result<World> {
 }
 
 /// A request to be sent.
-pub struct Sending<'a> {
+pub(super) struct Sending<'a> {
     world: &'a World,
     request: reqwest::RequestBuilder,
 }
 
 impl Sending<'_> {
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub(super) fn header(mut self, name: &str, value: &str) -> Self {
         self.request = self.request.header(name, value);
         self
     }
 
-    pub fn bearer(self, token: &str) -> Self {
+    pub(super) fn bearer(self, token: &str) -> Self {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    pub fn service(self) -> Self {
+    pub(super) fn service(self) -> Self {
         let key = self.world.service.clone();
         self.bearer(&key)
     }
 
-    pub fn json(mut self, body: &Value) -> Self {
+    pub(super) fn json(mut self, body: &Value) -> Self {
         self.request = self.request.header("content-type", "application/json;charset=UTF-8").body(body.to_string());
         self
     }
 
-    pub fn body(mut self, body: impl Into<reqwest::Body>) -> Self {
+    pub(super) fn body(mut self, body: impl Into<reqwest::Body>) -> Self {
         self.request = self.request.body(body);
         self
     }
 
-    pub async fn answer(self) -> Answer {
+    pub(super) async fn answer(self) -> Answer {
         let response = self.request.send().await.expect("the server answers");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await.expect("text");
@@ -141,59 +141,59 @@ impl Sending<'_> {
 
 impl World {
     /// A request without key or token.
-    pub fn bare(&self, method: Method, path: &str) -> Sending<'_> {
+    pub(super) fn bare(&self, method: Method, path: &str) -> Sending<'_> {
         Sending { world: self, request: self.http.request(method, format!("{}/auth/v1{path}", self.base)) }
     }
 
     /// With the headers that the client sends with every request.
-    pub fn send(&self, method: Method, path: &str) -> Sending<'_> {
+    pub(super) fn send(&self, method: Method, path: &str) -> Sending<'_> {
         self.bare(method, path).header("apikey", &self.anon).header("x-supabase-api-version", "2024-01-01")
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Sending<'_> {
+    pub(super) fn post(&self, path: &str, body: &Value) -> Sending<'_> {
         self.send(Method::POST, path).json(body)
     }
 
-    pub fn get(&self, path: &str) -> Sending<'_> {
+    pub(super) fn get(&self, path: &str) -> Sending<'_> {
         self.send(Method::GET, path)
     }
 
-    pub async fn sign_in(&self, email: &str, password: &str) -> Answer {
+    pub(super) async fn sign_in(&self, email: &str, password: &str) -> Answer {
         self.post("/token?grant_type=password", &json!({"email": email, "password": password, "gotrue_meta_security": {}})).answer().await
     }
 
-    pub async fn refresh(&self, token: &str) -> Answer {
+    pub(super) async fn refresh(&self, token: &str) -> Answer {
         self.post("/token?grant_type=refresh_token", &json!({"refresh_token": token})).answer().await
     }
 
     /// Ada, a member of the team who can sign in.
-    pub async fn ada(&self) -> Result<people::Added> {
+    pub(super) async fn ada(&self) -> Result<people::Added> {
         Ok(people::add(&self.client, ADA, Some(Password::new(PASSWORD)), false).await?)
     }
 
     /// Ada, signed in.
-    pub async fn ada_signed_in(&self) -> Result<Answer> {
+    pub(super) async fn ada_signed_in(&self) -> Result<Answer> {
         self.ada().await?;
         let session = self.sign_in(ADA, PASSWORD).await;
         anyhow::ensure!(session.status == StatusCode::OK.as_u16(), "{session:?}");
         Ok(session)
     }
 
-    pub async fn run(&self, sql: &str) -> Result<()> {
+    pub(super) async fn run(&self, sql: &str) -> Result<()> {
         self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
     }
 
-    pub async fn text(&self, sql: &str) -> Result<Option<String>> {
+    pub(super) async fn text(&self, sql: &str) -> Result<Option<String>> {
         let row = self.client.query_opt(sql, &[]).await.with_context(|| sql.to_owned())?;
         Ok(row.and_then(|row| row.get(0)))
     }
 
-    pub async fn count(&self, sql: &str) -> Result<i64> {
+    pub(super) async fn count(&self, sql: &str) -> Result<i64> {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
     /// Makes every refresh token older.
-    pub async fn age_tokens(&self, interval: &str) -> Result<()> {
+    pub(super) async fn age_tokens(&self, interval: &str) -> Result<()> {
         self.run(&format!(
             "update auth.refresh_tokens set updated_at = updated_at - interval '{interval}', reused_at = reused_at - interval '{interval}'"
         ))

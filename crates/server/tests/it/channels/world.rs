@@ -13,17 +13,17 @@ use tokio_postgres::Client;
 use crate::world::database;
 
 /// Two master keys, as an operator would write them.
-pub const KEY_ONE: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
-pub const KEY_TWO: &str = "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=";
+pub(super) const KEY_ONE: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+pub(super) const KEY_TWO: &str = "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=";
 
-pub struct World {
+pub(super) struct World {
     pub database: TestDatabase,
     pub client: Client,
     pub pool: Pool,
     pub channels: Channels,
 }
 
-pub async fn world() -> Result<World> {
+pub(super) async fn world() -> Result<World> {
     let database = database().await?;
     let client = gleaner::connect(&database.url).await?;
     let pool = gleaner::pool(&database.url, 10)?;
@@ -31,26 +31,26 @@ pub async fn world() -> Result<World> {
     Ok(World { database, client, pool, channels })
 }
 
-pub fn keys(text: &str) -> MasterKeys {
+pub(super) fn keys(text: &str) -> MasterKeys {
     MasterKeys::parse(text, "test").expect("a key")
 }
 
 impl World {
     /// The same database, used by another process.
-    pub fn elsewhere(&self, master_key: &str) -> Channels {
+    pub(super) fn elsewhere(&self, master_key: &str) -> Channels {
         Channels::with_providers(self.pool.clone(), keys(master_key), PROVIDERS)
     }
 
-    pub async fn run(&self, sql: &str) -> Result<()> {
+    pub(super) async fn run(&self, sql: &str) -> Result<()> {
         self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
     }
 
-    pub async fn text(&self, sql: &str) -> Result<Option<String>> {
+    pub(super) async fn text(&self, sql: &str) -> Result<Option<String>> {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
     /// Every row of all our tables, as in a dump.
-    pub async fn dump(&self) -> Result<String> {
+    pub(super) async fn dump(&self) -> Result<String> {
         let tables = self
             .client
             .query(
@@ -71,7 +71,7 @@ impl World {
         Ok(dump)
     }
 
-    pub async fn person(&self, email: &str, administrator: bool) -> Result<i64> {
+    pub(super) async fn person(&self, email: &str, administrator: bool) -> Result<i64> {
         let row = self
             .client
             .query_one(
@@ -84,19 +84,19 @@ impl World {
 }
 
 /// A channel of the test provider.
-pub fn parrot(name: &str, settings: &[(&str, &str)]) -> NewChannel {
+pub(super) fn parrot(name: &str, settings: &[(&str, &str)]) -> NewChannel {
     NewChannel { name: name.into(), provider_code: "parrot".into(), settings: settings_of(settings), ..NewChannel::default() }
 }
 
-pub fn settings_of(settings: &[(&str, &str)]) -> Settings {
+pub(super) fn settings_of(settings: &[(&str, &str)]) -> Settings {
     nest(settings.iter().map(|(name, value)| ((*name).to_owned(), json!(value))))
 }
 
-pub const PROVIDERS: &[&dyn Provider] = &[&Parrot];
+pub(super) const PROVIDERS: &[&dyn Provider] = &[&Parrot];
 
 /// Accepts any request that contains its token and the URL that it should call.
 #[derive(Debug)]
-pub struct Parrot;
+pub(super) struct Parrot;
 
 impl Provider for Parrot {
     fn code(&self) -> &'static str {
@@ -142,6 +142,6 @@ impl Provider for Parrot {
 }
 
 /// The settings of a channel as JSON.
-pub fn settings(channel: &Channel) -> Value {
+pub(super) fn settings(channel: &Channel) -> Value {
     channel.settings.as_map().clone().into()
 }

@@ -8,14 +8,14 @@ use uuid::Uuid;
 
 use crate::world::database;
 
-pub struct World {
+pub(super) struct World {
     pub database: TestDatabase,
     pub client: Client,
 }
 
 /// An activity, and the contact it was linked to.
 #[derive(Debug, Clone)]
-pub struct Arrived {
+pub(super) struct Arrived {
     pub id: Uuid,
     pub contact: Option<i64>,
     /// `metadata.match`
@@ -24,42 +24,42 @@ pub struct Arrived {
 
 /// One row of the result of `gleaner.ingest_activities`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub(super) struct Answer {
     pub request: i32,
     pub position: i32,
     pub outcome: String,
     pub id: Option<Uuid>,
 }
 
-pub async fn world() -> Result<World> {
+pub(super) async fn world() -> Result<World> {
     let database = database().await?;
     World::on(database).await
 }
 
 impl World {
-    pub async fn on(database: TestDatabase) -> Result<Self> {
+    pub(super) async fn on(database: TestDatabase) -> Result<Self> {
         let client = gleaner::connect(&database.url).await?;
         Ok(Self { database, client })
     }
 
-    pub async fn run(&self, sql: &str) -> Result<()> {
+    pub(super) async fn run(&self, sql: &str) -> Result<()> {
         self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
     }
 
     /// The single value of a query, as text.
-    pub async fn text(&self, sql: &str) -> Result<Option<String>> {
+    pub(super) async fn text(&self, sql: &str) -> Result<Option<String>> {
         text(&self.client, sql).await
     }
 
-    pub async fn count(&self, sql: &str) -> Result<i64> {
+    pub(super) async fn count(&self, sql: &str) -> Result<i64> {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
-    pub async fn channel(&self, name: &str) -> Result<Uuid> {
+    pub(super) async fn channel(&self, name: &str) -> Result<Uuid> {
         self.channel_with(name, "{}", false, None).await
     }
 
-    pub async fn channel_with(&self, name: &str, config: &str, auto_create: bool, owner: Option<i64>) -> Result<Uuid> {
+    pub(super) async fn channel_with(&self, name: &str, config: &str, auto_create: bool, owner: Option<i64>) -> Result<Uuid> {
         let config: Value = serde_json::from_str(config)?;
         let row = self
             .client
@@ -72,7 +72,7 @@ impl World {
         Ok(row.get(0))
     }
 
-    pub async fn person(&self, name: &str) -> Result<i64> {
+    pub(super) async fn person(&self, name: &str) -> Result<i64> {
         let row = self
             .client
             .query_one(
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// Connects as PostgREST would for a signed-in user: with role and claims.
-    pub async fn signed_in(&self, person: i64) -> Result<Client> {
+    pub(super) async fn signed_in(&self, person: i64) -> Result<Client> {
         let client = gleaner::connect(&self.database.url).await?;
         let user = self.text(&format!("select user_id::text from sales where id = {person}")).await?.unwrap_or_default();
         client
@@ -96,13 +96,13 @@ impl World {
     }
 
     /// Creates a contact in our own schema. Returns its id.
-    pub async fn contact(&self, email: Option<&str>, phone: Option<&str>) -> Result<i64> {
+    pub(super) async fn contact(&self, email: Option<&str>, phone: Option<&str>) -> Result<i64> {
         let sql = "insert into contacts (first_name, email, phone_number) values ('Ann', $1, $2) returning id";
         Ok(self.client.query_one(sql, &[&email, &phone]).await?.get(0))
     }
 
     /// Stores an event of this sender as the webhook endpoint does. Returns the result.
-    pub async fn arrive(&self, channel: Uuid, kind: &str, address: &str) -> Result<Arrived> {
+    pub(super) async fn arrive(&self, channel: Uuid, kind: &str, address: &str) -> Result<Arrived> {
         let mut brought = request(channel, &Uuid::new_v4().to_string());
         brought["events"][0]["sender"] = json!({"kind": kind, "address": address});
         let answers = self.ingest(&[brought]).await?;
@@ -110,30 +110,30 @@ impl World {
     }
 
     /// A plain insert that names its sender, as a program that does not know us would write it.
-    pub async fn insert(&self, from: &str) -> Result<Arrived> {
+    pub(super) async fn insert(&self, from: &str) -> Result<Arrived> {
         let sql = "insert into activities (type, metadata) values ('sms', jsonb_build_object('from', $1::text)) returning id";
         self.arrived(self.client.query_one(sql, &[&from]).await?.get(0)).await
     }
 
-    pub async fn arrived(&self, id: Uuid) -> Result<Arrived> {
+    pub(super) async fn arrived(&self, id: Uuid) -> Result<Arrived> {
         let row = self.client.query_one("select contact_id, metadata -> 'match' from activities where id = $1", &[&id]).await?;
         Ok(Arrived { id, contact: row.get(0), matched: row.get(1) })
     }
 
     /// Stores these requests as one group.
-    pub async fn ingest(&self, requests: &[Value]) -> Result<Vec<Answer>> {
+    pub(super) async fn ingest(&self, requests: &[Value]) -> Result<Vec<Answer>> {
         ingest(&self.client, requests).await
     }
 }
 
-pub async fn text(client: &Client, sql: &str) -> Result<Option<String>> {
+pub(super) async fn text(client: &Client, sql: &str) -> Result<Option<String>> {
     let row = client.query_opt(sql, &[]).await.with_context(|| sql.to_owned())?;
     Ok(row.and_then(|r| r.get(0)))
 }
 
 /// Stores these requests as one group. Returns the result of each event, and at position 0 that of a request without
 /// events.
-pub async fn ingest(client: &Client, requests: &[Value]) -> Result<Vec<Answer>> {
+pub(super) async fn ingest(client: &Client, requests: &[Value]) -> Result<Vec<Answer>> {
     let sql = "with request as (select item, n from jsonb_array_elements($1) with ordinality as r (item, n)),
              event as (select r.n as request, e.n as position, e.item, row_number() over (order by r.n, e.n) as n
                        from request as r cross join lateral jsonb_array_elements(r.item -> 'events') with ordinality as e (item, n)),
@@ -165,11 +165,11 @@ pub async fn ingest(client: &Client, requests: &[Value]) -> Result<Vec<Answer>> 
 }
 
 /// A request with one event.
-pub fn request(channel: Uuid, external_id: &str) -> Value {
+pub(super) fn request(channel: Uuid, external_id: &str) -> Value {
     json!({"channel": channel, "events": [event(external_id)]})
 }
 
-pub fn event(external_id: &str) -> Value {
+pub(super) fn event(external_id: &str) -> Value {
     json!({
         "type": "sms", "direction": "inbound", "external_id": external_id, "sender": null,
         "raw_data": {"source_type": "text", "content": "hello"}, "metadata": {"from": "+15550100199"}

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 /// The contents of the mailbox, and the calls that were made.
 #[derive(Default)]
-pub struct Mailbox {
+pub(super) struct Mailbox {
     pub messages: BTreeMap<String, Value>,
     /// History id and the messages added there.
     pub history: Vec<(u64, Vec<String>)>,
@@ -41,13 +41,13 @@ pub struct Mailbox {
 }
 
 #[derive(Clone)]
-pub struct LocalGoogle {
+pub(super) struct LocalGoogle {
     pub address: SocketAddr,
     mailbox: Arc<Mutex<Mailbox>>,
 }
 
 impl LocalGoogle {
-    pub async fn start() -> Result<Self> {
+    pub(super) async fn start() -> Result<Self> {
         let mailbox = Mailbox { history_id: 1000, oldest: 1, page_size: 100, expires_in: 3600, ..Mailbox::default() };
         let mailbox = Arc::new(Mutex::new(mailbox));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -66,7 +66,7 @@ impl LocalGoogle {
         Ok(google)
     }
 
-    pub fn settings(&self) -> Google {
+    pub(super) fn settings(&self) -> Google {
         let base = format!("http://{}", self.address);
         Google {
             api_base: base.clone(),
@@ -83,16 +83,16 @@ impl LocalGoogle {
         }
     }
 
-    pub fn mailbox(&self) -> MutexGuard<'_, Mailbox> {
+    pub(super) fn mailbox(&self) -> MutexGuard<'_, Mailbox> {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A message arrives.
-    pub fn deliver(&self, id: &str, text: &str) {
+    pub(super) fn deliver(&self, id: &str, text: &str) {
         self.deliver_as(letter(id, text));
     }
 
-    pub fn deliver_as(&self, message: Value) {
+    pub(super) fn deliver_as(&self, message: Value) {
         let mut mailbox = self.mailbox();
         let id = message["id"].as_str().unwrap_or_default().to_owned();
         mailbox.history_id += 10;
@@ -102,17 +102,17 @@ impl LocalGoogle {
     }
 
     /// The number of calls that begin with this.
-    pub fn count(&self, start: &str) -> usize {
+    pub(super) fn count(&self, start: &str) -> usize {
         self.mailbox().calls.iter().filter(|(call, _)| call.starts_with(start)).count()
     }
 
-    pub fn calls(&self) -> usize {
+    pub(super) fn calls(&self) -> usize {
         self.mailbox().calls.len()
     }
 }
 
 /// A message of the inbox in `format=full`.
-pub fn letter(id: &str, text: &str) -> Value {
+pub(super) fn letter(id: &str, text: &str) -> Value {
     json!({
         "id": id, "threadId": format!("t-{id}"), "labelIds": ["INBOX", "UNREAD"], "internalDate": "1700000000000",
         "payload": {
@@ -129,7 +129,7 @@ pub fn letter(id: &str, text: &str) -> Value {
     })
 }
 
-pub fn quota(reason: &str) -> Value {
+pub(super) fn quota(reason: &str) -> Value {
     json!({"error": {"code": 403, "errors": [{"domain": "usageLimits", "reason": reason}]}})
 }
 

@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 
 use crate::gmail::world::{World, world};
 
-pub const SIGNER: &str = include_str!("keys/signer.pem");
-pub const STRANGER: &str = include_str!("keys/stranger.pem");
-pub const AUDIENCE: &str = "https://hooks.acme.example/functions/v1/ingest-activity";
-pub const ACCOUNT: &str = "push@project.iam.gserviceaccount.com";
+pub(super) const SIGNER: &str = include_str!("keys/signer.pem");
+pub(super) const STRANGER: &str = include_str!("keys/stranger.pem");
+pub(super) const AUDIENCE: &str = "https://hooks.acme.example/functions/v1/ingest-activity";
+pub(super) const ACCOUNT: &str = "push@project.iam.gserviceaccount.com";
 
 fn now() -> i64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
 
-pub fn claims() -> Value {
+pub(super) fn claims() -> Value {
     let now = now();
     json!({"iss": "https://accounts.google.com", "aud": AUDIENCE, "email": ACCOUNT, "email_verified": true, "sub": "1", "iat": now, "exp": now + 3600})
 }
@@ -36,18 +36,18 @@ fn private(pem: &str) -> Result<EncodingKey> {
     Ok(EncodingKey::from_rsa_der(&STANDARD.decode(text)?))
 }
 
-pub fn signed(claims: &Value, key: &str, id: &str) -> Result<String> {
+pub(super) fn signed(claims: &Value, key: &str, id: &str) -> Result<String> {
     let header = Header { kid: Some(id.to_owned()), ..Header::new(Algorithm::RS256) };
     Ok(jsonwebtoken::encode(&header, claims, &private(key)?)?)
 }
 
-pub fn jwks(key: &str, id: &str) -> Result<Value> {
+pub(super) fn jwks(key: &str, id: &str) -> Result<Value> {
     let mut key = Jwk::from_encoding_key(&private(key)?, Algorithm::RS256)?;
     key.common.key_id = Some(id.to_owned());
     Ok(json!({"keys": [{"kty": "unknown-kind", "kid": "later"}, key]}))
 }
 
-pub fn body() -> Vec<u8> {
+pub(super) fn body() -> Vec<u8> {
     let data = STANDARD.encode(json!({"emailAddress": "sales@acme.example", "historyId": 1234}).to_string());
     json!({"message": {"data": data, "messageId": "1", "publishTime": "x"}, "subscription": "projects/p/subscriptions/s"})
         .to_string()

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::gmail::google::LocalGoogle;
 use crate::world::{Home, database};
 
-pub struct World {
+pub(super) struct World {
     pub google: LocalGoogle,
     pub gmail: Arc<Gmail>,
     pub channels: Channels,
@@ -39,14 +39,14 @@ impl Drop for World {
 }
 
 /// A world in which a server reads mailboxes.
-pub async fn world() -> Result<World> {
+pub(super) async fn world() -> Result<World> {
     let world = idle_world().await?;
     world.read_mailboxes(&world.gmail);
     Ok(world)
 }
 
 /// A world in which no server reads mailboxes yet.
-pub async fn idle_world() -> Result<World> {
+pub(super) async fn idle_world() -> Result<World> {
     let database = database().await?;
     let pool = gleaner::pool(&database.url, 16)?;
     let home = Home::new()?;
@@ -65,25 +65,25 @@ pub async fn idle_world() -> Result<World> {
 
 impl World {
     /// Another server on the same database.
-    pub fn another(&self) -> Result<Arc<Gmail>> {
+    pub(super) fn another(&self) -> Result<Arc<Gmail>> {
         Ok(Arc::new(Gmail::new(self.google.settings(), self.parts.clone())?))
     }
 
-    pub fn read_mailboxes(&self, gmail: &Arc<Gmail>) -> mpsc::Sender<Uuid> {
+    pub(super) fn read_mailboxes(&self, gmail: &Arc<Gmail>) -> mpsc::Sender<Uuid> {
         let (hints, hinted) = mpsc::channel(8);
         tokio::spawn(gmail.clone().run(hinted, self.stop.subscribe()));
         hints
     }
 
     /// Like [`Self::read_mailboxes`], until the returned sender is set.
-    pub fn read_until_stopped(&self, gmail: &Arc<Gmail>) -> watch::Sender<bool> {
+    pub(super) fn read_until_stopped(&self, gmail: &Arc<Gmail>) -> watch::Sender<bool> {
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(gmail.clone().run(mpsc::channel(1).1, stopped));
         stop
     }
 
     /// A channel with a grant, and `more` settings.
-    pub async fn channel(&self, more: Value) -> Result<Uuid> {
+    pub(super) async fn channel(&self, more: Value) -> Result<Uuid> {
         let mut settings =
             json!({"client_id": "client", "client_secret": "shh-client", "oauth_token": "1//refresh-secret", "poll_minutes": 60});
         for (name, value) in more.as_object().context("settings")? {
@@ -95,29 +95,29 @@ impl World {
     }
 
     /// Requests a poll and waits for its end.
-    pub async fn look(&self) -> Result<Report> {
+    pub(super) async fn look(&self) -> Result<Report> {
         let asked = self.gmail.ask(&Caller::Ourselves, None).await?;
         let mut reports = self.gmail.wait_for(&asked, Duration::from_secs(30)).await?;
         reports.pop().context("no channel was asked")
     }
 
     /// Makes a poll that must succeed. Returns how many messages were new.
-    pub async fn stored(&self) -> Result<i32> {
+    pub(super) async fn stored(&self) -> Result<i32> {
         let report = self.look().await?;
         anyhow::ensure!(report.outcome == "read", "{report:?}");
         Ok(report.stored)
     }
 
-    pub async fn text(&self, sql: &str) -> Result<Option<String>> {
+    pub(super) async fn text(&self, sql: &str) -> Result<Option<String>> {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
-    pub async fn count(&self, sql: &str) -> Result<i64> {
+    pub(super) async fn count(&self, sql: &str) -> Result<i64> {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
     /// Waits until the query returns true.
-    pub async fn wait_until(&self, sql: &str) -> Result<()> {
+    pub(super) async fn wait_until(&self, sql: &str) -> Result<()> {
         for _ in 0..600 {
             if self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0) {
                 return Ok(());
@@ -128,17 +128,17 @@ impl World {
         anyhow::bail!("never came true: {sql}; {polls:?}")
     }
 
-    pub async fn activities(&self) -> Result<i64> {
+    pub(super) async fn activities(&self) -> Result<i64> {
         self.count("select count(*) from activities").await
     }
 
-    pub async fn history_id(&self) -> Result<Option<String>> {
+    pub(super) async fn history_id(&self) -> Result<Option<String>> {
         self.text("select history_id from gleaner.polls").await
     }
 }
 
 /// The routes, without the rest of the server.
-pub struct App {
+pub(super) struct App {
     pub base: String,
     pub service: String,
     pub anon: String,
@@ -147,7 +147,7 @@ pub struct App {
 
 const SECRET: &str = "a secret of more than thirty-two characters";
 
-pub async fn app(world: &World) -> Result<App> {
+pub(super) async fn app(world: &World) -> Result<App> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
     let router = gleaner_intake::mailboxes::router(world.gmail.clone(), Access::new(SECRET, "the test")?);
@@ -161,7 +161,7 @@ pub async fn app(world: &World) -> Result<App> {
 
 impl App {
     /// Requests a poll. Returns status and body.
-    pub async fn fetch(&self, token: &str, body: &str) -> Result<(u16, Value)> {
+    pub(super) async fn fetch(&self, token: &str, body: &str) -> Result<(u16, Value)> {
         let mut request = reqwest::Client::new().post(format!("{}/functions/v1/fetch-gmail-updates", self.base)).body(body.to_owned());
         if !token.is_empty() {
             request = request.bearer_auth(token);

@@ -14,13 +14,13 @@ use bytes::Bytes;
 use futures_util::stream;
 use serde_json::json;
 
-pub const RECORDING: &str = "RIFF....WAVEfmt and so on";
+pub(super) const RECORDING: &str = "RIFF....WAVEfmt and so on";
 
 /// The path, and the `Authorization` header if any.
 type Asked = (String, Option<String>);
 
 #[derive(Clone)]
-pub struct LocalProvider {
+pub(super) struct LocalProvider {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
     /// The target of the redirect at `/moved`.
@@ -28,7 +28,7 @@ pub struct LocalProvider {
 }
 
 impl LocalProvider {
-    pub async fn start() -> Result<Self> {
+    pub(super) async fn start() -> Result<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let provider = Self { address: listener.local_addr()?, asked: Arc::default(), target: Arc::default() };
         let router = Router::new().fallback(answer).with_state(provider.clone());
@@ -36,15 +36,15 @@ impl LocalProvider {
         Ok(provider)
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(super) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn redirect_to(&self, url: &str) {
+    pub(super) fn redirect_to(&self, url: &str) {
         *self.target.lock().unwrap_or_else(PoisonError::into_inner) = url.to_owned();
     }
 }

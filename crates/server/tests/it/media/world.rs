@@ -21,7 +21,7 @@ use crate::world::{Home, database};
 
 const SECRET: &str = "a secret of more than thirty-two characters";
 
-pub struct World {
+pub(super) struct World {
     pub provider: LocalProvider,
     pub client: Client,
     pub pool: gleaner::Pool,
@@ -32,16 +32,16 @@ pub struct World {
 }
 
 /// A world in which this machine's address is allowed by the operator.
-pub async fn world() -> Result<World> {
+pub(super) async fn world() -> Result<World> {
     world_with(|_| {}).await
 }
 
 /// A world in which it is not.
-pub async fn strict_world() -> Result<World> {
+pub(super) async fn strict_world() -> Result<World> {
     world_with(|options| options.allow_private.clear()).await
 }
 
-pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
+pub(super) async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
     let database = database().await?;
     let pool = gleaner::pool(&database.url, 8)?;
     let home = Home::new()?;
@@ -66,14 +66,14 @@ pub async fn world_with(change: impl FnOnce(&mut Options)) -> Result<World> {
     Ok(World { provider, client, pool, files, base, service, _home: home })
 }
 
-pub fn token(role: &str, user: Uuid) -> Result<String> {
+pub(super) fn token(role: &str, user: Uuid) -> Result<String> {
     let claims = json!({"role": role, "sub": user, "exp": 4_000_000_000_i64});
     Ok(jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes()))?)
 }
 
 /// A response.
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     pub status: u16,
     pub headers: reqwest::header::HeaderMap,
     /// None when the connection broke in the middle.
@@ -81,17 +81,17 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> &str {
+    pub(super) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(self.body.as_deref().unwrap_or_default()).into_owned()
     }
 }
 
 impl World {
-    pub async fn channel(&self, provider: &str, settings: Value) -> Result<Uuid> {
+    pub(super) async fn channel(&self, provider: &str, settings: Value) -> Result<Uuid> {
         let row = self
             .client
             .query_one(
@@ -102,7 +102,7 @@ impl World {
         Ok(row.get(0))
     }
 
-    pub async fn activity(&self, channel: Option<Uuid>, raw_data: Value, metadata: Value) -> Result<Uuid> {
+    pub(super) async fn activity(&self, channel: Option<Uuid>, raw_data: Value, metadata: Value) -> Result<Uuid> {
         let row = self
             .client
             .query_one(
@@ -114,15 +114,15 @@ impl World {
     }
 
     /// An activity whose content is at this address, without a channel.
-    pub async fn at(&self, url: &str) -> Result<Uuid> {
+    pub(super) async fn at(&self, url: &str) -> Result<Uuid> {
         self.activity(None, json!({"source_type": "url", "content": url}), json!({})).await
     }
 
-    pub async fn get(&self, activity: Uuid, n: &str) -> Result<Answer> {
+    pub(super) async fn get(&self, activity: Uuid, n: &str) -> Result<Answer> {
         self.get_with(activity, n, &self.service, None).await
     }
 
-    pub async fn get_with(&self, activity: Uuid, n: &str, token: &str, range: Option<&str>) -> Result<Answer> {
+    pub(super) async fn get_with(&self, activity: Uuid, n: &str, token: &str, range: Option<&str>) -> Result<Answer> {
         let mut request = reqwest::Client::new().get(format!("{}/v1/media/{activity}/{n}", self.base));
         if !token.is_empty() {
             request = request.bearer_auth(token);
@@ -136,7 +136,7 @@ impl World {
     }
 
     /// Requests the first file of an activity at this address.
-    pub async fn fetch(&self, url: &str) -> Result<Answer> {
+    pub(super) async fn fetch(&self, url: &str) -> Result<Answer> {
         self.get(self.at(url).await?, "0").await
     }
 }

@@ -14,7 +14,7 @@ use tower::ServiceExt as _;
 
 use crate::world::database;
 
-pub struct Stage {
+pub(super) struct Stage {
     pub client: Client,
     pub queues: Queues,
     pub access: Access,
@@ -24,7 +24,7 @@ pub struct Stage {
     pub database: TestDatabase,
 }
 
-pub async fn stage() -> Result<Stage> {
+pub(super) async fn stage() -> Result<Stage> {
     // Another test may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let database = database().await?;
@@ -44,17 +44,17 @@ async fn serve(queues: &Queues) -> Result<String> {
 }
 
 impl Stage {
-    pub fn service(&self) -> String {
+    pub(super) fn service(&self) -> String {
         self.access.project_key(Role::Service)
     }
 
     /// A token of the signed-in user.
-    pub fn user(&self, id: &str) -> String {
+    pub(super) fn user(&self, id: &str) -> String {
         let claims = json!({"role": "authenticated", "sub": id, "session_id": id});
         self.access.sign(claims.as_object().expect("an object"))
     }
 
-    pub async fn post(&self, token: &str, path: &str, body: Value) -> Result<(u16, Value)> {
+    pub(super) async fn post(&self, token: &str, path: &str, body: Value) -> Result<(u16, Value)> {
         let request = self.http.post(format!("{}/v1/queues/{path}", self.base)).bearer_auth(token).json(&body);
         let response = request.send().await?;
         let status = response.status().as_u16();
@@ -63,7 +63,7 @@ impl Stage {
     }
 
     /// The same without a socket, for thousands of requests at once.
-    pub async fn knock(&self, path: &str, body: Value) -> Result<(u16, Value)> {
+    pub(super) async fn knock(&self, path: &str, body: Value) -> Result<(u16, Value)> {
         let request = http::Request::post(format!("/v1/queues/{path}")).header("authorization", format!("Bearer {}", self.service()));
         let request = request.header("content-type", "application/json").body(axum::body::Body::from(body.to_string()))?;
         let response = queues::routes(self.queues.clone()).oneshot(request).await?;
@@ -73,7 +73,7 @@ impl Stage {
     }
 
     /// Returns when claims of jobs are answered from memory, after the first notifications have arrived.
-    pub async fn settle(&self) -> Result<()> {
+    pub(super) async fn settle(&self) -> Result<()> {
         let spared = self.queues.tally().0;
         while self.queues.tally().0 == spared {
             anyhow::ensure!(self.ask("jobs/claim", json!({"agent": "first"})).await?["items"] == json!([]), "there is work");
@@ -83,7 +83,7 @@ impl Stage {
     }
 
     /// A POST request with the service key that must succeed.
-    pub async fn ask(&self, path: &str, body: Value) -> Result<Value> {
+    pub(super) async fn ask(&self, path: &str, body: Value) -> Result<Value> {
         let (status, answer) = self.post(&self.service(), path, body).await?;
         anyhow::ensure!((200..300).contains(&status), "{path}: {status} {answer}");
         Ok(answer)

@@ -12,30 +12,30 @@ use tokio_postgres::Client;
 
 use super::stage::{Stage, stage};
 
-pub fn patient(agent: impl std::fmt::Display) -> Value {
+pub(super) fn patient(agent: impl std::fmt::Display) -> Value {
     json!({"agent": agent.to_string(), "wait_seconds": 40})
 }
 
-pub async fn insert(stage: &Stage, many: i32) -> Result<()> {
+pub(super) async fn insert(stage: &Stage, many: i32) -> Result<()> {
     let sql = "insert into gleaner.jobs (payload) select to_jsonb(n) from generate_series(1, $1) as n";
     stage.client.execute(sql, &[&many]).await?;
     Ok(stage.client.batch_execute("notify gleaner, 'jobs'").await?)
 }
 
 /// Returns when that many claims have arrived and wait.
-pub async fn come(stage: &Stage, spared: u64) {
+pub(super) async fn come(stage: &Stage, spared: u64) {
     while stage.queues.tally().0 < spared {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
 /// Queries that find nothing finish only when this is dropped.
-pub struct HeldUp {
+pub(super) struct HeldUp {
     pub keeper: Client,
 }
 
 impl HeldUp {
-    pub async fn new(stage: &Stage) -> Result<Self> {
+    pub(super) async fn new(stage: &Stage) -> Result<Self> {
         let sql = "create or replace function gleaner.next_due_jobs(p_kinds text[] default null) returns interval language plpgsql
                    as 'begin perform pg_advisory_xact_lock_shared(7); return null; end'";
         stage.client.batch_execute(sql).await?;
@@ -45,7 +45,7 @@ impl HeldUp {
     }
 
     /// Returns when a query is about to finish, and is blocked.
-    pub async fn wait(&self) -> Result<()> {
+    pub(super) async fn wait(&self) -> Result<()> {
         let sql = "select count(*) from pg_locks where locktype = 'advisory' and not granted
                    and database = (select oid from pg_database where datname = current_database())";
         while self.keeper.query_one(sql, &[]).await?.get::<_, i64>(0) == 0 {

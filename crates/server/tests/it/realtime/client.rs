@@ -25,7 +25,7 @@ use crate::world::database;
 /// The longest wait for a frame that must arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub struct Stage {
+pub(super) struct Stage {
     pub url: String,
     pub client: Client,
     pub address: String,
@@ -53,7 +53,7 @@ fn verify(token: String) -> BoxFuture<'static, Result<Caller, WireError>> {
 }
 
 /// With a feed that reads the log.
-pub async fn stage() -> Result<Stage> {
+pub(super) async fn stage() -> Result<Stage> {
     let database = database().await?;
     let mut stage = stage_on(&database.url).await?;
     stage._database = Some(database);
@@ -61,7 +61,7 @@ pub async fn stage() -> Result<Stage> {
 }
 
 /// With a feed by triggers: the server's login may do everything except read the log.
-pub async fn stage_by_triggers() -> Result<Stage> {
+pub(super) async fn stage_by_triggers() -> Result<Stage> {
     let database = database().await?;
     let mut stage = stage_as(&database.url, &narrow(&database.url).await?).await?;
     stage._database = Some(database);
@@ -85,12 +85,12 @@ async fn narrow(url: &str) -> Result<String> {
 }
 
 /// On a database that is already migrated.
-pub async fn stage_on(url: &str) -> Result<Stage> {
+pub(super) async fn stage_on(url: &str) -> Result<Stage> {
     stage_as(url, url).await
 }
 
 /// The test connects to `url`, the server to `serving`.
-pub async fn stage_as(url: &str, serving: &str) -> Result<Stage> {
+pub(super) async fn stage_as(url: &str, serving: &str) -> Result<Stage> {
     let client = gleaner::connect(url).await?;
     let pool = gleaner::pool(serving, 8)?;
     let queues = Queues::new(url, pool.clone(), Access::new("a secret of the tests, long enough to be one", "test")?);
@@ -106,16 +106,16 @@ pub async fn stage_as(url: &str, serving: &str) -> Result<Stage> {
 }
 
 impl Stage {
-    pub async fn run(&self, sql: &str) -> Result<()> {
+    pub(super) async fn run(&self, sql: &str) -> Result<()> {
         self.client.batch_execute(sql).await.with_context(|| sql.to_owned())
     }
 
-    pub async fn value(&self, sql: &str) -> Result<String> {
+    pub(super) async fn value(&self, sql: &str) -> Result<String> {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
     /// Creates a salesperson with a signed-in user. Returns the user's id.
-    pub async fn person(&self, name: &str, shared: bool) -> Result<String> {
+    pub(super) async fn person(&self, name: &str, shared: bool) -> Result<String> {
         self.value(&format!(
             "insert into sales (first_name, email, user_id, allow_remote_processing)
              values ('{name}', '{name}@example.com', gen_random_uuid(), {shared}) returning user_id::text"
@@ -123,11 +123,11 @@ impl Stage {
         .await
     }
 
-    pub async fn connect(&self, token: &str) -> Result<Socket> {
+    pub(super) async fn connect(&self, token: &str) -> Result<Socket> {
         self.connect_as(token, "2.0.0").await
     }
 
-    pub async fn connect_as(&self, token: &str, version: &str) -> Result<Socket> {
+    pub(super) async fn connect_as(&self, token: &str, version: &str) -> Result<Socket> {
         let key: String = form_urlencoded::byte_serialize(token.as_bytes()).collect();
         let url = format!("ws://{}/realtime/v1/websocket?apikey={key}&vsn={version}", self.address);
         let (stream, _) = tokio_tungstenite::connect_async(url).await?;
@@ -135,19 +135,19 @@ impl Stage {
     }
 }
 
-pub fn service() -> String {
+pub(super) fn service() -> String {
     json!({"role": "service_role"}).to_string()
 }
 
-pub fn anon() -> String {
+pub(super) fn anon() -> String {
     json!({"role": "anon"}).to_string()
 }
 
-pub fn user(id: &str) -> String {
+pub(super) fn user(id: &str) -> String {
     json!({"role": "authenticated", "sub": id}).to_string()
 }
 
-pub struct Socket {
+pub(super) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     two: bool,
     next: u64,
@@ -155,7 +155,7 @@ pub struct Socket {
 
 /// A frame as the client reads it.
 #[derive(Debug, Clone)]
-pub struct Frame {
+pub(super) struct Frame {
     pub join_ref: Value,
     pub reference: Value,
     pub topic: String,
@@ -164,7 +164,7 @@ pub struct Frame {
 }
 
 impl Socket {
-    pub async fn send(&mut self, topic: &str, event: &str, payload: Value) -> Result<String> {
+    pub(super) async fn send(&mut self, topic: &str, event: &str, payload: Value) -> Result<String> {
         self.next += 1;
         let reference = self.next.to_string();
         let text = if self.two {
@@ -176,11 +176,11 @@ impl Socket {
         Ok(reference)
     }
 
-    pub async fn send_binary(&mut self, bytes: Vec<u8>) -> Result<()> {
+    pub(super) async fn send_binary(&mut self, bytes: Vec<u8>) -> Result<()> {
         Ok(self.stream.send(Message::binary(bytes)).await?)
     }
 
-    pub async fn next(&mut self) -> Result<Frame> {
+    pub(super) async fn next(&mut self) -> Result<Frame> {
         loop {
             let message = tokio::time::timeout(PATIENCE, self.stream.next()).await.context("no frame came")?.context("closed")??;
             let Message::Text(text) = message else { continue };
@@ -197,7 +197,7 @@ impl Socket {
     }
 
     /// The next frame, which must be of this event. Another frame is an error, or a test would not notice an extra frame.
-    pub async fn expect(&mut self, event: &str) -> Result<Frame> {
+    pub(super) async fn expect(&mut self, event: &str) -> Result<Frame> {
         let frame = self.next().await?;
         if frame.event != event {
             bail!("wanted {event}, got {frame:?}");
@@ -206,7 +206,7 @@ impl Socket {
     }
 
     /// Joins with these bindings and waits until the server follows the changes. Returns the ids of the bindings.
-    pub async fn follow(&mut self, name: &str, bindings: Value) -> Result<Vec<u64>> {
+    pub(super) async fn follow(&mut self, name: &str, bindings: Value) -> Result<Vec<u64>> {
         self.send(&format!("realtime:{name}"), "phx_join", json!({"config": {"postgres_changes": bindings}})).await?;
         let reply = self.expect("phx_reply").await?;
         anyhow::ensure!(reply.payload["status"] == "ok", "{reply:?}");
@@ -217,12 +217,12 @@ impl Socket {
     }
 
     /// The next change: `data` of its payload.
-    pub async fn change(&mut self) -> Result<Value> {
+    pub(super) async fn change(&mut self) -> Result<Value> {
         Ok(self.expect("postgres_changes").await?.payload["data"].clone())
     }
 
     /// Checks that no frame has arrived, by a heartbeat: its reply comes after everything that was sent before it.
-    pub async fn expect_nothing(&mut self) -> Result<()> {
+    pub(super) async fn expect_nothing(&mut self) -> Result<()> {
         self.send("phoenix", "heartbeat", json!({})).await?;
         let frame = self.next().await?;
         anyhow::ensure!(frame.topic == "phoenix", "{frame:?}");
@@ -230,14 +230,14 @@ impl Socket {
     }
 
     /// Whether the server closes the socket without another frame.
-    pub async fn closes_silently(&mut self) -> Result<bool> {
+    pub(super) async fn closes_silently(&mut self) -> Result<bool> {
         match tokio::time::timeout(PATIENCE, self.stream.next()).await.context("it stays open")? {
             None | Some(Err(_) | Ok(Message::Close(_))) => Ok(true),
             Some(Ok(message)) => bail!("{message:?}"),
         }
     }
 
-    pub async fn is_closed(&mut self) -> bool {
+    pub(super) async fn is_closed(&mut self) -> bool {
         loop {
             match tokio::time::timeout(PATIENCE, self.stream.next()).await {
                 Ok(None | Some(Err(_) | Ok(Message::Close(_)))) => return true,

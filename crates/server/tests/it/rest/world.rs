@@ -19,7 +19,7 @@ use crate::world::database;
 
 const SECRET: &str = "a secret for tests, which is long enough";
 
-pub struct World {
+pub(super) struct World {
     pub database: TestDatabase,
     pub client: Client,
     pub pool: Pool,
@@ -30,14 +30,14 @@ pub struct World {
 
 /// A response.
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub text: String,
 }
 
 /// A request to be sent.
-pub struct Call<'a> {
+pub(super) struct Call<'a> {
     world: &'a World,
     method: Method,
     path: String,
@@ -47,11 +47,11 @@ pub struct Call<'a> {
     body: Option<reqwest::Body>,
 }
 
-pub async fn world() -> Result<World> {
+pub(super) async fn world() -> Result<World> {
     world_with(Settings::default()).await
 }
 
-pub async fn world_with(settings: Settings) -> Result<World> {
+pub(super) async fn world_with(settings: Settings) -> Result<World> {
     let database = database().await?;
     let client = gleaner::connect(&database.url).await?;
     let pool = gleaner::pool(&database.url, 8)?;
@@ -67,56 +67,56 @@ pub async fn world_with(settings: Settings) -> Result<World> {
 }
 
 impl World {
-    pub async fn run(&self, sql: &str) -> Result<()> {
+    pub(super) async fn run(&self, sql: &str) -> Result<()> {
         self.client.batch_execute(sql).await.with_context(|| sql.chars().take(200).collect::<String>())
     }
 
     /// The single value of a query, as text.
-    pub async fn text(&self, sql: &str) -> Result<Option<String>> {
+    pub(super) async fn text(&self, sql: &str) -> Result<Option<String>> {
         let row = self.client.query_opt(sql, &[]).await.with_context(|| sql.to_owned())?;
         Ok(row.and_then(|row| row.get(0)))
     }
 
     /// Tables for tests, open to every role: `things`, the `boxes` they are in, and three rows.
-    pub async fn with_things(self) -> Result<Self> {
+    pub(super) async fn with_things(self) -> Result<Self> {
         self.run(include_str!("things.sql")).await?;
         Ok(self)
     }
 
     /// With the service key.
-    pub fn get(&self, path: &str) -> Call<'_> {
+    pub(super) fn get(&self, path: &str) -> Call<'_> {
         self.call(Method::GET, path)
     }
 
-    pub fn post(&self, path: &str, body: Value) -> Call<'_> {
+    pub(super) fn post(&self, path: &str, body: Value) -> Call<'_> {
         self.call(Method::POST, path).json(&body)
     }
 
-    pub fn patch(&self, path: &str, body: Value) -> Call<'_> {
+    pub(super) fn patch(&self, path: &str, body: Value) -> Call<'_> {
         self.call(Method::PATCH, path).json(&body)
     }
 
-    pub fn delete(&self, path: &str) -> Call<'_> {
+    pub(super) fn delete(&self, path: &str) -> Call<'_> {
         self.call(Method::DELETE, path)
     }
 
-    pub fn call(&self, method: Method, path: &str) -> Call<'_> {
+    pub(super) fn call(&self, method: Method, path: &str) -> Call<'_> {
         let key = self.access.project_key(Role::Service);
         Call { world: self, method, path: path.to_owned(), key, bearer: None, headers: Vec::new(), body: None }
     }
 
     /// A token of a signed-in person.
-    pub fn token(&self, user: &str) -> String {
+    pub(super) fn token(&self, user: &str) -> String {
         let claims = json!({"role": "authenticated", "sub": user, "session_id": "s1", "exp": 4_102_444_800_u64});
         self.signed(claims)
     }
 
-    pub fn signed(&self, claims: Value) -> String {
+    pub(super) fn signed(&self, claims: Value) -> String {
         self.access.sign(claims.as_object().unwrap_or(&Map::new()))
     }
 
     /// Creates a salesperson. Returns the ids of the row and of the user.
-    pub async fn person(&self, name: &str, shared: bool) -> Result<(i64, String)> {
+    pub(super) async fn person(&self, name: &str, shared: bool) -> Result<(i64, String)> {
         let row = self
             .client
             .query_one(
@@ -130,64 +130,64 @@ impl World {
 }
 
 impl Call<'_> {
-    pub fn json(self, body: &Value) -> Self {
+    pub(super) fn json(self, body: &Value) -> Self {
         self.header("content-type", "application/json").raw(body.to_string())
     }
 
-    pub fn raw(mut self, body: impl Into<Vec<u8>>) -> Self {
+    pub(super) fn raw(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into().into());
         self
     }
 
     /// A body that begins and is never finished.
-    pub fn endless(mut self) -> Self {
+    pub(super) fn endless(mut self) -> Self {
         let begun = futures_util::stream::once(std::future::ready(std::io::Result::Ok("{")));
         self.body = Some(reqwest::Body::wrap_stream(futures_util::StreamExt::chain(begun, futures_util::stream::pending())));
         self
     }
 
-    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+    pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    pub fn prefer(self, value: &str) -> Self {
+    pub(super) fn prefer(self, value: &str) -> Self {
         self.header("prefer", value)
     }
 
     /// `.single()`.
-    pub fn single(self) -> Self {
+    pub(super) fn single(self) -> Self {
         self.header("accept", "application/vnd.pgrst.object+json")
     }
 
     /// `.select()` after a write.
-    pub fn returning(self) -> Self {
+    pub(super) fn returning(self) -> Self {
         self.prefer("return=representation")
     }
 
-    pub fn key(mut self, key: &str) -> Self {
+    pub(super) fn key(mut self, key: &str) -> Self {
         self.key = key.to_owned();
         self
     }
 
-    pub fn anon(self) -> Self {
+    pub(super) fn anon(self) -> Self {
         let key = self.world.access.project_key(Role::Anon);
         self.key(&key)
     }
 
     /// Signed in: the anon key and the user's token.
-    pub fn signed_in(mut self, token: &str) -> Self {
+    pub(super) fn signed_in(mut self, token: &str) -> Self {
         self.bearer = Some(token.to_owned());
         self.anon()
     }
 
     /// No bearer token except that of a header.
-    pub fn bare_bearer(mut self) -> Self {
+    pub(super) fn bare_bearer(mut self) -> Self {
         self.bearer = Some(String::new());
         self
     }
 
-    pub async fn send(self) -> Result<Answer> {
+    pub(super) async fn send(self) -> Result<Answer> {
         let url = format!("http://{}/rest/v1{}", self.world.address, self.path);
         let mut request = self.world.http.request(self.method, url);
         if !self.key.is_empty() {
@@ -209,14 +209,14 @@ impl Call<'_> {
     }
 
     /// The JSON of a response, which must have this status.
-    pub async fn expect(self, status: u16) -> Result<Value> {
+    pub(super) async fn expect(self, status: u16) -> Result<Value> {
         let answer = self.send().await?;
         anyhow::ensure!(answer.status == status, "{}, not {status}: {}", answer.status, answer.text);
         if answer.text.is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_str(&answer.text)?) }
     }
 
     /// The code and message of an error, which must have this status and the right shape.
-    pub async fn refused(self, status: u16) -> Result<(String, String)> {
+    pub(super) async fn refused(self, status: u16) -> Result<(String, String)> {
         let answer = self.send().await?;
         anyhow::ensure!(answer.status == status, "{}, not {status}: {}", answer.status, answer.text);
         Ok((
@@ -227,16 +227,16 @@ impl Call<'_> {
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    pub fn header(&self, name: &str) -> &str {
+    pub(super) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// An error's body: an object with exactly its four keys.
-    pub fn error(&self) -> Value {
+    pub(super) fn error(&self) -> Value {
         let body = self.json();
         let mut keys: Vec<_> = body.as_object().expect("an object").keys().map(String::as_str).collect();
         keys.sort_unstable();

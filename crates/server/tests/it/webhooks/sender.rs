@@ -9,13 +9,13 @@ use gleaner_ingest::{Address, Answer, Attachment, Channel, Direction, Event, Kin
 use serde_json::{Map, Value, json};
 
 #[derive(Debug)]
-pub struct Tester;
+pub(super) struct Tester;
 
-pub const SECRET: &str = "a-secret-of-the-tester";
-pub const LIMIT: usize = 600 * 1024;
+pub(super) const SECRET: &str = "a-secret-of-the-tester";
+pub(super) const LIMIT: usize = 600 * 1024;
 
 /// Our own providers, and the test provider.
-pub fn providers() -> &'static [&'static dyn Provider] {
+pub(super) fn providers() -> &'static [&'static dyn Provider] {
     let all: Vec<&'static dyn Provider> = gleaner_ingest::providers::all().iter().copied().chain([&Tester as &dyn Provider]).collect();
     Box::leak(all.into_boxed_slice())
 }

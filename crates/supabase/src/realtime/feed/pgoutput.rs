@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes};
 
 /// One message of the stream, between the begin and the commit of its transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
+pub(crate) enum Message {
     /// Describes a table before its first change, and again whenever its columns change.
     Relation(Relation),
     Insert {
@@ -25,7 +25,7 @@ pub enum Message {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relation {
+pub(crate) struct Relation {
     pub id: u32,
     pub schema: String,
     pub name: String,
@@ -33,7 +33,7 @@ pub struct Relation {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub(crate) struct Column {
     pub name: String,
     pub type_id: u32,
     /// Part of the replica identity, which is the primary key by default.
@@ -41,7 +41,7 @@ pub struct Column {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cell {
+pub(crate) enum Cell {
     Null,
     /// A large value stored out of line that this update did not change. The log does not repeat it.
     Unchanged,
@@ -51,9 +51,9 @@ pub enum Cell {
 /// The server sent something this decoder does not know. The rest of the stream cannot be decoded reliably.
 #[derive(Debug, thiserror::Error)]
 #[error("the replication stream holds {0}")]
-pub struct Garbled(&'static str);
+pub(crate) struct Garbled(&'static str);
 
-pub fn decode(mut data: Bytes) -> Result<Message, Garbled> {
+pub(crate) fn decode(mut data: Bytes) -> Result<Message, Garbled> {
     Ok(match byte(&mut data)? {
         b'R' => Message::Relation(relation(&mut data)?),
         b'I' => {

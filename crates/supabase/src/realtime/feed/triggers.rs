@@ -22,7 +22,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_postgres::types::Type;
 
 use capture::Tables;
-pub use capture::retire;
+pub(crate) use capture::retire;
 use look::{Looked, Position};
 
 use super::News;
@@ -50,7 +50,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Follows by triggers, while there are subscribers.
 #[derive(Debug)]
-pub struct Follower {
+pub(crate) struct Follower {
     pool: Pool,
     hub: Arc<Hub>,
     hint: Arc<Notify>,
@@ -63,7 +63,7 @@ pub struct Follower {
 
 /// Why following ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// There is no subscriber any more.
     Idle,
     /// The receiver of the feed is gone.
@@ -72,12 +72,12 @@ pub enum Ended {
 }
 
 impl Follower {
-    pub fn new(pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) -> Self {
+    pub(crate) fn new(pool: Pool, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) -> Self {
         Self { pool, asks: hub.asks(), hub, hint, news, answered: 0, failed: capture::Failed::default() }
     }
 
     /// Waits until there is a subscriber. Until then no writer records changes, and recorded ones are deleted.
-    pub async fn wanted(&mut self) {
+    pub(crate) async fn wanted(&mut self) {
         let answered = self.answered;
         let (begun, mut is_retired) = (Instant::now(), false);
         while *self.asks.borrow() <= answered && !self.news.is_closed() {
@@ -101,7 +101,7 @@ impl Follower {
     }
 
     /// Follows until there is no subscriber or something was missed. `is_live` is set once changes are being followed.
-    pub async fn follow(&mut self, is_live: &mut bool) -> Result<Ended> {
+    pub(crate) async fn follow(&mut self, is_live: &mut bool) -> Result<Ended> {
         let mut asks = *self.asks.borrow_and_update();
         capture::refresh(&self.pool, &mut self.failed).await?;
         let mut lease = self.renew().await?;

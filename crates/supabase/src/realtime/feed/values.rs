@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 /// The properties of a type that matter here. Found once per type from its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     Number,
     Boolean,
     Json,
@@ -16,7 +16,7 @@ pub enum Shape {
 
 impl Shape {
     /// From the name in `pg_type`. An array has its element's name after an underscore.
-    pub fn of(type_name: &str) -> Self {
+    pub(crate) fn of(type_name: &str) -> Self {
         match type_name {
             "int2" | "int4" | "int8" | "float4" | "float8" | "numeric" | "oid" => Self::Number,
             "bool" => Self::Boolean,
@@ -30,7 +30,7 @@ impl Shape {
         }
     }
 
-    pub fn value(&self, text: &str) -> Value {
+    pub(crate) fn value(&self, text: &str) -> Value {
         match self {
             // NaN and the infinities are not JSON numbers. PostgreSQL writes them as strings too.
             Self::Number => text.parse::<Number>().map_or_else(|_| Value::from(text), Value::Number),

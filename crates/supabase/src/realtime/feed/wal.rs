@@ -19,7 +19,7 @@ use super::{Change, Column, Commit, Kind, MOST_BYTES, MOST_CHANGES, News, PUBLIC
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
 #[derive(Debug, thiserror::Error)]
-pub enum WalError {
+pub(crate) enum WalError {
     #[error("replication: {0}")]
     Replication(#[from] PgWireError),
     #[error(transparent)]
@@ -34,13 +34,13 @@ pub enum WalError {
 
 impl WalError {
     /// Whether the server answered and refused, rather than being unreachable.
-    pub fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Replication(PgWireError::Server(_) | PgWireError::Auth(_) | PgWireError::Protocol(_)) | Self::Unsuitable(_))
     }
 }
 
 /// Follows the log until the receiver is dropped or the stream ends. `is_live` is set once changes are being followed.
-pub async fn follow(
+pub(crate) async fn follow(
     log: &Result<ReplicationConfig, String>,
     pool: &Pool,
     news: &mpsc::Sender<News>,

@@ -14,7 +14,7 @@ use super::{Catalogue, load};
 use crate::rest::session;
 
 #[derive(Debug)]
-pub struct Cache {
+pub(crate) struct Cache {
     pool: Pool,
     schemas: Vec<String>,
     acquire_within: Duration,
@@ -25,12 +25,12 @@ pub struct Cache {
 }
 
 impl Cache {
-    pub fn new(pool: Pool, schemas: Vec<String>, acquire_within: Duration, live: Duration) -> Self {
+    pub(crate) fn new(pool: Pool, schemas: Vec<String>, acquire_within: Duration, live: Duration) -> Self {
         Self { pool, schemas, acquire_within, live, current: RwLock::default(), reading: tokio::sync::Mutex::default() }
     }
 
     /// The cached catalogue. It is read now if there is none.
-    pub async fn current(self: &Arc<Self>) -> Result<Arc<Catalogue>, WireError> {
+    pub(crate) async fn current(self: &Arc<Self>) -> Result<Arc<Catalogue>, WireError> {
         let Some(current) = self.peek() else { return self.read_after(Instant::now()).await };
         if current.read_at.elapsed() > self.live && self.reading.try_lock().is_ok() {
             let cache = Arc::clone(self);
@@ -42,7 +42,7 @@ impl Cache {
     }
 
     /// A catalogue whose read began at `moment` or later.
-    pub async fn read_after(&self, moment: Instant) -> Result<Arc<Catalogue>, WireError> {
+    pub(crate) async fn read_after(&self, moment: Instant) -> Result<Arc<Catalogue>, WireError> {
         let _reading = self.reading.lock().await;
         if let Some(current) = self.peek().filter(|current| current.read_at >= moment) {
             return Ok(current);

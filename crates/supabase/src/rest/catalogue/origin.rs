@@ -8,22 +8,22 @@
 use std::collections::HashMap;
 
 /// A column: its relation and its number there.
-pub type Place = (u32, i16);
+pub(super) type Place = (u32, i16);
 
 /// The deepest nesting of views upon views.
 const DEEPEST: usize = 32;
 
 /// The columns of all views, each with the column it was taken from, which may be a view's again.
 #[derive(Debug, Default)]
-pub struct Origins(HashMap<Place, Place>);
+pub(super) struct Origins(HashMap<Place, Place>);
 
 impl Origins {
-    pub fn read<'a>(rules: impl IntoIterator<Item = (u32, &'a str)>) -> Self {
+    pub(super) fn read<'a>(rules: impl IntoIterator<Item = (u32, &'a str)>) -> Self {
         Self(rules.into_iter().flat_map(|(view, rule)| targets(rule).into_iter().map(move |(at, from)| ((view, at), from))).collect())
     }
 
     /// The column of a table that this column shows.
-    pub fn of(&self, place: Place) -> Place {
+    pub(super) fn of(&self, place: Place) -> Place {
         let mut place = place;
         for _ in 0..DEEPEST {
             match self.0.get(&place) {

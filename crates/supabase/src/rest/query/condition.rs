@@ -8,7 +8,7 @@ use gleaner_http::WireError;
 use operand::Place;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Condition {
+pub(crate) enum Condition {
     All(Vec<Condition>),
     Any(Vec<Condition>),
     Not(Box<Condition>),
@@ -16,7 +16,7 @@ pub enum Condition {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Test {
+pub(crate) enum Test {
     Compare(Comparison, String),
     In(Vec<String>),
     Is(Is),
@@ -24,7 +24,7 @@ pub enum Test {
 
 /// Operators with one value on the right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub(crate) enum Comparison {
     Equal,
     NotEqual,
     Greater,
@@ -47,7 +47,7 @@ pub enum Comparison {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Is {
+pub(crate) enum Is {
     Null,
     NotNull,
     True,
@@ -78,13 +78,13 @@ const OPERATORS: [(&str, Comparison); 19] = [
 ];
 
 /// Whether a value looks like a filter, to distinguish filters from a function's arguments.
-pub fn looks_like_a_filter(value: &str) -> bool {
+pub(crate) fn looks_like_a_filter(value: &str) -> bool {
     let value = value.strip_prefix("not.").unwrap_or(value);
     value.split_once('.').is_some_and(|(word, _)| matches!(word, "in" | "is") || OPERATORS.iter().any(|(name, _)| *name == word))
 }
 
 /// The value of a parameter: `[not.]op.value`. The value extends to the end.
-pub fn parse_expression(field: Field, value: &str) -> Result<Condition, WireError> {
+pub(super) fn parse_expression(field: Field, value: &str) -> Result<Condition, WireError> {
     let mut cursor = Cursor::new("filter", value);
     let condition = expression(&mut cursor, field, Place::Parameter)?;
     cursor.end()?;
@@ -92,7 +92,7 @@ pub fn parse_expression(field: Field, value: &str) -> Result<Condition, WireErro
 }
 
 /// The value of `or` and `and`.
-pub fn parse_group(name: &str, value: &str, any: bool, negated: bool) -> Result<Condition, WireError> {
+pub(super) fn parse_group(name: &str, value: &str, any: bool, negated: bool) -> Result<Condition, WireError> {
     let mut cursor = Cursor::new("logic tree", value);
     let group = group(&mut cursor, any, 0)?;
     cursor.end().map_err(|error| error.hint(format!("A list in parentheses is expected after {name}=")))?;

@@ -4,10 +4,10 @@ use gleaner_http::WireError;
 use http::StatusCode;
 
 /// How deep logic and embedding may nest: far beyond real requests, and safe for our stack and PostgreSQL's.
-pub const DEEPEST: usize = 24;
+pub(super) const DEEPEST: usize = 24;
 
 #[derive(Debug)]
-pub struct Cursor<'a> {
+pub(super) struct Cursor<'a> {
     /// What is being parsed, for messages: `filter`, `select parameter`.
     what: &'static str,
     text: &'a str,
@@ -15,24 +15,24 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub fn new(what: &'static str, text: &'a str) -> Self {
+    pub(super) fn new(what: &'static str, text: &'a str) -> Self {
         Self { what, text, at: 0 }
     }
 
-    pub fn rest(&self) -> &'a str {
+    pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    pub fn peek(&self) -> Option<char> {
+    pub(super) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
-    pub fn is_at(&self, token: &str) -> bool {
+    pub(super) fn is_at(&self, token: &str) -> bool {
         self.rest().starts_with(token)
     }
 
     /// Skips `token` if it comes next.
-    pub fn eat(&mut self, token: &str) -> bool {
+    pub(super) fn eat(&mut self, token: &str) -> bool {
         let found = self.is_at(token);
         if found {
             self.at += token.len();
@@ -40,33 +40,33 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    pub fn expect(&mut self, token: &'static str) -> Result<(), WireError> {
+    pub(super) fn expect(&mut self, token: &'static str) -> Result<(), WireError> {
         if self.eat(token) { Ok(()) } else { Err(self.error(&format!("\"{token}\""))) }
     }
 
-    pub fn end(&self) -> Result<(), WireError> {
+    pub(super) fn end(&self) -> Result<(), WireError> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.error("end of input")) }
     }
 
-    pub fn skip_spaces(&mut self) {
+    pub(super) fn skip_spaces(&mut self) {
         self.take_while(char::is_whitespace);
     }
 
-    pub fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+    pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
         self.at += length;
         &rest[..length]
     }
 
-    pub fn take_rest(&mut self) -> &'a str {
+    pub(super) fn take_rest(&mut self) -> &'a str {
         let rest = self.rest();
         self.at = self.text.len();
         rest
     }
 
     /// A name: quoted, or as many letters as follow. A hyphen belongs to it unless an arrow begins there.
-    pub fn name(&mut self) -> Result<String, WireError> {
+    pub(super) fn name(&mut self) -> Result<String, WireError> {
         if self.peek() == Some('"') {
             return self.quoted();
         }
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A text in double quotes. A backslash escapes the next character.
-    pub fn quoted(&mut self) -> Result<String, WireError> {
+    pub(super) fn quoted(&mut self) -> Result<String, WireError> {
         self.expect("\"")?;
         let mut value = String::new();
         let mut characters = self.rest().char_indices();
@@ -105,7 +105,7 @@ impl<'a> Cursor<'a> {
         Err(self.error("a closing quote"))
     }
 
-    pub fn error(&self, expecting: &str) -> WireError {
+    pub(super) fn error(&self, expecting: &str) -> WireError {
         let column = self.text[..self.at].chars().count() + 1;
         let unexpected = self.peek().map_or("end of input".to_owned(), |c| format!("\"{c}\""));
         let message = format!("\"failed to parse {} ({})\" (line 1, column {column})", self.what, self.text);

@@ -4,10 +4,10 @@ use gleaner_http::WireError;
 use http::StatusCode;
 
 /// Names and values in their original order. Names may repeat.
-pub type Parameters = Vec<(String, String)>;
+pub(crate) type Parameters = Vec<(String, String)>;
 
 /// Decodes a query string.
-pub fn decode(query: Option<&str>) -> Result<Parameters, WireError> {
+pub(crate) fn decode(query: Option<&str>) -> Result<Parameters, WireError> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| {
@@ -18,7 +18,7 @@ pub fn decode(query: Option<&str>) -> Result<Parameters, WireError> {
 }
 
 /// Decodes one segment of a path, in which a plus is a plus.
-pub fn decode_segment(segment: &str) -> Result<String, WireError> {
+pub(crate) fn decode_segment(segment: &str) -> Result<String, WireError> {
     decode_one(segment, false)
 }
 

@@ -6,33 +6,33 @@ use super::cursor::Cursor;
 
 /// `column`, `column->a->0->>b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub(crate) struct Field {
     pub name: String,
     pub path: Vec<Step>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     pub key: Key,
     /// `->>`: the result is text.
     pub text: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Key {
+pub(crate) enum Key {
     Name(String),
     Index(i32),
 }
 
 /// What a parameter refers to, and which embedded resource it concerns.
 #[derive(Debug)]
-pub struct Target {
+pub(super) struct Target {
     pub path: Vec<String>,
     pub what: What,
 }
 
 #[derive(Debug)]
-pub enum What {
+pub(super) enum What {
     Order,
     Limit,
     Offset,
@@ -41,7 +41,7 @@ pub enum What {
 }
 
 /// Reads the name of a parameter: `[embed.]order`, `[embed.]not.or`, `[embed.]column[path]`.
-pub fn parse_target(name: &str) -> Result<Target, WireError> {
+pub(super) fn parse_target(name: &str) -> Result<Target, WireError> {
     let mut cursor = Cursor::new("filter", name);
     let mut path = Vec::new();
     loop {
@@ -71,12 +71,12 @@ pub fn parse_target(name: &str) -> Result<Target, WireError> {
 }
 
 /// Reads a column and its path.
-pub fn parse(cursor: &mut Cursor<'_>) -> Result<Field, WireError> {
+pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Field, WireError> {
     let name = cursor.name()?;
     Ok(Field { name, path: parse_path(cursor)? })
 }
 
-pub fn parse_path(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, WireError> {
+pub(super) fn parse_path(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, WireError> {
     let mut path = Vec::new();
     loop {
         let text = cursor.eat("->>");

@@ -4,7 +4,7 @@ use gleaner_http::WireError;
 
 use super::cursor::Cursor;
 
-pub fn parse(what: &'static str, value: &str) -> Result<Vec<String>, WireError> {
+pub(super) fn parse(what: &'static str, value: &str) -> Result<Vec<String>, WireError> {
     let mut cursor = Cursor::new(what, value);
     let mut names = Vec::new();
     loop {

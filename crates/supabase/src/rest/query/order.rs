@@ -6,14 +6,14 @@ use super::cursor::Cursor;
 use super::field::{self, Field};
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Order {
+pub(crate) struct Order {
     pub field: Field,
     pub descending: bool,
     /// `None` means SQL's default: last when ascending, first when descending.
     pub nulls_first: Option<bool>,
 }
 
-pub fn parse(value: &str) -> Result<Vec<Order>, WireError> {
+pub(super) fn parse(value: &str) -> Result<Vec<Order>, WireError> {
     let mut cursor = Cursor::new("order", value);
     let mut terms = Vec::new();
     loop {

@@ -7,7 +7,7 @@ use super::cursor::{Cursor, DEEPEST};
 use super::field::{self, Field};
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Item {
+pub(crate) enum Item {
     All,
     Column { alias: Option<String>, field: Field, cast: Option<String> },
     Embed(Embed),
@@ -15,7 +15,7 @@ pub enum Item {
 
 /// Rows of another table that are related to the row.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Embed {
+pub(crate) struct Embed {
     pub alias: Option<String>,
     pub target: String,
     /// The foreign key or column to use, where several are possible.
@@ -27,12 +27,12 @@ pub struct Embed {
 
 impl Embed {
     /// Filters name an embedded resource by its alias or by its own name.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub(crate) fn is_called(&self, name: &str) -> bool {
         self.alias.as_deref().unwrap_or(&self.target) == name
     }
 }
 
-pub fn parse(value: &str) -> Result<Vec<Item>, WireError> {
+pub(super) fn parse(value: &str) -> Result<Vec<Item>, WireError> {
     let mut cursor = Cursor::new("select parameter", value);
     let items = parse_items(&mut cursor, 0)?;
     cursor.end()?;

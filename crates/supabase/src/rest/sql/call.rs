@@ -8,7 +8,7 @@ use crate::rest::catalogue::{Argument, Catalogue, Function, Returns};
 
 /// Arguments by name.
 #[derive(Debug)]
-pub enum Arguments {
+pub(crate) enum Arguments {
     /// A JSON object, and its keys.
     Json { text: String, names: Vec<String> },
     /// From the query string, each a literal.
@@ -16,7 +16,7 @@ pub enum Arguments {
 }
 
 impl Arguments {
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         match self {
             Self::Json { names, .. } => names.iter().map(String::as_str).collect(),
             Self::Literals(pairs) => pairs.iter().map(|(name, _)| name.as_str()).collect(),
@@ -26,7 +26,7 @@ impl Arguments {
 
 impl<'a> Compiler<'a> {
     /// Calls a function. It runs once, whatever is requested of its rows.
-    pub fn call(mut self, function: &Function, arguments: Arguments, reading: Reading) -> Result<Statement, WireError> {
+    pub(crate) fn call(mut self, function: &Function, arguments: Arguments, reading: Reading) -> Result<Statement, WireError> {
         let (before, given) = self.arguments(function, arguments);
         let call = format!("{}({given})", function.sql);
         let sql = match &function.returns {

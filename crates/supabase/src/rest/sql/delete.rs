@@ -6,7 +6,7 @@ use crate::rest::catalogue::Relation;
 
 impl Compiler<'_> {
     /// Deletes the rows that pass the filters.
-    pub fn delete(mut self, relation: &Relation, show: bool, count: bool) -> Result<Statement, WireError> {
+    pub(crate) fn delete(mut self, relation: &Relation, show: bool, count: bool) -> Result<Statement, WireError> {
         let filter = self.write_filter(relation, "DELETE")?;
         let delete = format!("delete from {} as t0{filter}", relation.sql);
         self.write(relation, &delete, show, count, super::read::NO_NUMBER)

@@ -8,7 +8,7 @@ use crate::rest::catalogue::{Column, Relation};
 
 /// What to do with a row that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upsert {
+pub(crate) enum Upsert {
     Merge,
     Ignore,
 }
@@ -23,7 +23,7 @@ const INSERTED: &str = "coalesce(nullif(pg_catalog.current_setting('gleaner.inse
 
 /// How rows are inserted.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Inserting {
+pub(crate) struct Inserting {
     pub upsert: Option<Upsert>,
     /// Keys that a row lacks get the column's default.
     pub missing_default: bool,
@@ -33,7 +33,7 @@ pub struct Inserting {
 
 impl Compiler<'_> {
     /// Inserts the rows of the body. `None` when there are none.
-    pub fn insert(mut self, relation: &Relation, body: Rows, how: Inserting) -> Result<Option<Statement>, WireError> {
+    pub(crate) fn insert(mut self, relation: &Relation, body: Rows, how: Inserting) -> Result<Option<Statement>, WireError> {
         let names = self.query.columns.as_ref().unwrap_or(&body.keys);
         let columns = names.iter().map(|name| written_column(relation, name)).collect::<Result<Vec<_>, _>>()?;
         let mut insert = format!("insert into {} as t0 ", relation.sql);

@@ -7,7 +7,7 @@ use crate::rest::catalogue::Relation;
 
 /// What is wanted of a page.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// Also count the rows without limit and offset.
     pub count: bool,
     /// The most rows, whatever the client asks for.
@@ -30,7 +30,7 @@ pub(super) struct Source<'s> {
 
 impl Compiler<'_> {
     /// A page of a table or view.
-    pub fn read(mut self, relation: &Relation, reading: Reading) -> Result<Statement, WireError> {
+    pub(crate) fn read(mut self, relation: &Relation, reading: Reading) -> Result<Statement, WireError> {
         let scope = Scope::of(relation);
         let conditions = self.conditions(&scope, &[])?;
         let source = Source { with: "", from: &relation.sql, conditions, inserted: NO_NUMBER };

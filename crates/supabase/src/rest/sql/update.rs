@@ -6,7 +6,7 @@ use crate::rest::catalogue::Relation;
 
 impl Compiler<'_> {
     /// Updates the rows that pass the filters with the values of the body. `None` when the body has no values.
-    pub fn update(mut self, relation: &Relation, body: Rows, show: bool, count: bool) -> Result<Option<Statement>, WireError> {
+    pub(crate) fn update(mut self, relation: &Relation, body: Rows, show: bool, count: bool) -> Result<Option<Statement>, WireError> {
         let filter = self.write_filter(relation, "UPDATE")?;
         let names = self.query.columns.as_ref().unwrap_or(&body.keys);
         let columns = names.iter().map(|name| written_column(relation, name)).collect::<Result<Vec<_>, _>>()?;

@@ -9,13 +9,13 @@ const MOST: usize = 60_000;
 
 /// A statement and its parameters.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Statement {
+pub(crate) struct Statement {
     pub sql: String,
     pub parameters: Vec<Parameter>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Parameter {
+pub(crate) enum Parameter {
     Text(String),
     List(Vec<String>),
 }
@@ -25,20 +25,20 @@ pub(super) struct Values(Vec<Parameter>);
 
 impl Values {
     /// The placeholder of a text.
-    pub fn text(&mut self, value: impl Into<String>) -> String {
+    pub(super) fn text(&mut self, value: impl Into<String>) -> String {
         self.add(Parameter::Text(value.into()))
     }
 
     /// The placeholder of a list of texts.
-    pub fn list(&mut self, values: Vec<String>) -> String {
+    pub(super) fn list(&mut self, values: Vec<String>) -> String {
         self.add(Parameter::List(values))
     }
 
-    pub fn number(&mut self, value: u64) -> String {
+    pub(super) fn number(&mut self, value: u64) -> String {
         format!("{}::pg_catalog.int8", self.text(value.to_string()))
     }
 
-    pub fn finish(self, sql: String) -> Result<Statement, WireError> {
+    pub(super) fn finish(self, sql: String) -> Result<Statement, WireError> {
         if self.0.len() > MOST {
             return Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST100", "the request has too many values"));
         }

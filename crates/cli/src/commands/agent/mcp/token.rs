@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::Desk;
 
 /// The token, and its source for display: `GLEANER_MCP_TOKEN`, the file, or a new token in that file.
-pub fn find(desk: &Desk, file: Option<&Path>) -> Result<(String, String)> {
+pub(super) fn find(desk: &Desk, file: Option<&Path>) -> Result<(String, String)> {
     if let Some(token) = std::env::var("GLEANER_MCP_TOKEN").ok().filter(|token| !token.is_empty()) {
         return Ok((token, "in GLEANER_MCP_TOKEN".into()));
     }

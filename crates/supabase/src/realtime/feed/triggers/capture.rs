@@ -22,11 +22,11 @@ const LOCK_AGAIN: Duration = Duration::from_millis(500);
 const FAILED_FOR: Duration = Duration::from_secs(30);
 
 /// Tables whose triggers could not be created: when, and why.
-pub type Failed = HashMap<u32, (Instant, String)>;
+pub(super) type Failed = HashMap<u32, (Instant, String)>;
 
 /// Creates the triggers of every published table, and drops those that are no longer wanted. Returns the schema and name of each
 /// table whose changes are recorded from now on and were not before.
-pub async fn refresh(pool: &Pool, failed: &mut Failed) -> Result<Vec<(String, String)>> {
+pub(super) async fn refresh(pool: &Pool, failed: &mut Failed) -> Result<Vec<(String, String)>> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     let amiss = client
         .query_typed(
@@ -80,7 +80,7 @@ async fn put(client: &deadpool_postgres::Client, relation: u32, is_wanted: bool)
 
 /// Waits for the transactions that were writing when recording began: they may have written rows before that, which were not
 /// recorded. All of them hold a lock on one of our tables, so no other transaction is waited for.
-pub async fn writers(pool: &Pool, tables: &Tables) -> Result<()> {
+pub(super) async fn writers(pool: &Pool, tables: &Tables) -> Result<()> {
     let relations: Vec<u32> = tables.0.keys().copied().collect();
     let asked = |before: Option<Vec<String>>| {
         let relations = relations.clone();
@@ -113,10 +113,10 @@ pub async fn writers(pool: &Pool, tables: &Tables) -> Result<()> {
 
 /// The tables whose changes are recorded, by the relation id in their triggers.
 #[derive(Debug, Default)]
-pub struct Tables(HashMap<u32, Noted>);
+pub(super) struct Tables(HashMap<u32, Noted>);
 
 #[derive(Debug)]
-pub struct Noted {
+pub(super) struct Noted {
     /// The description as the catalogue gave it. While it stays the same, so does the form of the rows.
     described: String,
     pub table: Arc<Table>,
@@ -128,7 +128,7 @@ pub struct Noted {
 
 /// How to read a row.
 #[derive(Debug)]
-pub enum Reading<'a> {
+pub(super) enum Reading<'a> {
     As(&'a Noted),
     /// Its table is no longer published or was dropped, so there is nothing to send.
     Withdrawn,
@@ -137,7 +137,7 @@ pub enum Reading<'a> {
 impl Tables {
     /// How to read rows of this relation that were written after these descriptions and before those of `now`. `None` where that is
     /// unknown: the table was altered meanwhile, or is new.
-    pub fn since(&self, now: &Self, relation: u32) -> Option<Reading<'_>> {
+    pub(super) fn since(&self, now: &Self, relation: u32) -> Option<Reading<'_>> {
         match (self.0.get(&relation), now.0.get(&relation)) {
             (_, None) => Some(Reading::Withdrawn),
             (Some(before), Some(now)) if before.described == now.described => Some(Reading::As(before)),
@@ -146,14 +146,14 @@ impl Tables {
     }
 
     /// Whether everything here reads the same in `now`.
-    pub fn hold(&self, now: &Self) -> bool {
+    pub(super) fn hold(&self, now: &Self) -> bool {
         self.0.keys().all(|&relation| self.since(now, relation).is_some())
     }
 }
 
 /// Describes the published tables. A partition's changes are reported under its own name, or under that of the published table
 /// above it.
-pub async fn describe(pool: &Pool) -> Result<Tables> {
+pub(super) async fn describe(pool: &Pool) -> Result<Tables> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     let rows = client
         .query_typed(
@@ -203,7 +203,7 @@ fn noted(described: String) -> Option<Noted> {
 
 /// Drops all triggers and empties the table of changes, once no server follows by triggers any more: the log is read here, and
 /// writers should not pay for both. Never returns.
-pub async fn retire(pool: &Pool) -> std::convert::Infallible {
+pub(crate) async fn retire(pool: &Pool) -> std::convert::Infallible {
     loop {
         match retire_once(pool).await {
             Ok(true) => std::future::pending().await,
@@ -215,7 +215,7 @@ pub async fn retire(pool: &Pool) -> std::convert::Infallible {
 }
 
 /// Tries once. Returns whether nothing is left to do.
-pub async fn retire_once(pool: &Pool) -> Result<bool> {
+pub(super) async fn retire_once(pool: &Pool) -> Result<bool> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     let doing = |error| Error::doing("take the triggers of the change feed off")(error);
     let found = client

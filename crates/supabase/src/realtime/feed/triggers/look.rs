@@ -19,11 +19,11 @@ use crate::realtime::feed::{Change, Commit, Kind, MOST_BYTES, MOST_CHANGES, News
 
 /// With more new changes than this at once, subscribers are sent an error and read the tables themselves: no socket could take them
 /// all, and a poll's snapshot must not stay open.
-pub const MOST_NEW: i64 = 50_000;
+pub(super) const MOST_NEW: i64 = 50_000;
 
 /// The position up to which everything has been sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
+pub(super) struct Position {
     /// In PostgreSQL's text form.
     pub snapshot: String,
     /// Every transaction before it has ended.
@@ -41,7 +41,7 @@ pub struct Position {
 
 /// How a poll ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Looked {
+pub(super) enum Looked {
     /// Everything up to here was sent, with the number of changes.
     Told(Position, usize),
     /// An unknown number of changes was missed, with the reason.
@@ -55,7 +55,7 @@ const HEAD: &str = "s.taken::text, pg_snapshot_xmin(s.taken)::text, (select g.la
     (select w.last_value * 1000 from gleaner.changes_wanted_until as w)";
 
 /// The position to start from: everything visible now has happened before.
-pub async fn begin(pool: &Pool) -> Result<Position> {
+pub(super) async fn begin(pool: &Pool) -> Result<Position> {
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     let sql =
         "select setval('gleaner.changes_generation', 1 + (random() * 1e15)::bigint) from gleaner.changes_generation where last_value = 0";
@@ -78,7 +78,7 @@ fn position(row: &Row) -> Position {
 }
 
 /// Sends the new changes.
-pub async fn look(pool: &Pool, from: &Position, tables: &Tables, news: &mpsc::Sender<News>) -> Result<Looked> {
+pub(super) async fn look(pool: &Pool, from: &Position, tables: &Tables, news: &mpsc::Sender<News>) -> Result<Looked> {
     let doing = |error| Error::doing("read the changes")(error);
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     // What the last snapshot did not see is what came after it and what was in progress.

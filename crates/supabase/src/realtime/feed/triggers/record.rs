@@ -4,14 +4,14 @@ use crate::realtime::feed::pgoutput::Cell;
 
 /// A row as far as its text goes.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Record {
+pub(super) struct Record {
     pub cells: Vec<Cell>,
     /// Whether the text is complete. Of old rows only the beginning is kept.
     pub is_whole: bool,
 }
 
 /// Returns `None` for text that is not a row. A value that is cut off is left out, because half of it would be a different value.
-pub fn parse(text: &str) -> Option<Record> {
+pub(super) fn parse(text: &str) -> Option<Record> {
     let mut rest = text.strip_prefix('(')?;
     let mut cells = Vec::new();
     loop {

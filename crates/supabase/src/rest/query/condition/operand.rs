@@ -7,14 +7,14 @@ use crate::rest::query::cursor::Cursor;
 
 /// Where an expression is written decides where its value ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub(super) enum Place {
     /// A whole parameter: the value extends to the end, with dots, commas and quotes.
     Parameter,
     /// One of several in `or=(…)`: the value ends at a comma or parenthesis, unless quoted or an array literal.
     List,
 }
 
-pub fn value(cursor: &mut Cursor<'_>, place: Place) -> Result<String, WireError> {
+pub(super) fn value(cursor: &mut Cursor<'_>, place: Place) -> Result<String, WireError> {
     match (place, cursor.peek()) {
         (Place::Parameter, _) => Ok(cursor.take_rest().to_owned()),
         (Place::List, Some('"')) => cursor.quoted(),
@@ -24,7 +24,7 @@ pub fn value(cursor: &mut Cursor<'_>, place: Place) -> Result<String, WireError>
 }
 
 /// `(a,"b,c",d)`; nothing between the parentheses is an empty list.
-pub fn list(cursor: &mut Cursor<'_>) -> Result<Vec<String>, WireError> {
+pub(super) fn list(cursor: &mut Cursor<'_>) -> Result<Vec<String>, WireError> {
     cursor.expect("(")?;
     if cursor.eat(")") {
         return Ok(Vec::new());
@@ -39,7 +39,7 @@ pub fn list(cursor: &mut Cursor<'_>) -> Result<Vec<String>, WireError> {
     }
 }
 
-pub fn is(cursor: &mut Cursor<'_>) -> Result<Is, WireError> {
+pub(super) fn is(cursor: &mut Cursor<'_>) -> Result<Is, WireError> {
     const WORDS: [(&str, Is); 5] =
         [("null", Is::Null), ("not_null", Is::NotNull), ("true", Is::True), ("false", Is::False), ("unknown", Is::Unknown)];
     let expected = cursor.error("null, not_null, true, false or unknown");
