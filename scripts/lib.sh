@@ -20,7 +20,7 @@ die() {
 }
 
 # step TITLE COMMAND…: a heading, the command, how long it took; the first failure ends the script.
-# A person can interrupt a step that hangs. Nobody watches a run without a terminal, so that gets a limit.
+# A person can interrupt a step that hangs. A run without a terminal gets a time limit.
 step() {
     local title=$1 began=$SECONDS status=0
     shift

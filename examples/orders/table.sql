@@ -1,4 +1,4 @@
--- A table as somebody might have it: its own words, an enum, packers with their own rules. Nothing in it knows of Gleaner.
+-- An existing table: its own status words, an enum, packers with their own rules. Nothing in it refers to Gleaner.
 create table packers (
     name           text    primary key,
     patience       interval not null default '10 minutes',

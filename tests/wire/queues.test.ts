@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, describe, test } from 'node:test';
 import { AdaptivePoller, claimByTime, claimByVersion, JobPoller, RealtimePoller, type ExecutionJob, type PollerConfig } from './programs/pollers.ts';
-import { releases, service, until, type Client } from './support.ts';
+import { Inbox, releases, service, subscribed, until, type Client } from './support.ts';
 
 for (const { name, createClient } of releases) {
     describe(`${name}: runners`, () => {
@@ -73,7 +73,13 @@ for (const { name, createClient } of releases) {
 
         test('the hybrid: pushed jobs are run as they come, and no job twice', async () => {
             executed.length = 0;
+            // Who joins while a change is on its way may still receive it: the early job must have been sent before.
+            const sent = new Inbox<unknown>();
+            const witness = db.channel(randomUUID());
+            witness.on('postgres_changes', { event: 'INSERT', schema: 'public', table: 'execution_jobs', filter: `recording_id=eq.${mark}` }, sent.put);
+            await subscribed(witness);
             const early = await queue();
+            await sent.next();
             const pushed = new RealtimePoller(config('pushed'));
             await pushed.start();
             await until('it listens', async () => pushed.subscription!.state === ('joined' as string));
@@ -87,6 +93,7 @@ for (const { name, createClient } of releases) {
             await polls.stop();
             await loop;
             await pushed.stop();
+            await db.removeChannel(witness);
             assert.deepEqual(executed.sort(), [...early, ...jobs, ...more].map((job) => job.id).sort());
             assert.deepEqual(errors, []);
         });

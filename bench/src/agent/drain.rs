@@ -23,7 +23,7 @@ pub(super) async fn measure(stage: &Stage, report: &mut Report, serving: &Servin
             wire.add(by(stage, &At::server(serving), n, processes).await?);
         }
         let [engine, direct, wire] = figures.map(|rounds| rounds.median());
-        let of = |way: &str| format!("agent, no-op handler, {processes} processes, {way}");
+        let of = |protocol: &str| format!("agent, no-op handler, {processes} processes, {protocol}");
         report.figure(format!("engine's own drain, {processes} connections"), engine, "/s");
         report.ratio(of("direct"), direct, "/s", engine, "the engine's own", None);
         report.ratio(of("wire"), wire, "/s", engine, "the engine's own", None);

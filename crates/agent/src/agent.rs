@@ -1,18 +1,19 @@
 //! One agent process: its workers, one per queue, and what they share.
 //!
-//! - [`place`]: opens the database or server, however long that takes; [`home`]: reconnects to the database of `gleaner up`;
+//! - [`endpoint`]: opens the database or server, however long that takes; [`home`]: reconnects to the database of `gleaner up`;
 //!   [`supervise`]: the workers.
 //! - [`meter`]: counts the calls between a worker and its queue; [`shared`]: state shared by the parts.
-//! - [`work`]: what is done with an item; [`piped`]: the pipelines as work; [`fetch`]: how pipelines fetch what belongs to an
+//! - [`work`]: what is done with an item; [`piped`]: the pipelines as work; [`systems`]: those and the systems' own; [`fetch`]: how pipelines fetch what belongs to an
 //!   item.
 
+mod endpoint;
 mod fetch;
 mod home;
 pub(crate) mod meter;
 mod piped;
-mod place;
 pub(crate) mod shared;
 mod supervise;
+mod systems;
 mod work;
 
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ use tokio::task::JoinHandle;
 
 pub use self::meter::Trouble;
 use self::shared::Shared;
-pub use self::work::Work;
+pub use self::work::{Apart, Work};
 use crate::config::Config;
 use crate::host::{self, Host};
 use crate::pipeline::Pipelines;
@@ -47,9 +48,9 @@ pub enum Error {
     #[error("an agent named {name:?} runs already, pid {pid}: {url}\n  Choose another name with --name")]
     NameTaken { name: String, pid: u32, url: String },
 
-    /// The place has no queue that this agent can work.
-    #[error("{place} has none of the queues {}; there are: {}", wanted.join(", "), if there.is_empty() { "none (run `gleaner migrate`)".to_owned() } else { there.join(", ") })]
-    NoQueues { place: String, wanted: Vec<String>, there: Vec<String> },
+    /// The endpoint has no queue that this agent can work.
+    #[error("{endpoint} has none of the queues {}; there are: {}", wanted.join(", "), if there.is_empty() { "none (run `gleaner migrate`)".to_owned() } else { there.join(", ") })]
+    NoQueues { endpoint: String, wanted: Vec<String>, there: Vec<String> },
 
     /// The configuration names a queue that has no pipeline.
     #[error("no pipeline works the queue {queue:?}; there are pipelines for: {}", known.join(", "))]
@@ -70,6 +71,10 @@ pub enum Error {
 
     #[error(transparent)]
     Postgres(#[from] gleaner_postgres::Error),
+
+    /// The settings of follow-ups can never work.
+    #[error("follow-ups: {0}")]
+    Followups(String),
 
     /// An error that a user cannot cause. The message says what it is.
     #[error("{0}")]
@@ -101,7 +106,7 @@ impl std::fmt::Debug for Apps {
 impl Agent {
     /// Starts with the pipelines of the configuration.
     ///
-    /// Returns at once. If the place cannot be reached, the agent waits for it, and the status page says so.
+    /// Returns at once. If the endpoint cannot be reached, the agent waits for it, and the status page says so.
     pub async fn start(config: Config) -> Result<Self> {
         Self::start_with(config, Router::new()).await
     }
@@ -125,14 +130,14 @@ impl Agent {
 
     /// Like [`Self::start`], with `more` routes beside the status page. They too answer only requests addressed to this machine.
     pub async fn start_with(config: Config, more: Router) -> Result<Self> {
-        let work = Arc::new(piped::Piped::load(&config)?);
+        let work = Arc::new(systems::Systems::load(&config)?);
         Self::with(config, work, more).await
     }
 
     /// Starts with this work instead of pipelines.
     pub async fn with(config: Config, work: Arc<dyn Work>, more: Router) -> Result<Self> {
         let queues = supervise::queues_of(&config, &*work)?;
-        let place = place::Opening::new(&config, queues.len())?;
+        let endpoint = endpoint::Opening::new(&config, queues.len())?;
         let shared = Arc::new(Shared::new(config, work, queues));
         let (note, page) = match shared.config.status {
             Some(listen) => {
@@ -145,7 +150,7 @@ impl Agent {
             None => (None, None),
         };
         let (stop, stopping) = watch::channel(false);
-        let workers = tokio::spawn(supervised(shared.clone(), place, stopping));
+        let workers = tokio::spawn(supervised(shared.clone(), endpoint, stopping));
         Ok(Self { shared, stop, workers: Some(workers), note, page, apps: None })
     }
 
@@ -154,7 +159,7 @@ impl Agent {
         &self.shared.control
     }
 
-    /// What is wrong with its place, or why the agent has ended by itself. None while all is well.
+    /// What is wrong with its endpoint, or why the agent has ended by itself. None while all is well.
     pub fn trouble(&self) -> Option<Trouble> {
         self.shared.trouble()
     }
@@ -220,8 +225,8 @@ impl Agent {
 }
 
 /// Records why the agent ended, so that it can be seen later even if no caller was waiting.
-async fn supervised(shared: Arc<Shared>, place: place::Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
-    let ended = supervise::run(shared.clone(), place, stop).await;
+async fn supervised(shared: Arc<Shared>, endpoint: endpoint::Opening, stop: watch::Receiver<bool>) -> Result<Tally> {
+    let ended = supervise::run(shared.clone(), endpoint, stop).await;
     if let Err(error) = &ended {
         let trouble = Trouble { ended: true, ..Trouble::saying(error.to_string(), true) };
         shared.change(|now| now.trouble = Some(trouble));

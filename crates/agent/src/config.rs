@@ -3,8 +3,10 @@
 //! - [`settings`]: all settings, each with its variable and its default; the manual and `--print-config` read the same list.
 //! - [`layers`]: flags override the environment, which overrides the file, which overrides the defaults; and where each value
 //!   came from.
+//! - `followups`: the sections `followup_polling` and `followups`.
 //! - [`read`]: parses durations, lists and other values as people write them.
 
+mod followups;
 pub mod layers;
 mod read;
 pub mod settings;
@@ -29,7 +31,7 @@ pub struct Config {
     pub worker: String,
     /// The directory of the notes, the sessions and the configuration file.
     pub home: PathBuf,
-    pub place: PlaceAt,
+    pub endpoint: EndpointAt,
     /// The server through which recordings are fetched when the database is accessed directly.
     pub server: Option<Settings>,
     /// URL prefixes from which recordings may be fetched without a server.
@@ -46,6 +48,8 @@ pub struct Config {
     pub watch: Duration,
     pub wake: Wake,
     pub poll: Poll,
+    /// How follow-ups are looked for and sent.
+    pub followups: gleaner_systems::followups::Settings,
     /// Where the status page listens. None turns it off.
     pub status: Option<Listen>,
     pub until: Until,
@@ -61,7 +65,7 @@ pub struct Name {
 
 /// Where the queues are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlaceAt {
+pub enum EndpointAt {
     /// A database, by its URL.
     Direct(String),
     /// A server, Gleaner's own or a Supabase project.
@@ -98,7 +102,7 @@ impl Config {
             name: Name { text: layers.maybe("name", read::name).unwrap_or_default(), chosen },
             // New for each start: a restarted worker is not the same holder as before.
             worker: layers.maybe("worker", read::text).unwrap_or_else(|| Uuid::now_v7().to_string()),
-            place: place(&mut layers, &home),
+            endpoint: endpoint(&mut layers, &home),
             server: server(&mut layers),
             recordings: layers.maybe("recordings", read::list).unwrap_or_default(),
             owner: layers.maybe("owner", read::text),
@@ -120,6 +124,7 @@ impl Config {
                 jitter: layers.maybe("poll.jitter", read::share).unwrap_or(0.0),
                 seed: layers.maybe("poll.seed", read::seed),
             },
+            followups: followups::read(&mut layers, &home),
             status: layers
                 .maybe("status", read::listen)
                 .flatten()
@@ -148,13 +153,13 @@ impl Config {
     }
 }
 
-/// The source with the higher precedence names the place. If both come from the same source, the database wins over the server.
+/// The source with the higher precedence names the endpoint. If both come from the same source, the database wins over the server.
 /// If neither is named, it is the server of the latest sign-in, otherwise the database of `gleaner up`.
-fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
+fn endpoint(layers: &mut layers::Layers, home: &Path) -> EndpointAt {
     let server_first = layers.origin("url").rank() < layers.origin("database_url").rank();
     let server = layers.maybe("url", read::url);
     if let Some(url) = layers.maybe("database_url", read::text).filter(|_| server.is_none() || !server_first) {
-        return PlaceAt::Direct(url);
+        return EndpointAt::Direct(url);
     }
     let found = match layers.maybe("session", read::text).map(|path| layers.beside("session", Path::new(&path))) {
         Some(path) => session::load(&path).map(|session| session.map(|session| Kept { path, session })),
@@ -164,7 +169,7 @@ fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
         layers.mistake("session", error);
         None
     });
-    let Some(url) = server.or_else(|| kept.as_ref().map(|kept| kept.session.url.clone())) else { return PlaceAt::Home(home.to_owned()) };
+    let Some(url) = server.or_else(|| kept.as_ref().map(|kept| kept.session.url.clone())) else { return EndpointAt::Home(home.to_owned()) };
     // A session belongs to its server. It does not contain the key of another one.
     let kept = kept.filter(|kept| kept.session.url == url);
     let service_key = layers.maybe("service_key", read::text);
@@ -173,10 +178,10 @@ fn place(layers: &mut layers::Layers, home: &Path) -> PlaceAt {
         let why = "there is no key and no session for it: set SUPABASE_ANON_KEY and run `gleaner agent login`, or set SUPABASE_SERVICE_ROLE_KEY or GLEANER_KEY";
         layers.mistake("url", why);
     }
-    PlaceAt::Wire(Settings { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|kept| kept.path) })
+    EndpointAt::Wire(Settings { url, anon_key: anon_key.unwrap_or_default(), service_key, session: kept.map(|kept| kept.path) })
 }
 
-/// A server that is configured with a key, whether or not it is the place.
+/// A server that is configured with a key, whether or not it is the endpoint.
 fn server(layers: &mut layers::Layers) -> Option<Settings> {
     let (url, service_key) = (layers.maybe("url", read::url)?, layers.maybe("service_key", read::text)?);
     Some(Settings {

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! - `file` is the file format, `plan` the checked and resolved file, `mistake` an error in it; `default.toml` applies without a
-//!   file.
+//!   file, with one of the two files beside it.
 //! - `run` takes one item through its stages, `results` is what gets stored; [`fetch`] gets what belongs to an item.
 
 pub mod fetch;
@@ -29,8 +29,17 @@ use self::run::Run;
 pub use gleaner_stages::fetch::Fetch;
 pub use gleaner_stages::models::{Kind as ModelKind, Model, Models};
 
-/// The pipelines of an agent without a pipeline file.
-pub const DEFAULT: &str = include_str!("pipeline/default.toml");
+/// The pipelines of an agent without a pipeline file. A model that the environment names makes insights of dumps; otherwise
+/// patterns do.
+fn built_in(variable: impl Fn(&str) -> Option<String>) -> String {
+    let common = include_str!("pipeline/default.toml");
+    if variable("GLEANER_MODEL_URL").is_none() {
+        return format!("{common}{}", include_str!("pipeline/without_model.toml"));
+    }
+    let name = toml::Value::String(variable("GLEANER_MODEL").unwrap_or_else(|| "default".to_owned()));
+    let key = if variable("GLEANER_MODEL_KEY").is_some() { "key_env = \"GLEANER_MODEL_KEY\"\n" } else { "" };
+    format!("{common}{}model   = {name}\n{key}", include_str!("pipeline/with_model.toml"))
+}
 
 /// Matches every other kind.
 const ANY: &str = "*";
@@ -68,7 +77,8 @@ impl std::fmt::Display for Missing {
 impl Pipelines {
     /// Loads the pipelines of a file, or the built-in ones, which process text offline.
     pub fn load(path: Option<&Path>) -> Result<Self, Error> {
-        let Some(path) = path else { return Self::parse(DEFAULT, Path::new("."), "the built-in pipelines") };
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let Some(path) = path else { return Self::parse(&built_in(variable), Path::new("."), "the built-in pipelines") };
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { file: path.to_owned(), source })?;
         let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self::parse(&text, whole.parent().unwrap_or(Path::new("/")), &path.display().to_string())

@@ -44,7 +44,7 @@ use self::socket::Socket;
 
 /// Which routes the acts use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Protocol {
     /// `/v1/queues`, which only our own server has. It answers requests that must find nothing without querying the database.
     Native,
     /// `/rest/v1/rpc`, which every Supabase project has.
@@ -61,7 +61,7 @@ pub struct Wire {
 struct Shared {
     http: Arc<Http>,
     /// Detected once, unless the caller chose it.
-    way: OnceCell<Way>,
+    protocol: OnceCell<Protocol>,
     socket: Socket,
 }
 
@@ -81,18 +81,18 @@ impl Wire {
     }
 
     /// Like [`Self::connect`], but always uses the given routes, whatever the server offers.
-    pub fn connect_by(settings: Settings, way: Way) -> Result<Self> {
-        Self::start(settings, Some(way))
+    pub fn connect_by(settings: Settings, protocol: Protocol) -> Result<Self> {
+        Self::start(settings, Some(protocol))
     }
 
-    fn start(settings: Settings, way: Option<Way>) -> Result<Self> {
+    fn start(settings: Settings, protocol: Option<Protocol>) -> Result<Self> {
         let http = Arc::new(Http::new(settings)?);
-        Ok(Self { shared: Arc::new(Shared { socket: Socket::new(http.clone()), http, way: OnceCell::new_with(way) }) })
+        Ok(Self { shared: Arc::new(Shared { socket: Socket::new(http.clone()), http, protocol: OnceCell::new_with(protocol) }) })
     }
 
     /// Which routes the acts use on this server.
-    pub async fn way(&self) -> Result<Way> {
-        self.shared.way.get_or_try_init(|| native::probe(&self.shared.http)).await.copied()
+    pub async fn protocol(&self) -> Result<Protocol> {
+        self.shared.protocol.get_or_try_init(|| native::probe(&self.shared.http)).await.copied()
     }
 
     /// Calls the REST interface: `rest(Method::GET, "/rest/v1/sales?select=id", None)`. Returns the body of the response.
@@ -127,7 +127,7 @@ impl Wire {
         let Some(id) = rows.get(0).and_then(|row| row.get("id")).filter(|id| !id.is_null()) else {
             return Err(Error::Remote {
                 act: "find the signed-in person in sales".into(),
-                message: format!("{} has no row there; somebody has to add them to the team (`gleaner users add`)", session.email),
+                message: format!("{} has no row there; an administrator has to add them to the team (`gleaner users add`)", session.email),
                 status: None,
                 code: None,
                 transient: false,
@@ -144,16 +144,16 @@ impl Endpoint for Wire {
     }
 
     async fn queues(&self) -> Result<Vec<String>> {
-        match self.way().await? {
-            Way::Native => Ok(native::list(&self.shared.http).await?.into_iter().map(|known| known.name).collect()),
-            Way::Rpc => shape::list(&self.shared.http).await,
+        match self.protocol().await? {
+            Protocol::Native => Ok(native::list(&self.shared.http).await?.into_iter().map(|known| known.name).collect()),
+            Protocol::Rpc => shape::list(&self.shared.http).await,
         }
     }
 
     async fn open(&self, queue: &str) -> Result<Arc<dyn Transport>> {
         let http = &self.shared.http;
-        let acts = match self.way().await? {
-            Way::Native => {
+        let acts = match self.protocol().await? {
+            Protocol::Native => {
                 let known = native::list(http).await?;
                 match known.iter().find(|known| known.name == queue) {
                     Some(found) => Acts::Native(found.clone()),
@@ -162,7 +162,7 @@ impl Endpoint for Wire {
                     }
                 }
             }
-            Way::Rpc => Acts::Rpc(Box::new(Shape::of(http, queue).await?)),
+            Protocol::Rpc => Acts::Rpc(Box::new(Shape::of(http, queue).await?)),
         };
         Ok(Arc::new(WireQueue::new(http.clone(), self.shared.socket.clone(), queue, acts)))
     }

@@ -1,15 +1,15 @@
 //! The `gleaner` command. This file is its table of contents: one file per subcommand, under `commands/`.
 //!
-//! - [`place`]: which database a command speaks to; [`serving`]: where our server listens; [`failure`]: how errors are told.
+//! - [`target`]: which database a command uses; [`serving`]: where our server listens; [`failure`]: how errors are printed.
 //! - [`output`]: words, JSON and colours; [`table`]: aligned columns; [`words`]: times and texts for people.
 
 mod commands;
 mod failure;
 mod output;
-mod place;
 mod serving;
 mod signals;
 mod table;
+mod target;
 mod words;
 
 use std::process::ExitCode;
@@ -17,11 +17,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    agent, attach, channels, completions, contacts, detach, down, enqueue, items, keys, logs, migrate, prune, queues, recover, replay,
-    reset, serve, sql, status, up, users, work,
+    agent, attach, channels, completions, contacts, detach, down, dumps, enqueue, followups, items, keys, logs, migrate, prune, queues,
+    read_document, recover, replay, reset, serve, sql, status, up, users, work,
 };
 use output::Output;
-use place::Place;
+use target::Target;
 
 /// Any PostgreSQL table as a fenced, self-healing, work-stealing queue.
 #[derive(Debug, Parser)]
@@ -62,7 +62,7 @@ struct Globals {
     /// Say only what was asked for, and errors
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// Tell what happens inside; twice tells more
+    /// Log more; twice logs still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 }
@@ -85,9 +85,15 @@ enum Command {
     /// Look at the items of a queue, and act on them
     #[command(subcommand)]
     Items(items::Command),
-    /// Look at activities nobody was found for, and say who they came from
+    /// List activities without a contact, and link them
     #[command(subcommand)]
     Contacts(contacts::Command),
+    /// Plan messages to people, and call them off
+    #[command(subcommand)]
+    Followups(followups::Command),
+    /// Add documents and notes, and see what agents made of them
+    #[command(subcommand)]
+    Dumps(dumps::Command),
     Enqueue(enqueue::Args),
     Work(work::Args),
     // The local processor.
@@ -100,26 +106,36 @@ enum Command {
     // What arrives.
     Serve(serve::Args),
     Replay(replay::Args),
-    /// Say who may sign in
+    /// Manage the users who can sign in
     #[command(subcommand)]
     Users(users::Command),
     /// Make and revoke the keys of programs
     #[command(subcommand)]
     Keys(keys::Command),
     Completions(completions::Args),
+    #[command(hide = true)]
+    ReadDocument(read_document::Args),
 }
 
 /// What a command is given besides its arguments.
-struct Desk {
+struct App {
     out: Output,
-    place: Place,
+    target: Target,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Before there are threads: the limits of the reader are meant for it alone.
+    if let Command::ReadDocument(args) = &cli.command {
+        return read_document::run(args);
+    }
+    run(cli)
 }
 
 #[tokio::main]
-async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let (out, place) = (Output::new(cli.globals.json, cli.globals.quiet), Place::new(cli.globals.database_url, cli.globals.home));
-    // A server has nobody to answer to but its log.
+async fn run(cli: Cli) -> ExitCode {
+    let (out, target) = (Output::new(cli.globals.json, cli.globals.quiet), Target::new(cli.globals.database_url, cli.globals.home));
+    // A server reports to its log.
     let to_log = match &cli.command {
         Command::Serve(_) => true,
         Command::Agent(args) => args.is_agent(),
@@ -127,31 +143,34 @@ async fn main() -> ExitCode {
     };
     let verbose = if to_log { cli.globals.verbose.max(1) } else { cli.globals.verbose };
     output::start_tracing(verbose);
-    let desk = Desk { out, place };
+    let app = App { out, target };
     let done = match cli.command {
-        Command::Up(args) => up::run(&desk, args).await,
-        Command::Down(args) => down::run(&desk, args).await,
-        Command::Status(args) => status::run(&desk, args).await,
-        Command::Logs(args) => logs::run(&desk, args).await,
-        Command::Reset(args) => reset::run(&desk, args).await,
-        Command::Migrate(args) => migrate::run(&desk, args).await,
-        Command::Attach(args) => attach::run(&desk, args).await,
-        Command::Detach(args) => detach::run(&desk, args).await,
-        Command::Sql(args) => sql::run(&desk, args).await,
-        Command::Queues(args) => queues::run(&desk, args).await,
-        Command::Items(command) => items::run(&desk, command).await,
-        Command::Contacts(command) => contacts::run(&desk, command).await,
-        Command::Enqueue(args) => enqueue::run(&desk, args).await,
-        Command::Work(args) => work::run(&desk, args).await,
-        Command::Agent(args) => agent::run(&desk, *args).await,
-        Command::Prune(args) => prune::run(&desk, args).await,
-        Command::Recover(args) => recover::run(&desk, args).await,
-        Command::Channels(command) => channels::run(&desk, command).await,
-        Command::Serve(args) => serve::run(&desk, args).await,
-        Command::Replay(args) => replay::run(&desk, args).await,
-        Command::Users(command) => users::run(&desk, command).await,
-        Command::Keys(command) => keys::run(&desk, command).await,
-        Command::Completions(args) => completions::run(&desk, args).await,
+        Command::Up(args) => up::run(&app, args).await,
+        Command::Down(args) => down::run(&app, args).await,
+        Command::Status(args) => status::run(&app, args).await,
+        Command::Logs(args) => logs::run(&app, args).await,
+        Command::Reset(args) => reset::run(&app, args).await,
+        Command::Migrate(args) => migrate::run(&app, args).await,
+        Command::Attach(args) => attach::run(&app, args).await,
+        Command::Detach(args) => detach::run(&app, args).await,
+        Command::Sql(args) => sql::run(&app, args).await,
+        Command::Queues(args) => queues::run(&app, args).await,
+        Command::Items(command) => items::run(&app, command).await,
+        Command::Contacts(command) => contacts::run(&app, command).await,
+        Command::Followups(command) => followups::run(&app, command).await,
+        Command::Dumps(command) => dumps::run(&app, command).await,
+        Command::Enqueue(args) => enqueue::run(&app, args).await,
+        Command::Work(args) => work::run(&app, args).await,
+        Command::Agent(args) => agent::run(&app, *args).await,
+        Command::Prune(args) => prune::run(&app, args).await,
+        Command::Recover(args) => recover::run(&app, args).await,
+        Command::Channels(command) => channels::run(&app, command).await,
+        Command::Serve(args) => serve::run(&app, args).await,
+        Command::Replay(args) => replay::run(&app, args).await,
+        Command::Users(command) => users::run(&app, command).await,
+        Command::Keys(command) => keys::run(&app, command).await,
+        Command::Completions(args) => completions::run(&app, args).await,
+        Command::ReadDocument(args) => Ok(read_document::run(&args)),
     };
     done.unwrap_or_else(|error| failure::tell(&error))
 }

@@ -101,8 +101,8 @@ fn print(text: &str) {
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
         && error.kind() == io::ErrorKind::BrokenPipe
     {
-        static TOLD: AtomicBool = AtomicBool::new(false);
-        match (ORDERLY.load(Ordering::SeqCst), TOLD.swap(true, Ordering::SeqCst)) {
+        static SIGNALLED: AtomicBool = AtomicBool::new(false);
+        match (ORDERLY.load(Ordering::SeqCst), SIGNALLED.swap(true, Ordering::SeqCst)) {
             (false, _) => std::process::exit(0),
             (true, false) => drop(nix::sys::signal::raise(nix::sys::signal::Signal::SIGTERM)),
             (true, true) => {}

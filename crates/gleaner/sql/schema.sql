@@ -38,1257 +38,493 @@ CREATE FUNCTION auth.uid() RETURNS uuid
 
 COMMENT ON FUNCTION auth.uid() IS 'The signed-in user; null for project keys and direct logins.';
 
-CREATE FUNCTION gleaner.adapt_again_activities() RETURNS trigger
+CREATE FUNCTION gleaner.adapt_activities() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
+    v_now      timestamptz := clock_timestamp();
+    v_attempts integer := old.attempts + 1;
+    -- The holder is known by its sign-in. Without a token only roles can be distinguished, and then a lease that was taken
     -- by an act (it names its agent) is never ended by a plain write.
-    v_session text := gleaner.caller_session();
-    v_mine    boolean := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
-    if old.session is not null and v_mine is not true then
+    if tg_nargs > 0 then
+        return case when v_mine or old.session is null then new end;
+    end if;
+    if tg_op = 'INSERT' then
+        select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
+        new.attempts := 0;
+        new.processing_status := coalesce(new.processing_status, 'raw');
+        if new.processing_status = 'raw' then
+            -- A due time in the future is an appointment; otherwise the row has waited since it was created.
+            new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
+        elsif new.processing_status in ('processing') then
+            -- Inserted as already being worked on: the inserter holds it.
+            new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+            -- Taken when the row says so: one inserted with an old lock has lost its holder already.
+            v_now := least(coalesce(new.locked_at, v_now), v_now);
+            select v_now + interval '5 minutes', v_now + (case new.type when 'call' then interval '2 hours' else interval '30 minutes' end), 1, gleaner.caller_session()
+            into new.due_at, new.deadline_at, new.started, new.session;
+        else
+            -- Written as finished, or as failed by one who knows better: history, not work.
+            new.due_at := null;
+        end if;
+        if new.due_at is not null then
+            new.open_at := case when new.sales_id is null then new.due_at
+                else gleaner.open_activities(new.sales_id, coalesce(new.created_at, case when new.processing_status in ('processing') then v_now else new.due_at end), new.due_at) end;
+        end if;
+        return new;
+    end if;
+    -- Out of reach, always.
+    select old.lease, old.due_at, old.lost, old.started, old.deadline_at, old.agent, old.session, old.attempts, old.open_at
+    into new.lease, new.due_at, new.lost, new.started, new.deadline_at, new.agent, new.session, new.attempts, new.open_at;
+    if new.processing_status is distinct from old.processing_status or new.sales_id is distinct from old.sales_id then
+        perform pg_notify('gleaner', 'activities');
+    end if;
+    if new.processing_status is distinct from old.processing_status and (
+        -- Completed by one who does not hold it; failed or put back so, before the lease has run out, and not by an operator.
+        old.processing_status in ('processing') and (new.processing_status in ('processing')) is not true and not v_mine and new.processing_status is distinct from 'cancelled'
+            and (new.processing_status = 'completed' or old.due_at > v_now and not (gleaner.is_trusted() and new.processing_status = 'raw'))
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off.
+        or old.processing_status in ('raw', 'failed', 'cancelled') and v_mine and new.processing_status in ('completed', 'failed')
+        -- What is finished is not given up by one who no longer holds it. Nor is it, or what is dead, claimable: it is put back first.
+        or old.processing_status in ('completed', 'cancelled') and new.processing_status = 'failed' or (old.processing_status in ('completed', 'cancelled') or (old.processing_status = 'failed' and old.due_at is null)) and new.processing_status in ('processing')
+        or new.processing_status in ('processing') and (old.processing_status in ('processing')) is not true and old.sales_id is not null and not gleaner.is_trusted() and old.sales_id is distinct from gleaner.own_activities(null)
+            and (gleaner.open_activities(old.sales_id, old.created_at, old.due_at) <= v_now) is not true
+    ) then
         return null;
     end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_again_activities() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_again_dumps() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-declare
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_session text := gleaner.caller_session();
-    v_mine    boolean := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
-begin
-    if old.session is not null and v_mine is not true then
-        return null;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_again_dumps() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_again_runs() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-declare
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_session text := gleaner.caller_session();
-    v_mine    boolean := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
-begin
-    if old.session is not null and v_mine is not true then
-        return null;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_again_runs() OWNER TO gleaner_engine;
-
-CREATE TABLE public.activities (
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    type text DEFAULT 'other'::text NOT NULL,
-    direction text DEFAULT 'inbound'::text,
-    sales_id bigint,
-    contact_id bigint,
-    processing_status text DEFAULT 'raw'::text NOT NULL,
-    raw_data jsonb,
-    processed_data jsonb,
-    metadata jsonb DEFAULT '{}'::jsonb,
-    locked_by uuid,
-    locked_at timestamp with time zone,
-    provider_id uuid,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    progress jsonb,
-    external_id text,
-    sender_kind text,
-    sender_address text,
-    due_at timestamp with time zone DEFAULT now(),
-    open_at timestamp with time zone,
-    lease bigint DEFAULT 0 NOT NULL,
-    deadline_at timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL,
-    lost integer DEFAULT 0 NOT NULL,
-    started smallint DEFAULT 0 NOT NULL,
-    agent text,
-    session text,
-    CONSTRAINT activities_direction_check CHECK ((direction = ANY (ARRAY['inbound'::text, 'outbound'::text]))),
-    CONSTRAINT activities_processing_status_check CHECK ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
-    CONSTRAINT activities_type_check CHECK ((type = ANY (ARRAY['email'::text, 'call'::text, 'sms'::text, 'meeting'::text, 'note'::text, 'task'::text, 'whatsapp'::text, 'other'::text])))
-);
-
-COMMENT ON TABLE public.activities IS 'Unified event store and work queue: raw, processing, completed, failed, cancelled.';
-
-COMMENT ON COLUMN public.activities.sales_id IS 'Owner; null when the work belongs to nobody (global).';
-
-COMMENT ON COLUMN public.activities.contact_id IS 'The person on the other end; null while unmatched.';
-
-COMMENT ON COLUMN public.activities.raw_data IS '{source_type: url | text, content, subject, sender, format}';
-
-COMMENT ON COLUMN public.activities.processed_data IS '{transcript, summary, facts}; also holds early results while work goes on.';
-
-COMMENT ON COLUMN public.activities.metadata IS 'What the provider said (from, to, call_sid, …), error, recovery_count.';
-
-COMMENT ON COLUMN public.activities.locked_by IS 'Signed-in user (auth.users.id) whose agent holds the row.';
-
-COMMENT ON COLUMN public.activities.locked_at IS 'When that agent took it.';
-
-COMMENT ON COLUMN public.activities.progress IS '{stage, percent, at}: how far the work has come.';
-
-COMMENT ON COLUMN public.activities.external_id IS 'The sender''s own name for this event; the same event delivered again has the same one.';
-
-COMMENT ON COLUMN public.activities.sender_kind IS 'What sender_address is: email, phone or other.';
-
-COMMENT ON COLUMN public.activities.sender_address IS 'Who is on the other end, in the form contacts are compared in.';
-
-CREATE FUNCTION gleaner.adapt_edit_activities(old public.activities, new public.activities, v_mine boolean) RETURNS public.activities
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-begin
-    if coalesce(v_mine, false) then
+    if old.processing_status in ('processing') and new.processing_status in ('processing') and not v_mine then
+        -- Another than the holder edits the row: what belongs to the work stays as the holder left it.
+        select old.processed_data, old.progress, old.locked_by, old.locked_at, old.processing_status into new.processed_data, new.progress, new.locked_by, new.locked_at, new.processing_status;
+    elsif old.processing_status in ('processing') and new.processing_status in ('processing') then
         -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
         if (false or new.processed_data is distinct from old.processed_data or new.progress is distinct from old.progress or new.locked_at is distinct from old.locked_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
             new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
-            new.open_at := case when old.open_at is null then null else greatest(old.open_at, new.due_at) end;
         end if;
+    elsif new.processing_status is not distinct from old.processing_status then
+        null;
+    elsif new.processing_status in ('processing') then
+        -- A plain claim.
+        select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '5 minutes', v_now + (case new.type when 'call' then interval '2 hours' else interval '30 minutes' end), 1, null, v_session
+        into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
     else
-        -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
-        new.processing_status := old.processing_status;
-        new.processed_data := old.processed_data;
-        new.progress := old.progress;
-        new.locked_by := old.locked_by;
-        new.locked_at := old.locked_at;
+        if new.processing_status = 'raw' then
+            -- A requeue, or the holder's release.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := v_now;
+            select case when old.processing_status in ('processing') and v_mine then old.attempts else 0 end, case when old.processing_status in ('processing') and v_mine then old.lost else 0 end
+            into new.attempts, new.lost;
+        elsif new.processing_status = 'failed' then
+            -- Counts an attempt and backs off; in the end the row is dead.
+            select v_attempts, old.lease + 1, case when (v_attempts < 3 and coalesce(old.created_at, v_now) + interval '24 hours' > v_now) then v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text) end
+            into new.attempts, new.lease, new.due_at;
+            -- An account of an earlier try is not the writer's of this one.
+            if new.metadata #> '{error}' is null or new.metadata #> '{error}' = old.metadata #> '{error}' then
+                new.metadata := jsonb_set(coalesce(new.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', 'Error', 'message', 'marked as failed', 'agent_id', coalesce(old.agent, old.session), 'retry_count', v_attempts));
+            end if;
+            if new.due_at is null then
+                perform gleaner.dead_letter_activities(new, new.metadata #>> ('{error}'::text[] || '{message}'::text[]));
+            end if;
+        elsif (old.processing_status in ('processing') and new.processing_status = 'completed') is not true then
+            -- Finished without a claim: a note, a decision by hand. No late result may reopen it.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        end if;
+        select null, 0 into new.deadline_at, new.started;
+        new.locked_by := null;
+        new.locked_at := null;
     end if;
-    if new.sales_id is distinct from old.sales_id then
-        new.due_at := old.due_at;
-        new.open_at := case when new.sales_id is null then new.due_at
-            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
+    if new.due_at is not null and (new.sales_id, new.due_at) is distinct from (old.sales_id, old.due_at) then
+        new.open_at := case when new.processing_status in ('processing') and new.sales_id is not distinct from old.sales_id then case when old.open_at is null then null else greatest(old.open_at, new.due_at) end
+            else case when new.sales_id is null then new.due_at
+            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end end;
     end if;
     return new;
 end
 $$;
 
-ALTER FUNCTION gleaner.adapt_edit_activities(old public.activities, new public.activities, v_mine boolean) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.adapt_activities() OWNER TO gleaner_engine;
 
-CREATE TABLE public.agent_processing_queue (
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    dump_id uuid NOT NULL,
-    basket_id uuid NOT NULL,
-    workspace_id uuid NOT NULL,
-    processing_state public.processing_state DEFAULT 'pending'::public.processing_state,
-    claimed_at timestamp with time zone,
-    claimed_by text,
-    completed_at timestamp with time zone,
-    attempts integer DEFAULT 0,
-    error_message text,
-    created_at timestamp with time zone DEFAULT now(),
-    progress jsonb,
-    result jsonb,
-    due_at timestamp with time zone DEFAULT now(),
-    lease bigint DEFAULT 0 NOT NULL,
-    deadline_at timestamp with time zone,
-    lost integer DEFAULT 0 NOT NULL,
-    started smallint DEFAULT 0 NOT NULL,
-    agent text,
-    session text
-);
-
-COMMENT ON TABLE public.agent_processing_queue IS 'Work queue of dumps: pending, claimed, processing, completed, failed, cancelled.';
-
-COMMENT ON COLUMN public.agent_processing_queue.attempts IS 'Failures so far; a claim that is given back does not count.';
-
-COMMENT ON COLUMN public.agent_processing_queue.progress IS '{stage, percent, at}: how far the work has come.';
-
-COMMENT ON COLUMN public.agent_processing_queue.result IS 'Early results while work goes on, then the final ones.';
-
-CREATE FUNCTION gleaner.adapt_edit_dumps(old public.agent_processing_queue, new public.agent_processing_queue, v_mine boolean) RETURNS public.agent_processing_queue
-    LANGUAGE plpgsql
+CREATE FUNCTION gleaner.adapt_dumps() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now      timestamptz := clock_timestamp();
+    v_attempts integer := old.attempts + 1;
+    -- The holder is known by its sign-in. Without a token only roles can be distinguished, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
-    if coalesce(v_mine, false) then
-        if old.processing_state = 'claimed'::public.processing_state and new.processing_state = 'processing'::public.processing_state then
+    if tg_nargs > 0 then
+        return case when v_mine or old.session is null then new end;
+    end if;
+    if tg_op = 'INSERT' then
+        select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
+        new.attempts := coalesce(new.attempts, 0);
+        new.processing_state := coalesce(new.processing_state, 'pending'::public.processing_state);
+        if new.processing_state = 'pending'::public.processing_state then
+            -- A due time in the future is an appointment; otherwise the row has waited since it was created.
+            new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
+        elsif new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+            -- Inserted as already being worked on: the inserter holds it.
+            new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+            -- Taken when the row says so: one inserted with an old lock has lost its holder already.
+            v_now := least(coalesce(new.claimed_at, v_now), v_now);
+            select v_now + interval '5 minutes', v_now + interval '30 minutes', 1, gleaner.caller_session()
+            into new.due_at, new.deadline_at, new.started, new.session;
+        else
+            -- Written as finished, or as failed by one who knows better: history, not work.
+            new.due_at := null;
+        end if;
+        return new;
+    end if;
+    -- Out of reach, always.
+    select old.lease, old.due_at, old.lost, old.started, old.deadline_at, old.agent, old.session, old.attempts
+    into new.lease, new.due_at, new.lost, new.started, new.deadline_at, new.agent, new.session, new.attempts;
+    if new.processing_state is distinct from old.processing_state then
+        perform pg_notify('gleaner', 'dumps');
+    end if;
+    if new.processing_state is distinct from old.processing_state and (
+        -- Completed by one who does not hold it; failed or put back so, before the lease has run out, and not by an operator.
+        old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and (new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state)) is not true and not v_mine and new.processing_state is distinct from 'cancelled'::public.processing_state
+            and (new.processing_state = 'completed'::public.processing_state or old.due_at > v_now and not (gleaner.is_trusted() and new.processing_state = 'pending'::public.processing_state))
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off.
+        or old.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state, 'cancelled'::public.processing_state) and v_mine and new.processing_state in ('completed'::public.processing_state, 'failed'::public.processing_state)
+        -- What is finished is not given up by one who no longer holds it. Nor is it, or what is dead, claimable: it is put back first.
+        or old.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) and new.processing_state = 'failed'::public.processing_state or (old.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) or (old.processing_state = 'failed'::public.processing_state and old.due_at is null)) and new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state)
+    ) then
+        return null;
+    end if;
+    if old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and not v_mine then
+        -- Another than the holder edits the row: what belongs to the work stays as the holder left it.
+        select old.result, old.progress, old.error_message, old.claimed_by, old.claimed_at, old.processing_state into new.result, new.progress, new.error_message, new.claimed_by, new.claimed_at, new.processing_state;
+    elsif old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+        if new.processing_state = 'processing'::public.processing_state then
             new.started := greatest(old.started, 1);
         end if;
         -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
         if (false or new.result is distinct from old.result or new.progress is distinct from old.progress or new.claimed_at is distinct from old.claimed_at or new.processing_state is distinct from old.processing_state) and old.due_at - v_now < (interval '5 minutes') / 2 then
             new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
         end if;
+    elsif new.processing_state is not distinct from old.processing_state then
+        null;
+    elsif new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+        -- A plain claim.
+        select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '5 minutes', v_now + interval '30 minutes', 1, null, v_session
+        into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
     else
-        -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
-        new.processing_state := old.processing_state;
-        new.result := old.result;
-        new.progress := old.progress;
-        new.error_message := old.error_message;
-        new.claimed_by := old.claimed_by;
-        new.claimed_at := old.claimed_at;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_edit_dumps(old public.agent_processing_queue, new public.agent_processing_queue, v_mine boolean) OWNER TO gleaner_engine;
-
-CREATE TABLE public.scheduled_actions (
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    prospect_id character varying(255) NOT NULL,
-    action_type text DEFAULT 'follow_up'::text NOT NULL,
-    scheduled_for timestamp with time zone NOT NULL,
-    status character varying(20) DEFAULT 'pending'::character varying NOT NULL,
-    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
-    started_processing_at timestamp with time zone,
-    executed_at timestamp with time zone,
-    finished_at timestamp with time zone,
-    cancelled_reason text,
-    error_message text,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    due_at timestamp with time zone DEFAULT now(),
-    lease bigint DEFAULT 0 NOT NULL,
-    deadline_at timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL,
-    lost integer DEFAULT 0 NOT NULL,
-    started smallint DEFAULT 0 NOT NULL,
-    agent text,
-    session text,
-    CONSTRAINT scheduled_actions_status_check CHECK (((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying, 'executed'::character varying, 'cancelled'::character varying, 'failed'::character varying])::text[])))
-);
-
-COMMENT ON TABLE public.scheduled_actions IS 'Work queue of follow-ups: pending, processing, executed, cancelled, failed.';
-
-COMMENT ON COLUMN public.scheduled_actions.prospect_id IS 'Whom it is for; a reply from that person calls it off.';
-
-COMMENT ON COLUMN public.scheduled_actions.scheduled_for IS 'When it is meant to happen.';
-
-COMMENT ON COLUMN public.scheduled_actions.started_processing_at IS 'When a worker took it.';
-
-COMMENT ON COLUMN public.scheduled_actions.executed_at IS 'When it was done; null for what was called off or given up.';
-
-COMMENT ON COLUMN public.scheduled_actions.finished_at IS 'When it ended, in whatever way.';
-
-CREATE FUNCTION gleaner.adapt_edit_followups(old public.scheduled_actions, new public.scheduled_actions, v_mine boolean) RETURNS public.scheduled_actions
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-begin
-    if coalesce(v_mine, false) then
-        -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-        if (false or new.started_processing_at is distinct from old.started_processing_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
-            new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
+        if new.processing_state = 'pending'::public.processing_state then
+            -- A requeue, or the holder's release.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := v_now;
+            select case when old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and v_mine then old.attempts else 0 end, case when old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and v_mine then old.lost else 0 end
+            into new.attempts, new.lost;
+        elsif new.processing_state = 'failed'::public.processing_state then
+            -- Counts an attempt and backs off; in the end the row is dead.
+            select v_attempts, old.lease + 1, case when (v_attempts < 3) then v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text) end
+            into new.attempts, new.lease, new.due_at;
+            -- The same words may well be meant again.
+            if new.error_message is null then
+                new.error_message := 'marked as failed';
+            end if;
+        elsif (old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and new.processing_state = 'completed'::public.processing_state) is not true then
+            -- Finished without a claim: a note, a decision by hand. No late result may reopen it.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
         end if;
-    else
-        -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
-        new.status := old.status;
-        new.error_message := old.error_message;
-        new.started_processing_at := old.started_processing_at;
+        select null, 0 into new.deadline_at, new.started;
+        new.completed_at := case when new.processing_state = 'pending'::public.processing_state then null when (new.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and new.due_at is not null) then new.completed_at
+            else coalesce(nullif(new.completed_at, old.completed_at), v_now) end;
     end if;
     return new;
 end
 $$;
 
-ALTER FUNCTION gleaner.adapt_edit_followups(old public.scheduled_actions, new public.scheduled_actions, v_mine boolean) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.adapt_dumps() OWNER TO gleaner_engine;
 
-CREATE TABLE gleaner.polls (
-    provider_id uuid NOT NULL,
-    status text DEFAULT 'ready'::text NOT NULL,
-    wanted_at timestamp with time zone DEFAULT now() NOT NULL,
-    history_id text,
-    mailbox text,
-    look_began_at timestamp with time zone,
-    last_look_at timestamp with time zone,
-    last_sync_at timestamp with time zone,
-    last_stored integer DEFAULT 0 NOT NULL,
-    watch_expires_at timestamp with time zone,
-    last_error text,
-    failures integer DEFAULT 0 NOT NULL,
-    refused_grant text,
-    due_at timestamp with time zone DEFAULT now(),
-    lease bigint DEFAULT 0 NOT NULL,
-    deadline_at timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL,
-    lost integer DEFAULT 0 NOT NULL,
-    started smallint DEFAULT 0 NOT NULL,
-    agent text,
-    session text,
-    CONSTRAINT polls_status_known CHECK ((status = ANY (ARRAY['ready'::text, 'running'::text, 'done'::text, 'failed'::text])))
-);
-
-COMMENT ON TABLE gleaner.polls IS 'Mailboxes that are fetched from: how far each was read, and when it is read next.';
-
-COMMENT ON COLUMN gleaner.polls.wanted_at IS 'When somebody last asked for a look; a waiting row is due then, a running one is looked at again.';
-
-COMMENT ON COLUMN gleaner.polls.history_id IS 'Everything up to this point of the mailbox''s history is stored; null before the first look.';
-
-COMMENT ON COLUMN gleaner.polls.mailbox IS 'Address of the mailbox, as the provider names it.';
-
-COMMENT ON COLUMN gleaner.polls.look_began_at IS 'When the latest look began.';
-
-COMMENT ON COLUMN gleaner.polls.last_look_at IS 'When a look last ended, well or not.';
-
-COMMENT ON COLUMN gleaner.polls.last_sync_at IS 'When the mailbox was last read to its end.';
-
-COMMENT ON COLUMN gleaner.polls.last_stored IS 'How many messages that look brought.';
-
-COMMENT ON COLUMN gleaner.polls.watch_expires_at IS 'Until when the provider sends hints by push; null without.';
-
-COMMENT ON COLUMN gleaner.polls.last_error IS 'Why the last look failed; null when it did not.';
-
-COMMENT ON COLUMN gleaner.polls.failures IS 'Failed looks in a row; the wait grows with them.';
-
-COMMENT ON COLUMN gleaner.polls.refused_grant IS 'Hash of the grant that the provider has refused for good: no call is made with it again.';
-
-CREATE FUNCTION gleaner.adapt_edit_polls(old gleaner.polls, new gleaner.polls, v_mine boolean) RETURNS gleaner.polls
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-begin
-    if coalesce(v_mine, false) then
-        -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-        if (false) and old.due_at - v_now < (interval '2 minutes') / 2 then
-            new.due_at := greatest(old.due_at, least(v_now + interval '2 minutes', old.deadline_at));
-        end if;
-    else
-        -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
-        new.status := old.status;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_edit_polls(old gleaner.polls, new gleaner.polls, v_mine boolean) OWNER TO gleaner_engine;
-
-CREATE TABLE public.execution_jobs (
-    id uuid DEFAULT gen_random_uuid() NOT NULL,
-    status text DEFAULT 'queued'::text NOT NULL,
-    recording_id text,
-    csv_data text,
-    config jsonb DEFAULT '{}'::jsonb NOT NULL,
-    worker_id text,
-    started_at timestamp with time zone,
-    completed_at timestamp with time zone,
-    result jsonb,
-    progress jsonb,
-    error text,
-    version integer DEFAULT 1 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    due_at timestamp with time zone DEFAULT now(),
-    lease bigint DEFAULT 0 NOT NULL,
-    deadline_at timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL,
-    lost integer DEFAULT 0 NOT NULL,
-    started smallint DEFAULT 0 NOT NULL,
-    agent text,
-    session text,
-    CONSTRAINT execution_jobs_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'cancelled'::text])))
-);
-
-COMMENT ON TABLE public.execution_jobs IS 'Work queue of test runs: queued, running, completed, failed, cancelled.';
-
-COMMENT ON COLUMN public.execution_jobs.worker_id IS 'Who runs it; given by the worker.';
-
-COMMENT ON COLUMN public.execution_jobs.version IS 'Grows with every change of status, so that a claim by version fails when anybody was quicker.';
-
-COMMENT ON COLUMN public.execution_jobs.updated_at IS 'The database''s time of the last change; a claim may compare it like a version.';
-
-CREATE FUNCTION gleaner.adapt_edit_runs(old public.execution_jobs, new public.execution_jobs, v_mine boolean) RETURNS public.execution_jobs
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-begin
-    if coalesce(v_mine, false) then
-        -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-        if (false or new.result is distinct from old.result or new.progress is distinct from old.progress or new.started_at is distinct from old.started_at) and old.due_at - v_now < (interval '30 minutes') / 2 then
-            new.due_at := greatest(old.due_at, least(v_now + interval '30 minutes', old.deadline_at));
-        end if;
-    else
-        -- Somebody else edits the row while it is held: what belongs to the work stays as the holder left it.
-        new.status := old.status;
-        new.result := old.result;
-        new.progress := old.progress;
-        new.error := old.error;
-        new.worker_id := old.worker_id;
-        new.started_at := old.started_at;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_edit_runs(old public.execution_jobs, new public.execution_jobs, v_mine boolean) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_failure_activities(old public.activities, new public.activities) RETURNS public.activities
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now      timestamptz := clock_timestamp();
-    v_attempts integer;
-begin
-    v_attempts := old.attempts + 1;
-    new.attempts := v_attempts;
-    new.lease := old.lease + 1;
-    -- An account of an earlier try is not the writer's of this one.
-    if new.metadata #> '{error}' is null or new.metadata #> '{error}' = old.metadata #> '{error}' then
-        new.metadata := jsonb_set(coalesce(new.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', 'Error', 'message', 'marked as failed', 'agent_id', coalesce(old.agent, old.session), 'retry_count', v_attempts));
-    end if;
-    if (v_attempts < 3 and coalesce(old.created_at, v_now) + interval '24 hours' > v_now) then
-        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.id::text);
-        new.open_at := case when new.sales_id is null then new.due_at
-            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
-    else
-        new.due_at := null;
-        perform gleaner.dead_letter_activities(new, new.metadata #>> ('{error}'::text[] || '{message}'::text[]));
-    end if;
-        new.deadline_at := null;
-        new.started := 0;
-        new.locked_by := null;
-        new.locked_at := null;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_failure_activities(old public.activities, new public.activities) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_failure_dumps(old public.agent_processing_queue, new public.agent_processing_queue) RETURNS public.agent_processing_queue
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now      timestamptz := clock_timestamp();
-    v_attempts integer;
-begin
-    v_attempts := old.attempts + 1;
-    new.attempts := v_attempts;
-    new.lease := old.lease + 1;
-    -- The same words may well be meant again.
-    if new.error_message is null then
-        new.error_message := 'marked as failed';
-    end if;
-    if (v_attempts < 3) then
-        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text);
-    else
-        new.due_at := null;
-        new.completed_at := v_now;
-    end if;
-        new.deadline_at := null;
-        new.started := 0;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_failure_dumps(old public.agent_processing_queue, new public.agent_processing_queue) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_failure_followups(old public.scheduled_actions, new public.scheduled_actions) RETURNS public.scheduled_actions
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now      timestamptz := clock_timestamp();
-    v_attempts integer;
-begin
-    v_attempts := old.attempts + 1;
-    new.attempts := v_attempts;
-    new.lease := old.lease + 1;
-    -- The same words may well be meant again.
-    if new.error_message is null then
-        new.error_message := 'marked as failed';
-    end if;
-    if (v_attempts < 3) then
-        new.due_at := v_now + gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, old.id::text);
-    else
-        new.due_at := null;
-        new.finished_at := v_now;
-    end if;
-        new.deadline_at := null;
-        new.started := 0;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_failure_followups(old public.scheduled_actions, new public.scheduled_actions) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_failure_polls(old gleaner.polls, new gleaner.polls) RETURNS gleaner.polls
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now      timestamptz := clock_timestamp();
-    v_attempts integer;
-begin
-    v_attempts := old.attempts + 1;
-    new.attempts := v_attempts;
-    new.lease := old.lease + 1;
-    if (v_attempts < 3) then
-        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.provider_id::text);
-    else
-        new.due_at := null;
-    end if;
-        new.deadline_at := null;
-        new.started := 0;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_failure_polls(old gleaner.polls, new gleaner.polls) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_failure_runs(old public.execution_jobs, new public.execution_jobs) RETURNS public.execution_jobs
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now      timestamptz := clock_timestamp();
-    v_attempts integer;
-begin
-    v_attempts := old.attempts + 1;
-    new.attempts := v_attempts;
-    new.lease := old.lease + 1;
-    -- The same words may well be meant again.
-    if new.error is null then
-        new.error := 'marked as failed';
-    end if;
-    if (v_attempts < 3) then
-        new.due_at := v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text);
-    else
-        new.due_at := null;
-        new.completed_at := v_now;
-    end if;
-        new.deadline_at := null;
-        new.started := 0;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_failure_runs(old public.execution_jobs, new public.execution_jobs) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_insert_activities() RETURNS trigger
+CREATE FUNCTION gleaner.adapt_followups() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now      timestamptz := clock_timestamp();
+    v_attempts integer := old.attempts + 1;
+    -- The holder is known by its sign-in. Without a token only roles can be distinguished, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
-    new.lease := 0;
-    new.lost := 0;
-    new.started := 0;
-    new.deadline_at := null;
-    new.agent := null;
-    new.session := null;
-    new.attempts := 0;
-    if new.processing_status is null then
-        new.processing_status := 'raw';
+    if tg_nargs > 0 then
+        return case when v_mine or old.session is null then new end;
     end if;
-    if new.processing_status in ('raw', 'failed', 'processing') then
-        -- A due time in the future is an appointment; otherwise the row has waited since it was created.
-        new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
-        new.open_at := case when new.sales_id is null then new.due_at
-            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
-        if new.processing_status = 'failed' then
-            -- Written as failed by somebody who knows better: history, not work.
-            new.due_at := null;
-        elsif new.processing_status in ('processing') then
-            -- Inserted as already being worked on: the inserter holds it.
-            new.lease := (extract(epoch from v_now) * 1000000)::bigint;
-            -- Taken when the row says so: one inserted with an old lock has lost its holder already.
-            v_now := least(coalesce(new.locked_at, v_now), v_now);
-            new.deadline_at := v_now + (case new.type when 'call' then interval '2 hours' else interval '30 minutes' end);
-            new.due_at := v_now + interval '5 minutes';
-            new.open_at := case when new.open_at is null then null else greatest(new.open_at, new.due_at) end;
-            new.started := 1;
-            new.session := gleaner.caller_session();
-        end if;
-    else
-        new.due_at := null;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_insert_activities() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_insert_dumps() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-begin
-    new.lease := 0;
-    new.lost := 0;
-    new.started := 0;
-    new.deadline_at := null;
-    new.agent := null;
-    new.session := null;
-    new.attempts := coalesce(new.attempts, 0);
-    if new.processing_state is null then
-        new.processing_state := 'pending'::public.processing_state;
-    end if;
-    if new.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state) then
-        -- A due time in the future is an appointment; otherwise the row has waited since it was created.
-        new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
-        if new.processing_state = 'failed'::public.processing_state then
-            -- Written as failed by somebody who knows better: history, not work.
-            new.due_at := null;
-        elsif new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
-            -- Inserted as already being worked on: the inserter holds it.
-            new.lease := (extract(epoch from v_now) * 1000000)::bigint;
-            -- Taken when the row says so: one inserted with an old lock has lost its holder already.
-            v_now := least(coalesce(new.claimed_at, v_now), v_now);
-            new.deadline_at := v_now + interval '30 minutes';
-            new.due_at := v_now + interval '5 minutes';
-            new.started := 1;
-            new.session := gleaner.caller_session();
-        end if;
-    else
-        new.due_at := null;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_insert_dumps() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_insert_followups() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-begin
-    new.lease := 0;
-    new.lost := 0;
-    new.started := 0;
-    new.deadline_at := null;
-    new.agent := null;
-    new.session := null;
-    new.attempts := 0;
-    if new.status is null then
-        new.status := 'pending';
-    end if;
-    if new.status in ('pending', 'failed', 'processing') then
-        new.due_at := coalesce(new.scheduled_for, v_now);
-        if new.status = 'failed' then
-            -- Written as failed by somebody who knows better: history, not work.
-            new.due_at := null;
+    if tg_op = 'INSERT' then
+        select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
+        new.attempts := 0;
+        new.status := coalesce(new.status, 'pending');
+        if new.status = 'pending' then
+            new.due_at := coalesce(new.scheduled_for, v_now);
         elsif new.status in ('processing') then
             -- Inserted as already being worked on: the inserter holds it.
             new.lease := (extract(epoch from v_now) * 1000000)::bigint;
             -- Taken when the row says so: one inserted with an old lock has lost its holder already.
             v_now := least(coalesce(new.started_processing_at, v_now), v_now);
-            new.deadline_at := v_now + interval '15 minutes';
-            new.due_at := v_now + interval '5 minutes';
-            new.started := 1;
-            new.session := gleaner.caller_session();
+            select v_now + interval '5 minutes', v_now + interval '15 minutes', 1, gleaner.caller_session()
+            into new.due_at, new.deadline_at, new.started, new.session;
+        else
+            -- Written as finished, or as failed by one who knows better: history, not work.
+            new.due_at := null;
         end if;
+        return new;
+    end if;
+    -- Out of reach, always.
+    select old.lease, old.due_at, old.lost, old.started, old.deadline_at, old.agent, old.session, old.attempts
+    into new.lease, new.due_at, new.lost, new.started, new.deadline_at, new.agent, new.session, new.attempts;
+    if new.status is distinct from old.status or new.scheduled_for is distinct from old.scheduled_for then
+        perform pg_notify('gleaner', 'followups');
+    end if;
+    if new.status is distinct from old.status and (
+        -- Completed by one who does not hold it; failed or put back so, before the lease has run out, and not by an operator.
+        old.status in ('processing') and (new.status in ('processing')) is not true and not v_mine and new.status is distinct from 'cancelled'
+            and (new.status = 'executed' or old.due_at > v_now and not (gleaner.is_trusted() and new.status = 'pending'))
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off.
+        or old.status in ('pending', 'failed', 'cancelled') and v_mine and new.status in ('executed', 'failed')
+        -- What is finished is not given up by one who no longer holds it. Nor is it, or what is dead, claimable: it is put back first.
+        or old.status in ('executed', 'cancelled') and new.status = 'failed' or (old.status in ('executed', 'cancelled') or (old.status = 'failed' and old.due_at is null)) and new.status in ('processing')
+    ) then
+        return null;
+    end if;
+    if old.status in ('processing') and new.status in ('processing') and not v_mine then
+        -- Another than the holder edits the row: what belongs to the work stays as the holder left it.
+        select old.result, old.error_message, old.started_processing_at, old.status into new.result, new.error_message, new.started_processing_at, new.status;
+    elsif old.status in ('processing') and new.status in ('processing') then
+        -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+        if (false or new.result is distinct from old.result or new.started_processing_at is distinct from old.started_processing_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
+            new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
+        end if;
+    elsif new.status is not distinct from old.status then
+        if new.scheduled_for is distinct from old.scheduled_for and old.due_at is not null and old.status in ('pending', 'failed') then
+            new.due_at := coalesce(new.scheduled_for, v_now);
+        end if;
+    elsif new.status in ('processing') then
+        -- A plain claim.
+        select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '5 minutes', v_now + interval '15 minutes', 1, null, v_session
+        into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
     else
-        new.due_at := null;
+        if new.status = 'pending' then
+            -- A requeue, or the holder's release.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := v_now;
+            select case when old.status in ('processing') and v_mine then old.attempts else 0 end, case when old.status in ('processing') and v_mine then old.lost else 0 end
+            into new.attempts, new.lost;
+        elsif new.status = 'failed' then
+            -- Counts an attempt and backs off; in the end the row is dead.
+            select v_attempts, old.lease + 1, case when (v_attempts < 20) then v_now + gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, old.id::text) end
+            into new.attempts, new.lease, new.due_at;
+            -- The same words may well be meant again.
+            if new.error_message is null then
+                new.error_message := 'marked as failed';
+            end if;
+        elsif (old.status in ('processing') and new.status = 'executed') is not true then
+            -- Finished without a claim: a note, a decision by hand. No late result may reopen it.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        end if;
+        select null, 0 into new.deadline_at, new.started;
+        new.finished_at := case when new.status = 'pending' then null when (new.status in ('pending', 'processing', 'failed') and new.due_at is not null) then new.finished_at
+            else coalesce(nullif(new.finished_at, old.finished_at), v_now) end;
     end if;
     return new;
 end
 $$;
 
-ALTER FUNCTION gleaner.adapt_insert_followups() OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.adapt_followups() OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.adapt_insert_polls() RETURNS trigger
+CREATE FUNCTION gleaner.adapt_polls() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now      timestamptz := clock_timestamp();
+    v_attempts integer := old.attempts + 1;
+    -- The holder is known by its sign-in. Without a token only roles can be distinguished, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
-    new.lease := 0;
-    new.lost := 0;
-    new.started := 0;
-    new.deadline_at := null;
-    new.agent := null;
-    new.session := null;
-    new.attempts := 0;
-    if new.status is null then
-        new.status := 'ready';
-    end if;
-    if new.status in ('ready', 'failed', 'running') then
-        new.due_at := coalesce(new.wanted_at, v_now);
-        if new.status = 'failed' then
-            -- Written as failed by somebody who knows better: history, not work.
-            new.due_at := null;
+    if tg_op = 'INSERT' then
+        select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
+        new.attempts := 0;
+        new.status := coalesce(new.status, 'ready');
+        if new.status = 'ready' then
+            new.due_at := coalesce(new.wanted_at, v_now);
         elsif new.status in ('running') then
             -- Inserted as already being worked on: the inserter holds it.
             new.lease := (extract(epoch from v_now) * 1000000)::bigint;
-            new.deadline_at := v_now + interval '6 hours';
-            new.due_at := v_now + interval '2 minutes';
-            new.started := 1;
-            new.session := gleaner.caller_session();
+            select v_now + interval '2 minutes', v_now + interval '6 hours', 1, gleaner.caller_session()
+            into new.due_at, new.deadline_at, new.started, new.session;
+        else
+            -- Written as finished, or as failed by one who knows better: history, not work.
+            new.due_at := null;
         end if;
+        return new;
+    end if;
+    -- Out of reach, always.
+    select old.lease, old.due_at, old.lost, old.started, old.deadline_at, old.agent, old.session, old.attempts
+    into new.lease, new.due_at, new.lost, new.started, new.deadline_at, new.agent, new.session, new.attempts;
+    if new.status is distinct from old.status or new.wanted_at is distinct from old.wanted_at then
+        perform pg_notify('gleaner', 'polls');
+    end if;
+    if new.status is distinct from old.status and (
+        -- Completed by one who does not hold it; failed or put back so, before the lease has run out, and not by an operator.
+        old.status in ('running') and (new.status in ('running')) is not true and not v_mine
+            and (new.status = 'done' or old.due_at > v_now and not (gleaner.is_trusted() and new.status = 'ready'))
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off.
+        or old.status in ('ready', 'failed') and v_mine and new.status in ('done', 'failed')
+        -- What is finished is not given up by one who no longer holds it. Nor is it, or what is dead, claimable: it is put back first.
+        or old.status in ('done') and new.status = 'failed' or (old.status in ('done') or (old.status = 'failed' and old.due_at is null)) and new.status in ('running')
+    ) then
+        return null;
+    end if;
+    if old.status in ('running') and new.status in ('running') and not v_mine then
+        -- Another than the holder edits the row: what belongs to the work stays as the holder left it.
+        select old.status into new.status;
+    elsif old.status in ('running') and new.status in ('running') then
+        -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+        if (false) and old.due_at - v_now < (interval '2 minutes') / 2 then
+            new.due_at := greatest(old.due_at, least(v_now + interval '2 minutes', old.deadline_at));
+        end if;
+    elsif new.status is not distinct from old.status then
+        if new.wanted_at is distinct from old.wanted_at and old.due_at is not null and old.status in ('ready', 'failed') then
+            new.due_at := coalesce(new.wanted_at, v_now);
+        end if;
+    elsif new.status in ('running') then
+        -- A plain claim.
+        select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '2 minutes', v_now + interval '6 hours', 1, null, v_session
+        into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
     else
-        new.due_at := null;
+        if new.status = 'ready' then
+            -- A requeue, or the holder's release.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := v_now;
+            select case when old.status in ('running') and v_mine then old.attempts else 0 end, case when old.status in ('running') and v_mine then old.lost else 0 end
+            into new.attempts, new.lost;
+        elsif new.status = 'failed' then
+            -- Counts an attempt and backs off; in the end the row is dead.
+            select v_attempts, old.lease + 1, case when (v_attempts < 3) then v_now + gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, old.provider_id::text) end
+            into new.attempts, new.lease, new.due_at;
+        elsif (old.status in ('running') and new.status = 'done') is not true then
+            -- Finished without a claim: a note, a decision by hand. No late result may reopen it.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        end if;
+        select null, 0 into new.deadline_at, new.started;
     end if;
     return new;
 end
 $$;
 
-ALTER FUNCTION gleaner.adapt_insert_polls() OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.adapt_polls() OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.adapt_insert_runs() RETURNS trigger
+CREATE FUNCTION gleaner.adapt_runs() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
+    v_now      timestamptz := clock_timestamp();
+    v_attempts integer := old.attempts + 1;
+    -- The holder is known by its sign-in. Without a token only roles can be distinguished, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
-    new.lease := 0;
-    new.lost := 0;
-    new.started := 0;
-    new.deadline_at := null;
-    new.agent := null;
-    new.session := null;
-    new.attempts := 0;
-    if new.status is null then
-        new.status := 'queued';
+    if tg_nargs > 0 then
+        return case when v_mine or old.session is null then new end;
     end if;
-    if new.status in ('queued', 'failed', 'running') then
-        -- A due time in the future is an appointment; otherwise the row has waited since it was created.
-        new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
-        if new.status = 'failed' then
-            -- Written as failed by somebody who knows better: history, not work.
-            new.due_at := null;
+    if tg_op = 'INSERT' then
+        select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
+        new.attempts := 0;
+        new.status := coalesce(new.status, 'queued');
+        if new.status = 'queued' then
+            -- A due time in the future is an appointment; otherwise the row has waited since it was created.
+            new.due_at := case when new.due_at > v_now then new.due_at else least(coalesce(new.created_at, v_now), v_now) end;
         elsif new.status in ('running') then
             -- Inserted as already being worked on: the inserter holds it.
             new.lease := (extract(epoch from v_now) * 1000000)::bigint;
             -- Taken when the row says so: one inserted with an old lock has lost its holder already.
             v_now := least(coalesce(new.started_at, v_now), v_now);
-            new.deadline_at := v_now + interval '2 hours';
-            new.due_at := v_now + interval '30 minutes';
-            new.started := 1;
-            new.session := gleaner.caller_session();
-        end if;
-    else
-        new.due_at := null;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_insert_runs() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_update_activities() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-declare
-    v_now     timestamptz := clock_timestamp();
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_session text := gleaner.caller_session();
-    v_mine    boolean := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
-begin
-    -- Out of reach, always.
-    new.lease := old.lease;
-    new.due_at := old.due_at;
-    new.lost := old.lost;
-    new.started := old.started;
-    new.deadline_at := old.deadline_at;
-    new.agent := old.agent;
-    new.session := old.session;
-    new.attempts := old.attempts;
-    new.open_at := old.open_at;
-    if new.processing_status is distinct from old.processing_status or new.sales_id is distinct from old.sales_id then
-        perform pg_notify('gleaner', 'activities');
-    end if;
-
-    if old.processing_status in ('processing') then
-        if new.processing_status in ('processing') then
-            return gleaner.adapt_edit_activities(old, new, v_mine is true);
-        end if;
-        if new.processing_status = 'completed' then
-            if v_mine is not true then
-                return null;
-            end if;
-        new.deadline_at := null;
-        new.started := 0;
-        new.locked_by := null;
-        new.locked_at := null;
-            return new;
-        end if;
-        if new.processing_status = 'cancelled' then
-            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            select v_now + interval '30 minutes', v_now + interval '2 hours', 1, gleaner.caller_session()
+            into new.due_at, new.deadline_at, new.started, new.session;
+        else
+            -- Written as finished, or as failed by one who knows better: history, not work.
             new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-        new.locked_by := null;
-        new.locked_at := null;
-            return new;
-        end if;
-        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
-        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.processing_status = 'raw') then
-            return null;
-        end if;
-    elsif new.processing_status in ('completed', 'failed') and new.processing_status is distinct from old.processing_status
-          and (old.processing_status in ('raw', 'failed', 'cancelled') and v_mine
-               or old.processing_status in ('completed', 'cancelled') and new.processing_status = 'failed') then
-        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
-        -- somebody who no longer holds it gives up what another has finished.
-        return null;
-    end if;
-
-    if new.processing_status is not distinct from old.processing_status then
-        if new.sales_id is distinct from old.sales_id and old.due_at is not null then
-        new.due_at := old.due_at;
-        new.open_at := case when new.sales_id is null then new.due_at
-            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
         end if;
         return new;
     end if;
-
-    if new.processing_status in ('processing') then
-        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
-        if old.processing_status in ('completed', 'cancelled') or old.processing_status = 'failed' and old.due_at is null then
-            return null;
-        end if;
-        if old.sales_id is not null and not gleaner.is_trusted()
-           and old.sales_id is distinct from gleaner.own_activities(null)
-           and (gleaner.open_activities(old.sales_id, old.created_at, old.due_at) <= v_now) is not true then
-            return null;
-        end if;
-        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := v_now + interval '5 minutes';
-        new.deadline_at := v_now + (case new.type when 'call' then interval '2 hours' else interval '30 minutes' end);
-        new.open_at := case when old.open_at is null then null else greatest(old.open_at, new.due_at) end;
-        new.started := 1;
-        new.agent := null;
-        new.session := v_session;
-    elsif new.processing_status = 'raw' then
-        -- A requeue, or the holder's release.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        if not (old.processing_status in ('processing') and v_mine is true) then
-            new.attempts := 0;
-            new.lost := 0;
-        end if;
-        new.due_at := v_now;
-        new.open_at := case when new.sales_id is null then new.due_at
-            else gleaner.open_activities(new.sales_id, coalesce(new.created_at, new.due_at), new.due_at) end;
-        new.deadline_at := null;
-        new.started := 0;
-        new.locked_by := null;
-        new.locked_at := null;
-    elsif new.processing_status = 'failed' then
-        new := gleaner.adapt_failure_activities(old, new);
-    else
-        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-        new.locked_by := null;
-        new.locked_at := null;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_update_activities() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_update_dumps() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-declare
-    v_now     timestamptz := clock_timestamp();
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_session text := gleaner.caller_session();
-    v_mine    boolean := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
-begin
     -- Out of reach, always.
-    new.lease := old.lease;
-    new.due_at := old.due_at;
-    new.lost := old.lost;
-    new.started := old.started;
-    new.deadline_at := old.deadline_at;
-    new.agent := old.agent;
-    new.session := old.session;
-    new.attempts := old.attempts;
-    if new.processing_state is distinct from old.processing_state then
-        perform pg_notify('gleaner', 'dumps');
-    end if;
-
-    if old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
-        if new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
-            return gleaner.adapt_edit_dumps(old, new, v_mine is true);
-        end if;
-        if new.processing_state = 'completed'::public.processing_state then
-            if v_mine is not true then
-                return null;
-            end if;
-        new.deadline_at := null;
-        new.started := 0;
-            new.completed_at := coalesce(nullif(new.completed_at, old.completed_at), v_now);
-            return new;
-        end if;
-        if new.processing_state = 'cancelled'::public.processing_state then
-            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-            new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-            new.completed_at := v_now;
-            return new;
-        end if;
-        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
-        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.processing_state = 'pending'::public.processing_state) then
-            return null;
-        end if;
-    elsif new.processing_state in ('completed'::public.processing_state, 'failed'::public.processing_state) and new.processing_state is distinct from old.processing_state
-          and (old.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state, 'cancelled'::public.processing_state) and v_mine
-               or old.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) and new.processing_state = 'failed'::public.processing_state) then
-        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
-        -- somebody who no longer holds it gives up what another has finished.
-        return null;
-    end if;
-
-    if new.processing_state is not distinct from old.processing_state then
-        return new;
-    end if;
-
-    if new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
-        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
-        if old.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state) or old.processing_state = 'failed'::public.processing_state and old.due_at is null then
-            return null;
-        end if;
-        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := v_now + interval '5 minutes';
-        new.deadline_at := v_now + interval '30 minutes';
-        new.started := 1;
-        new.agent := null;
-        new.session := v_session;
-    elsif new.processing_state = 'pending'::public.processing_state then
-        -- A requeue, or the holder's release.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        if not (old.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and v_mine is true) then
-            new.attempts := 0;
-            new.lost := 0;
-        end if;
-        new.due_at := v_now;
-        new.deadline_at := null;
-        new.started := 0;
-        new.completed_at := null;
-    elsif new.processing_state = 'failed'::public.processing_state then
-        new := gleaner.adapt_failure_dumps(old, new);
-    else
-        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-        new.completed_at := coalesce(nullif(new.completed_at, old.completed_at), v_now);
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_update_dumps() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_update_followups() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-declare
-    v_now     timestamptz := clock_timestamp();
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_session text := gleaner.caller_session();
-    v_mine    boolean := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
-begin
-    -- Out of reach, always.
-    new.lease := old.lease;
-    new.due_at := old.due_at;
-    new.lost := old.lost;
-    new.started := old.started;
-    new.deadline_at := old.deadline_at;
-    new.agent := old.agent;
-    new.session := old.session;
-    new.attempts := old.attempts;
-    if new.status is distinct from old.status or new.scheduled_for is distinct from old.scheduled_for then
-        perform pg_notify('gleaner', 'followups');
-    end if;
-
-    if old.status in ('processing') then
-        if new.status in ('processing') then
-            return gleaner.adapt_edit_followups(old, new, v_mine is true);
-        end if;
-        if new.status = 'executed' then
-            if v_mine is not true then
-                return null;
-            end if;
-        new.deadline_at := null;
-        new.started := 0;
-            new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
-            return new;
-        end if;
-        if new.status = 'cancelled' then
-            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-            new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-            new.finished_at := v_now;
-            return new;
-        end if;
-        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
-        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.status = 'pending') then
-            return null;
-        end if;
-    elsif new.status in ('executed', 'failed') and new.status is distinct from old.status
-          and (old.status in ('pending', 'failed', 'cancelled') and v_mine
-               or old.status in ('executed', 'cancelled') and new.status = 'failed') then
-        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
-        -- somebody who no longer holds it gives up what another has finished.
-        return null;
-    end if;
-
-    if new.status is not distinct from old.status then
-        if new.scheduled_for is distinct from old.scheduled_for and old.due_at is not null and old.status in ('pending', 'failed') then
-        new.due_at := coalesce(new.scheduled_for, v_now);
-            return new;
-        end if;
-        return new;
-    end if;
-
-    if new.status in ('processing') then
-        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
-        if old.status in ('executed', 'cancelled') or old.status = 'failed' and old.due_at is null then
-            return null;
-        end if;
-        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := v_now + interval '5 minutes';
-        new.deadline_at := v_now + interval '15 minutes';
-        new.started := 1;
-        new.agent := null;
-        new.session := v_session;
-    elsif new.status = 'pending' then
-        -- A requeue, or the holder's release.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        if not (old.status in ('processing') and v_mine is true) then
-            new.attempts := 0;
-            new.lost := 0;
-        end if;
-        new.due_at := v_now;
-        new.deadline_at := null;
-        new.started := 0;
-        new.finished_at := null;
-    elsif new.status = 'failed' then
-        new := gleaner.adapt_failure_followups(old, new);
-    else
-        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-        new.finished_at := coalesce(nullif(new.finished_at, old.finished_at), v_now);
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_update_followups() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_update_polls() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    AS $$
-declare
-    v_now     timestamptz := clock_timestamp();
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_session text := gleaner.caller_session();
-    v_mine    boolean := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
-begin
-    -- Out of reach, always.
-    new.lease := old.lease;
-    new.due_at := old.due_at;
-    new.lost := old.lost;
-    new.started := old.started;
-    new.deadline_at := old.deadline_at;
-    new.agent := old.agent;
-    new.session := old.session;
-    new.attempts := old.attempts;
-    if new.status is distinct from old.status or new.wanted_at is distinct from old.wanted_at then
-        perform pg_notify('gleaner', 'polls');
-    end if;
-
-    if old.status in ('running') then
-        if new.status in ('running') then
-            return gleaner.adapt_edit_polls(old, new, v_mine is true);
-        end if;
-        if new.status = 'done' then
-            if v_mine is not true then
-                return null;
-            end if;
-        new.deadline_at := null;
-        new.started := 0;
-            return new;
-        end if;
-        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
-        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.status = 'ready') then
-            return null;
-        end if;
-    elsif new.status in ('done', 'failed') and new.status is distinct from old.status
-          and (old.status in ('ready', 'failed') and v_mine
-               or old.status in ('done') and new.status = 'failed') then
-        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
-        -- somebody who no longer holds it gives up what another has finished.
-        return null;
-    end if;
-
-    if new.status is not distinct from old.status then
-        if new.wanted_at is distinct from old.wanted_at and old.due_at is not null and old.status in ('ready', 'failed') then
-        new.due_at := coalesce(new.wanted_at, v_now);
-            return new;
-        end if;
-        return new;
-    end if;
-
-    if new.status in ('running') then
-        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
-        if old.status in ('done') or old.status = 'failed' and old.due_at is null then
-            return null;
-        end if;
-        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := v_now + interval '2 minutes';
-        new.deadline_at := v_now + interval '6 hours';
-        new.started := 1;
-        new.agent := null;
-        new.session := v_session;
-    elsif new.status = 'ready' then
-        -- A requeue, or the holder's release.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        if not (old.status in ('running') and v_mine is true) then
-            new.attempts := 0;
-            new.lost := 0;
-        end if;
-        new.due_at := v_now;
-        new.deadline_at := null;
-        new.started := 0;
-    elsif new.status = 'failed' then
-        new := gleaner.adapt_failure_polls(old, new);
-    else
-        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-    end if;
-    return new;
-end
-$$;
-
-ALTER FUNCTION gleaner.adapt_update_polls() OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.adapt_update_runs() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    AS $$
-declare
-    v_now     timestamptz := clock_timestamp();
-    -- The holder is known by its sign-in. Without a token only roles can be told apart, and then a lease that was taken
-    -- by an act (it names its agent) is never ended by a plain write.
-    v_session text := gleaner.caller_session();
-    v_mine    boolean := old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null);
-begin
-    -- Out of reach, always.
-    new.lease := old.lease;
-    new.due_at := old.due_at;
-    new.lost := old.lost;
-    new.started := old.started;
-    new.deadline_at := old.deadline_at;
-    new.agent := old.agent;
-    new.session := old.session;
-    new.attempts := old.attempts;
+    select old.lease, old.due_at, old.lost, old.started, old.deadline_at, old.agent, old.session, old.attempts
+    into new.lease, new.due_at, new.lost, new.started, new.deadline_at, new.agent, new.session, new.attempts;
     if new.status is distinct from old.status then
         perform pg_notify('gleaner', 'runs');
     end if;
-
-    if old.status in ('running') then
-        if new.status in ('running') then
-            return gleaner.adapt_edit_runs(old, new, v_mine is true);
-        end if;
-        if new.status = 'completed' then
-            if v_mine is not true then
-                return null;
-            end if;
-        new.deadline_at := null;
-        new.started := 0;
-            new.completed_at := coalesce(nullif(new.completed_at, old.completed_at), v_now);
-            return new;
-        end if;
-        if new.status = 'cancelled' then
-            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-            new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-            new.completed_at := v_now;
-            return new;
-        end if;
-        -- Failed or put back by one who does not hold it: only once the lease has run out, or by an operator.
-        if v_mine is not true and not (old.due_at <= v_now) and not (gleaner.is_trusted() and new.status = 'queued') then
-            return null;
-        end if;
-    elsif new.status in ('completed', 'failed') and new.status is distinct from old.status
-          and (old.status in ('queued', 'failed', 'cancelled') and v_mine
-               or old.status in ('completed', 'cancelled') and new.status = 'failed') then
-        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off; or
-        -- somebody who no longer holds it gives up what another has finished.
+    if new.status is distinct from old.status and (
+        -- Completed by one who does not hold it; failed or put back so, before the lease has run out, and not by an operator.
+        old.status in ('running') and (new.status in ('running')) is not true and not v_mine and new.status is distinct from 'cancelled'
+            and (new.status = 'completed' or old.due_at > v_now and not (gleaner.is_trusted() and new.status = 'queued'))
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off.
+        or old.status in ('queued', 'failed', 'cancelled') and v_mine and new.status in ('completed', 'failed')
+        -- What is finished is not given up by one who no longer holds it. Nor is it, or what is dead, claimable: it is put back first.
+        or old.status in ('completed', 'cancelled') and new.status = 'failed' or (old.status in ('completed', 'cancelled') or (old.status = 'failed' and old.due_at is null)) and new.status in ('running')
+    ) then
         return null;
     end if;
-
-    if new.status is not distinct from old.status then
-        return new;
-    end if;
-
-    if new.status in ('running') then
-        -- A plain claim. What is finished or dead is not claimable, whoever means to begin it now; it is put back first.
-        if old.status in ('completed', 'cancelled') or old.status = 'failed' and old.due_at is null then
-            return null;
+    if old.status in ('running') and new.status in ('running') and not v_mine then
+        -- Another than the holder edits the row: what belongs to the work stays as the holder left it.
+        select old.result, old.progress, old.error, old.worker_id, old.started_at, old.status into new.result, new.progress, new.error, new.worker_id, new.started_at, new.status;
+    elsif old.status in ('running') and new.status in ('running') then
+        -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+        if (false or new.result is distinct from old.result or new.progress is distinct from old.progress or new.started_at is distinct from old.started_at) and old.due_at - v_now < (interval '30 minutes') / 2 then
+            new.due_at := greatest(old.due_at, least(v_now + interval '30 minutes', old.deadline_at));
         end if;
-        new.lease := greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := v_now + interval '30 minutes';
-        new.deadline_at := v_now + interval '2 hours';
-        new.started := 1;
-        new.agent := null;
-        new.session := v_session;
-    elsif new.status = 'queued' then
-        -- A requeue, or the holder's release.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        if not (old.status in ('running') and v_mine is true) then
-            new.attempts := 0;
-            new.lost := 0;
-        end if;
-        new.due_at := v_now;
-        new.deadline_at := null;
-        new.started := 0;
-        new.completed_at := null;
-    elsif new.status = 'failed' then
-        new := gleaner.adapt_failure_runs(old, new);
+    elsif new.status is not distinct from old.status then
+        null;
+    elsif new.status in ('running') then
+        -- A plain claim.
+        select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '30 minutes', v_now + interval '2 hours', 1, null, v_session
+        into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
     else
-        -- Finished without a claim: a note, a decision by hand. Nobody's late result may reopen it.
-        new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
-        new.due_at := null;
-        new.deadline_at := null;
-        new.started := 0;
-        new.completed_at := coalesce(nullif(new.completed_at, old.completed_at), v_now);
+        if new.status = 'queued' then
+            -- A requeue, or the holder's release.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := v_now;
+            select case when old.status in ('running') and v_mine then old.attempts else 0 end, case when old.status in ('running') and v_mine then old.lost else 0 end
+            into new.attempts, new.lost;
+        elsif new.status = 'failed' then
+            -- Counts an attempt and backs off; in the end the row is dead.
+            select v_attempts, old.lease + 1, case when (v_attempts < 3) then v_now + gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, old.id::text) end
+            into new.attempts, new.lease, new.due_at;
+            -- The same words may well be meant again.
+            if new.error is null then
+                new.error := 'marked as failed';
+            end if;
+        elsif (old.status in ('running') and new.status = 'completed') is not true then
+            -- Finished without a claim: a note, a decision by hand. No late result may reopen it.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        end if;
+        select null, 0 into new.deadline_at, new.started;
+        new.completed_at := case when new.status = 'queued' then null when (new.status in ('queued', 'running', 'failed') and new.due_at is not null) then new.completed_at
+            else coalesce(nullif(new.completed_at, old.completed_at), v_now) end;
     end if;
     return new;
 end
 $$;
 
-ALTER FUNCTION gleaner.adapt_update_runs() OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.adapt_runs() OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.add_first_administrator(p_email text, p_password text) RETURNS boolean
     LANGUAGE plpgsql
@@ -1323,7 +559,7 @@ begin
     end if;
     insert into auth.identities (provider_id, user_id, provider, identity_data)
     values (v_id::text, v_id, 'email', jsonb_build_object('sub', v_id, 'email', p_email, 'email_verified', p_confirmed, 'phone_verified', false));
-    -- Whoever only claims an address joins when it is confirmed.
+    -- A user with an unconfirmed address joins when it is confirmed.
     if p_confirmed then
         perform gleaner.join_team(v_id, p_administrator, p_link);
     end if;
@@ -1332,6 +568,103 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.add_user(p_email text, p_password text, p_user_meta jsonb, p_app_meta jsonb, p_confirmed boolean, p_administrator boolean, p_link boolean, p_id uuid) IS 'Makes a user and its owner''s row; null when the address is taken.';
+
+CREATE FUNCTION gleaner.admit_activities(p_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_owner bigint;
+    v_other uuid;
+begin
+    if gleaner.operates('activities', array['service_role'], array['authenticated']) = 'all' then
+        return;
+    end if;
+    v_owner := gleaner.own_activities(null);
+    perform from public.activities as q where q.id = any (p_ids) order by q.id for no key update;
+    select i.id into v_other from unnest(p_ids) as i (id)
+    where not exists (
+        select from public.activities as q
+        where q.id = any (array[i.id]) and (q.sales_id is null or q.sales_id = v_owner))
+    limit 1;
+    if found then
+        raise exception '% does not exist or belongs to another owner: only administrators may do this', v_other
+            using errcode = '42501', hint = 'Leave it out, or ask an administrator of the team.';
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.admit_activities(p_ids uuid[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.admit_dumps(p_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_other uuid;
+begin
+    if gleaner.operates('dumps', array['service_role'], array['authenticated']) = 'all' then
+        return;
+    end if;
+    select i.id into v_other from unnest(p_ids) as i (id)
+    where not exists (
+        select from public.agent_processing_queue as q
+        where q.id = any (array[i.id]) and q.workspace_id = any (gleaner.my_workspaces()))
+    limit 1;
+    if found then
+        raise exception '% does not exist or belongs to another group: only administrators may do this', v_other
+            using errcode = '42501', hint = 'Leave it out, or ask an administrator of the team.';
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.admit_dumps(p_ids uuid[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.answer_replies(p_heard jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_reply record;
+    v_ids   uuid[];
+    v_why   text;
+begin
+    for v_reply in
+        select r.*, gleaner.opt_out_word(coalesce(nullif(r.text, ''), r.subject), r.type) as word,
+               -- The names under which an action may know a sender who is not a contact.
+               array[r.sender_address, substr(r.sender_address, strpos(r.sender_address, ':') + 1)] as names
+        from jsonb_to_recordset(p_heard) as r (
+            id uuid, type text, contact_id bigint, sender_kind text, sender_address text, at timestamptz, automatic boolean, text text, subject text)
+        where r.automatic is not true
+        order by r.contact_id, r.sender_address
+    loop
+        v_why := 'the prospect replied';
+        if v_reply.word = 'stop' then
+            v_why := 'the prospect asked for no more messages';
+            insert into public.do_not_contact as d (address, contact_id, reason)
+            values (coalesce(v_reply.sender_address, 'contact:' || v_reply.contact_id), v_reply.contact_id, 'asked for it')
+            on conflict (address) do update set contact_id = coalesce(excluded.contact_id, d.contact_id);
+        elsif v_reply.word = 'start' then
+            delete from public.do_not_contact as d
+            where d.reason = 'asked for it' and (d.address = v_reply.sender_address or d.contact_id = v_reply.contact_id);
+        end if;
+        v_ids := array(
+            select a.id
+            from public.scheduled_actions as a
+            where (a.contact_id = v_reply.contact_id or a.contact_id is null and a.prospect_id = any (v_reply.names))
+              and (a.status in ('pending', 'processing') or a.status = 'failed' and a.due_at is not null)
+              and not (a.status = 'processing' and a.sending_lease is not distinct from a.lease)
+              and a.armed_at <= v_reply.at
+              and a.payload ->> 'keep_on_reply' is distinct from 'true'
+            order by a.id
+            for no key update);
+        if v_ids <> '{}' then
+            perform from gleaner.cancel_followups(v_ids, v_why);
+            update public.scheduled_actions as a set cancelled_reason = v_why where a.id = any (v_ids) and a.status = 'cancelled';
+        end if;
+    end loop;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.answer_replies(p_heard jsonb) IS 'Calls off what was planned for people who were heard from.';
 
 CREATE TABLE gleaner.jobs (
     id bigint NOT NULL,
@@ -1402,6 +735,7 @@ declare
     v_done uuid[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.admit_activities(p_ids);
     perform from public.activities as q where q.id = any (p_ids) order by q.id for no key update;
     insert into gleaner.audit (queue, tenant, key, act, caller, detail)
     select 'activities', '', q.id::text, 'assign', gleaner.caller_session(), jsonb_build_object('from', q.sales_id, 'to', p_owner)
@@ -1431,27 +765,22 @@ $$;
 
 ALTER FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) IS 'An operator''s change of owner; null gives the row to everybody. A running row stays with its holder; from now on the
+COMMENT ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) IS 'An operator''s change of owner; null removes the owner, so that every agent may take the row. A running row stays with its holder; from now on the
 new owner''s policy says who may take it next.';
 
-CREATE FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) RETURNS void
+CREATE FUNCTION gleaner.audit_link() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-    if p_act not in ('link', 'unlink') then
-        raise exception 'no such act: %', p_act using errcode = 'GL002', hint = 'It is link or unlink.';
-    end if;
     insert into gleaner.audit (queue, key, act, caller, detail)
-    select 'activities', a.id::text, p_act, gleaner.caller_session(),
-           jsonb_build_object('from', p_from, 'to', p_to, 'sender', a.sender_address)
-    from public.activities as a
-    where a.id = any (p_activities) and a.contact_id is not distinct from p_to
-    order by a.id;
+    values ('activities', new.id::text, case when new.contact_id is null then 'unlink' else 'link' end, gleaner.caller_session(),
+            jsonb_build_object('from', old.contact_id, 'to', new.contact_id, 'sender', new.sender_address));
+    return null;
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) IS 'Records who linked or unlinked activities.';
+COMMENT ON FUNCTION gleaner.audit_link() IS 'Records who linked or unlinked an activity.';
 
 CREATE FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) RETURNS interval
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -1499,252 +828,122 @@ $$;
 
 COMMENT ON FUNCTION gleaner.begin_claim(p_queue text, p_agent text) IS 'Admits a caller who claims, and says who it is.';
 
-CREATE FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+CREATE FUNCTION gleaner.begin_sending(p_request jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
-    v_row public.activities;
+    v_now   timestamptz;
+    v_row   public.scheduled_actions;
+    v_why   text;
+    v_until timestamptz;
 begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from public.activities as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.processing_status not in ('raw', 'processing', 'failed') or v_row.due_at is null then
-            return query select v_row.id, 'already', v_row.processing_status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('activities', '', v_row.id::text, 'bury', gleaner.caller_session(),
-                jsonb_build_object('from', v_row.processing_status, 'reason', p_reason));
-        perform gleaner.end_activities(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
-        return query select v_row.id, 'done', ('failed')::text;
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from public.activities as q where q.id = u.id);
+    select a.* into v_row from public.scheduled_actions as a where a.id = (p_request ->> 'id')::uuid for no key update;
+    if not found or v_row.status <> 'processing' or v_row.lease <> (p_request ->> 'lease')::bigint then
+        return '{"outcome": "lost"}';
+    end if;
+    v_now := clock_timestamp();
+    if v_row.scheduled_for > v_now then
+        return jsonb_build_object('outcome', 'early', 'wait_seconds', extract(epoch from v_row.scheduled_for - v_now));
+    end if;
+    v_why := gleaner.reason_not_to_send(v_row, p_request #>> '{message,to}');
+    if v_why is not null then
+        perform from gleaner.cancel_followups(array[v_row.id], v_why);
+        update public.scheduled_actions as a set cancelled_reason = v_why where a.id = v_row.id;
+        return jsonb_build_object('outcome', 'cancelled', 'reason', v_why);
+    end if;
+    select d.until, d.reason into v_until, v_why from gleaner.reason_to_wait(v_row) as d;
+    if v_until is not null then
+        update public.scheduled_actions as a set deferred_reason = v_why where a.id = v_row.id;
+        return jsonb_build_object('outcome', 'deferred', 'reason', v_why, 'wait_seconds', extract(epoch from v_until - v_now));
+    end if;
+    update public.scheduled_actions as a
+    set message = coalesce(a.message, p_request -> 'message'), idempotency_key = coalesce(a.idempotency_key, a.id),
+        sending_at = v_now, sending_lease = a.lease, deferred_reason = null
+    where a.id = v_row.id
+    returning a.* into v_row;
+    -- A lease that ends after this call sends the row to a person; without the call it is tried again, under the same key.
+    if p_request ->> 'on_unknown' is distinct from 'resend' then
+        perform from gleaner.progress_followups(v_row.id, v_row.lease, 'sending', p_hold => interval '5 minutes');
+    end if;
+    return jsonb_build_object('outcome', 'send', 'key', v_row.idempotency_key, 'message', v_row.message,
+        'lateness_seconds', extract(epoch from v_now - v_row.scheduled_for));
 end
+$$;
+
+COMMENT ON FUNCTION gleaner.begin_sending(p_request jsonb) IS 'Says whether an action may be sent now, and stores what will be.';
+
+CREATE FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_activities('bury', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) IS 'An operator''s skip: the row is dead, whatever it was doing, with the reason.';
+COMMENT ON FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) IS 'An operator''s skip: rows are dead, whatever they were doing, with the reason.';
 
 CREATE FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_row public.agent_processing_queue;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from public.agent_processing_queue as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.processing_state not in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) or v_row.due_at is null then
-            return query select v_row.id, 'already', v_row.processing_state::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('dumps', '', v_row.id::text, 'bury', gleaner.caller_session(),
-                jsonb_build_object('from', v_row.processing_state, 'reason', p_reason));
-        perform gleaner.end_dumps(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
-        return query select v_row.id, 'done', ('failed'::public.processing_state)::text;
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from public.agent_processing_queue as q where q.id = u.id);
-end
+    select * from gleaner.operate_dumps('bury', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) IS 'An operator''s skip: the row is dead, whatever it was doing, with the reason.';
+COMMENT ON FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) IS 'An operator''s skip: rows are dead, whatever they were doing, with the reason.';
 
 CREATE FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_row public.scheduled_actions;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from public.scheduled_actions as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.status not in ('pending', 'processing', 'failed') or v_row.due_at is null then
-            return query select v_row.id, 'already', v_row.status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('followups', '', v_row.id::text, 'bury', gleaner.caller_session(),
-                jsonb_build_object('from', v_row.status, 'reason', p_reason));
-        perform gleaner.end_followups(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
-        return query select v_row.id, 'done', ('failed')::text;
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from public.scheduled_actions as q where q.id = u.id);
-end
+    select * from gleaner.operate_followups('bury', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) IS 'An operator''s skip: the row is dead, whatever it was doing, with the reason.';
+COMMENT ON FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) IS 'An operator''s skip: rows are dead, whatever they were doing, with the reason.';
 
 CREATE FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id bigint, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_row gleaner.jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.unbatch_jobs(p_ids);
-    for v_row in
-        select q.*
-        from gleaner.jobs as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.status not in ('ready', 'running', 'failed') or v_row.due_at is null then
-            return query select v_row.id, 'already', v_row.status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('jobs', '', v_row.id::text, 'bury', gleaner.caller_session(),
-                jsonb_build_object('from', v_row.status, 'reason', p_reason));
-        perform gleaner.end_jobs(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
-        return query select v_row.id, 'done', ('failed')::text;
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from gleaner.jobs as q where q.id = u.id);
-end
+    select * from gleaner.operate_jobs('bury', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) IS 'An operator''s skip: the row is dead, whatever it was doing, with the reason.';
+COMMENT ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) IS 'An operator''s skip: rows are dead, whatever they were doing, with the reason.';
 
 CREATE FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_row gleaner.polls;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from gleaner.polls as q
-        where q.provider_id = any (p_ids)
-        order by q.provider_id
-        for no key update
-    loop
-        if v_row.status not in ('ready', 'running', 'failed') or v_row.due_at is null then
-            return query select v_row.provider_id, 'already', v_row.status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('polls', '', v_row.provider_id::text, 'bury', gleaner.caller_session(),
-                jsonb_build_object('from', v_row.status, 'reason', p_reason));
-        perform gleaner.end_polls(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
-        return query select v_row.provider_id, 'done', ('failed')::text;
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from gleaner.polls as q where q.provider_id = u.id);
-end
+    select * from gleaner.operate_polls('bury', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) IS 'An operator''s skip: the row is dead, whatever it was doing, with the reason.';
+COMMENT ON FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) IS 'An operator''s skip: rows are dead, whatever they were doing, with the reason.';
 
 CREATE FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_row public.execution_jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from public.execution_jobs as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.status not in ('queued', 'running', 'failed') or v_row.due_at is null then
-            return query select v_row.id, 'already', v_row.status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('runs', '', v_row.id::text, 'bury', gleaner.caller_session(),
-                jsonb_build_object('from', v_row.status, 'reason', p_reason));
-        perform gleaner.end_runs(v_row, coalesce(p_reason, 'buried by hand'), 'Buried', v_row.attempts, v_row.lost);
-        return query select v_row.id, 'done', ('failed')::text;
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from public.execution_jobs as q where q.id = u.id);
-end
+    select * from gleaner.operate_runs('bury', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) IS 'An operator''s skip: the row is dead, whatever it was doing, with the reason.';
+COMMENT ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) IS 'An operator''s skip: rows are dead, whatever they were doing, with the reason.';
 
 CREATE FUNCTION gleaner.caller_role() RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -1783,55 +982,16 @@ $$;
 COMMENT ON FUNCTION gleaner.caller_uid() IS 'The signed-in user of the caller''s token; null without one.';
 
 CREATE FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error jsonb := jsonb_build_object('timestamp', v_now, 'type', 'Cancelled', 'message', p_reason, 'agent_id', gleaner.caller_session());
-    v_done  uuid[];
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    -- Key order, and waiting for an act that is about to move the row: cancel must not miss what is moving.
-    perform from public.activities as q where q.id = any (p_ids) order by q.id for no key update;
-    with changed as (
-        update public.activities as q
-        set processing_status = 'cancelled',
-            due_at = null,
-            lease = greatest(q.lease + 2, v_stamp),
-            metadata = case when p_reason is null then q.metadata else jsonb_set(coalesce(q.metadata, '{}'), '{error}', jsonb_set(v_error, '{retry_count}', coalesce(q.attempts, 0)::text::jsonb)) end,
-            deadline_at = null,
-            started = 0,
-            locked_by = null,
-            locked_at = null
-        where q.id = any (p_ids) and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null
-        returning q.id as id
-    )
-    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-    select 'activities', '', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
-    from unnest(v_done) as d;
-    return query
-    select u.id, u.outcome, q.processing_status::text
-    from (select d, 'done' from unnest(v_done) as d
-          union all
-          (select i, 'already' from unnest(p_ids) as i except select d, 'already' from unnest(v_done) as d)) as u (id, outcome)
-    join public.activities as q on q.id = any (array[u.id]);
-    return query
-    select i, 'gone', null::text from unnest(p_ids) as i
-    where not exists (select from public.activities as q where q.id = i);
-end
+    select * from gleaner.operate_activities('cancel', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) IS 'Ends rows whose work is no longer wanted, in any unfinished status, running included: the holder learns at its next call,
-whose lease no longer fits.';
+COMMENT ON FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) IS 'Ends unfinished rows whose work is no longer wanted. The holder of a held one learns at its next call.';
 
 CREATE FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -1840,97 +1000,36 @@ CREATE FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text 
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $_$
-#variable_conflict use_column
+    AS $$
 declare
-    v_column    text;
-    v_value     text;
-    v_condition text := '';
-    v_unknown   text;
-    v_ids       uuid[];
-    v_lane      bigint;
+    v_ids uuid[];
 begin
-    if p_match is null or p_match = '{}' then
-        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_activities.';
-    end if;
-    select string_agg(k, ', ') into v_unknown
-    from jsonb_object_keys(p_match) as k
-    where not exists (
-        select from pg_attribute as a where a.attrelid = 'public.activities'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
-    if v_unknown is not null then
-        raise exception 'no such column in public.activities: %', v_unknown using errcode = '42703';
-    end if;
-    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
-    for v_column in select jsonb_object_keys(p_match) loop
-        execute format('select (jsonb_populate_record(null::public.activities, $1)).%I::text', v_column) into v_value using p_match;
-        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
-                                           else format(' and q.%I = %L', v_column, v_value) end;
-        if v_column = 'type' and v_value is not null then
-            -- The index knows a kind by the numbers of its lanes.
-            v_lane := (hashtextextended(v_value::text collate "C", 0) & -16);
-            v_condition := v_condition || ' and (hashtextextended(q.type collate "C", 0) & -16)' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
-        end if;
-    end loop;
-    execute format('select array(select q.id from (select q.* from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
+    execute 'select array(select q.id from (select q.* from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null) as q where '
+        || gleaner.condition_of('public.activities', p_match)
+        -- The index knows a kind by the numbers of its lanes.
+        || coalesce((select format(' and (hashtextextended(q.type collate "C", 0) & -16) between %L::bigint and %L::bigint', k.lane, k.lane | 15)
+                     from (select (hashtextextended((p_match ->> 'type')::text collate "C", 0) & -16) as lane) as k
+                     where p_match ->> 'type' is not null), '') || ')'
     into v_ids;
-    return query select * from gleaner.cancel_activities(v_ids, p_reason);
+    return query select * from gleaner.operate_activities('cancel', v_ids, p_reason);
 end
-$_$;
+$$;
 
 ALTER FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) IS 'The same for every unfinished row whose columns have the given values, such as all of one contact:
-select * from gleaner.cancel_activities_matching(''{"…": …}'').';
+COMMENT ON FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) IS 'Cancels every unfinished row whose columns have the given values, for example ''{"kind": "mail"}''.';
 
 CREATE FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error text := p_reason;
-    v_done  uuid[];
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    -- Key order, and waiting for an act that is about to move the row: cancel must not miss what is moving.
-    perform from public.agent_processing_queue as q where q.id = any (p_ids) order by q.id for no key update;
-    with changed as (
-        update public.agent_processing_queue as q
-        set processing_state = 'cancelled'::public.processing_state,
-            due_at = null,
-            lease = greatest(q.lease + 2, v_stamp),
-            error_message = case when p_reason is null then q.error_message else v_error end,
-            completed_at = v_now,
-            deadline_at = null,
-            started = 0
-        where q.id = any (p_ids) and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
-        returning q.id as id
-    )
-    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-    select 'dumps', '', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
-    from unnest(v_done) as d;
-    return query
-    select u.id, u.outcome, q.processing_state::text
-    from (select d, 'done' from unnest(v_done) as d
-          union all
-          (select i, 'already' from unnest(p_ids) as i except select d, 'already' from unnest(v_done) as d)) as u (id, outcome)
-    join public.agent_processing_queue as q on q.id = any (array[u.id]);
-    return query
-    select i, 'gone', null::text from unnest(p_ids) as i
-    where not exists (select from public.agent_processing_queue as q where q.id = i);
-end
+    select * from gleaner.operate_dumps('cancel', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) IS 'Ends rows whose work is no longer wanted, in any unfinished status, running included: the holder learns at its next call,
-whose lease no longer fits.';
+COMMENT ON FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) IS 'Ends unfinished rows whose work is no longer wanted. The holder of a held one learns at its next call.';
 
 CREATE FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -1939,91 +1038,32 @@ CREATE FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text DEFAU
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $_$
-#variable_conflict use_column
+    AS $$
 declare
-    v_column    text;
-    v_value     text;
-    v_condition text := '';
-    v_unknown   text;
-    v_ids       uuid[];
+    v_ids uuid[];
 begin
-    if p_match is null or p_match = '{}' then
-        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_dumps.';
-    end if;
-    select string_agg(k, ', ') into v_unknown
-    from jsonb_object_keys(p_match) as k
-    where not exists (
-        select from pg_attribute as a where a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
-    if v_unknown is not null then
-        raise exception 'no such column in public.agent_processing_queue: %', v_unknown using errcode = '42703';
-    end if;
-    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
-    for v_column in select jsonb_object_keys(p_match) loop
-        execute format('select (jsonb_populate_record(null::public.agent_processing_queue, $1)).%I::text', v_column) into v_value using p_match;
-        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
-                                           else format(' and q.%I = %L', v_column, v_value) end;
-    end loop;
-    execute format('select array(select q.id from (select q.* from public.agent_processing_queue as q where q.processing_state in (''pending''::public.processing_state, ''claimed''::public.processing_state, ''processing''::public.processing_state, ''failed''::public.processing_state) and q.due_at is not null) as q where true%s)', v_condition)
+    execute 'select array(select q.id from (select q.* from public.agent_processing_queue as q where q.processing_state in (''pending''::public.processing_state, ''claimed''::public.processing_state, ''processing''::public.processing_state, ''failed''::public.processing_state) and q.due_at is not null) as q where '
+        || gleaner.condition_of('public.agent_processing_queue', p_match) || ')'
     into v_ids;
-    return query select * from gleaner.cancel_dumps(v_ids, p_reason);
+    return query select * from gleaner.operate_dumps('cancel', v_ids, p_reason);
 end
-$_$;
+$$;
 
 ALTER FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) IS 'The same for every unfinished row whose columns have the given values, such as all of one contact:
-select * from gleaner.cancel_dumps_matching(''{"…": …}'').';
+COMMENT ON FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) IS 'Cancels every unfinished row whose columns have the given values, for example ''{"kind": "mail"}''.';
 
 CREATE FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error text := p_reason;
-    v_done  uuid[];
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    -- Key order, and waiting for an act that is about to move the row: cancel must not miss what is moving.
-    perform from public.scheduled_actions as q where q.id = any (p_ids) order by q.id for no key update;
-    with changed as (
-        update public.scheduled_actions as q
-        set status = 'cancelled',
-            due_at = null,
-            lease = greatest(q.lease + 2, v_stamp),
-            error_message = case when p_reason is null then q.error_message else v_error end,
-            finished_at = v_now,
-            deadline_at = null,
-            started = 0
-        where q.id = any (p_ids) and q.status in ('pending', 'processing', 'failed') and q.due_at is not null
-        returning q.id as id
-    )
-    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-    select 'followups', '', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
-    from unnest(v_done) as d;
-    return query
-    select u.id, u.outcome, q.status::text
-    from (select d, 'done' from unnest(v_done) as d
-          union all
-          (select i, 'already' from unnest(p_ids) as i except select d, 'already' from unnest(v_done) as d)) as u (id, outcome)
-    join public.scheduled_actions as q on q.id = any (array[u.id]);
-    return query
-    select i, 'gone', null::text from unnest(p_ids) as i
-    where not exists (select from public.scheduled_actions as q where q.id = i);
-end
+    select * from gleaner.operate_followups('cancel', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) IS 'Ends rows whose work is no longer wanted, in any unfinished status, running included: the holder learns at its next call,
-whose lease no longer fits.';
+COMMENT ON FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) IS 'Ends unfinished rows whose work is no longer wanted. The holder of a held one learns at its next call.';
 
 CREATE FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2032,98 +1072,36 @@ CREATE FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text D
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $_$
-#variable_conflict use_column
+    AS $$
 declare
-    v_column    text;
-    v_value     text;
-    v_condition text := '';
-    v_unknown   text;
-    v_ids       uuid[];
-    v_lane      bigint;
+    v_ids uuid[];
 begin
-    if p_match is null or p_match = '{}' then
-        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_followups.';
-    end if;
-    select string_agg(k, ', ') into v_unknown
-    from jsonb_object_keys(p_match) as k
-    where not exists (
-        select from pg_attribute as a where a.attrelid = 'public.scheduled_actions'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
-    if v_unknown is not null then
-        raise exception 'no such column in public.scheduled_actions: %', v_unknown using errcode = '42703';
-    end if;
-    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
-    for v_column in select jsonb_object_keys(p_match) loop
-        execute format('select (jsonb_populate_record(null::public.scheduled_actions, $1)).%I::text', v_column) into v_value using p_match;
-        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
-                                           else format(' and q.%I = %L', v_column, v_value) end;
-        if v_column = 'action_type' and v_value is not null then
-            -- The index knows a kind by the numbers of its lanes.
-            v_lane := (hashtextextended(v_value::text collate "C", 0) & -16);
-            v_condition := v_condition || ' and (hashtextextended(q.action_type collate "C", 0) & -16)' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
-        end if;
-    end loop;
-    execute format('select array(select q.id from (select q.* from public.scheduled_actions as q where q.status in (''pending'', ''processing'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
+    execute 'select array(select q.id from (select q.* from public.scheduled_actions as q where q.status in (''pending'', ''processing'', ''failed'') and q.due_at is not null) as q where '
+        || gleaner.condition_of('public.scheduled_actions', p_match)
+        -- The index knows a kind by the numbers of its lanes.
+        || coalesce((select format(' and (hashtextextended(q.action_type collate "C", 0) & -16) between %L::bigint and %L::bigint', k.lane, k.lane | 15)
+                     from (select (hashtextextended((p_match ->> 'action_type')::text collate "C", 0) & -16) as lane) as k
+                     where p_match ->> 'action_type' is not null), '') || ')'
     into v_ids;
-    return query select * from gleaner.cancel_followups(v_ids, p_reason);
+    return query select * from gleaner.operate_followups('cancel', v_ids, p_reason);
 end
-$_$;
+$$;
 
 ALTER FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) IS 'The same for every unfinished row whose columns have the given values, such as all of one contact:
-select * from gleaner.cancel_followups_matching(''{"…": …}'').';
+COMMENT ON FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) IS 'Cancels every unfinished row whose columns have the given values, for example ''{"kind": "mail"}''.';
 
 CREATE FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id bigint, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error jsonb := jsonb_build_object('timestamp', v_now, 'type', 'Cancelled', 'message', p_reason, 'agent_id', gleaner.caller_session());
-    v_done  bigint[];
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.unbatch_jobs(p_ids);
-    -- Key order, and waiting for an act that is about to move the row: cancel must not miss what is moving.
-    perform from gleaner.jobs as q where q.id = any (p_ids) order by q.id for no key update;
-    with changed as (
-        update gleaner.jobs as q
-        set status = 'cancelled',
-            due_at = null,
-            lease = greatest(q.lease + 2, v_stamp),
-            error = case when p_reason is null then q.error else jsonb_set(v_error, '{retry_count}', coalesce(q.attempts, 0)::text::jsonb) end,
-            finished_at = v_now,
-            deadline_at = null,
-            started = 0
-        where q.id = any (p_ids) and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-        returning q.id as id
-    )
-    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-    select 'jobs', '', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
-    from unnest(v_done) as d;
-    return query
-    select u.id, u.outcome, q.status::text
-    from (select d, 'done' from unnest(v_done) as d
-          union all
-          (select i, 'already' from unnest(p_ids) as i except select d, 'already' from unnest(v_done) as d)) as u (id, outcome)
-    join gleaner.jobs as q on q.id = any (array[u.id]);
-    return query
-    select i, 'gone', null::text from unnest(p_ids) as i
-    where not exists (select from gleaner.jobs as q where q.id = i);
-end
+    select * from gleaner.operate_jobs('cancel', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) IS 'Ends rows whose work is no longer wanted, in any unfinished status, running included: the holder learns at its next call,
-whose lease no longer fits.';
+COMMENT ON FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) IS 'Ends unfinished rows whose work is no longer wanted. The holder of a held one learns at its next call.';
 
 CREATE FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id bigint, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2132,98 +1110,40 @@ CREATE FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text DEFAUL
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $_$
-#variable_conflict use_column
+    AS $$
 declare
-    v_column    text;
-    v_value     text;
-    v_condition text := '';
-    v_unknown   text;
-    v_ids       bigint[];
-    v_lane      bigint;
+    v_ids bigint[];
 begin
-    if p_match is null or p_match = '{}' then
-        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_jobs.';
-    end if;
-    select string_agg(k, ', ') into v_unknown
-    from jsonb_object_keys(p_match) as k
-    where not exists (
-        select from pg_attribute as a where a.attrelid = 'gleaner.jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
-    if v_unknown is not null then
-        raise exception 'no such column in gleaner.jobs: %', v_unknown using errcode = '42703';
-    end if;
-    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
-    for v_column in select jsonb_object_keys(p_match) loop
-        execute format('select (jsonb_populate_record(null::gleaner.jobs, $1)).%I::text', v_column) into v_value using p_match;
-        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
-                                           else format(' and q.%I = %L', v_column, v_value) end;
-        if v_column = 'kind' and v_value is not null then
-            -- The index knows a kind by the numbers of its lanes.
-            v_lane := (hashtextextended(v_value::text collate "C", 0) & -16);
-            v_condition := v_condition || ' and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end))' || format(' between %L::bigint and %L::bigint', v_lane, v_lane | 15);
-        end if;
-    end loop;
-    execute format('select array(select q.id from (select q.* from gleaner.jobs as q where q.lease <> -1 and q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null union all
+    execute 'select array(select q.id from (select q.* from gleaner.jobs as q where q.lease <> -1 and q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null union all
                 select q.* from unnest(gleaner.range_keys(''jobs'') + gleaner.batch_keys(''jobs'')) as r cross join lateral (
                     select q.* from gleaner.jobs as q where q.id >= lower(r) and q.id < upper(r) order by q.id offset 0
                 ) as q
-                where q.lease = -1 and q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
+                where q.lease = -1 and q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null) as q where '
+        || gleaner.condition_of('gleaner.jobs', p_match)
+        -- The index knows a kind by the numbers of its lanes.
+        || coalesce((select format(' and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) between %L::bigint and %L::bigint', k.lane, k.lane | 15)
+                     from (select (hashtextextended((p_match ->> 'kind')::text collate "C", 0) & -16) as lane) as k
+                     where p_match ->> 'kind' is not null), '') || ')'
     into v_ids;
-    return query select * from gleaner.cancel_jobs(v_ids, p_reason);
+    return query select * from gleaner.operate_jobs('cancel', v_ids, p_reason);
 end
-$_$;
+$$;
 
 ALTER FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) IS 'The same for every unfinished row whose columns have the given values, such as all of one contact:
-select * from gleaner.cancel_jobs_matching(''{"…": …}'').';
+COMMENT ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) IS 'Cancels every unfinished row whose columns have the given values, for example ''{"kind": "mail"}''.';
 
 CREATE FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_done  uuid[];
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    -- Key order, and waiting for an act that is about to move the row: cancel must not miss what is moving.
-    perform from gleaner.polls as q where q.provider_id = any (p_ids) order by q.provider_id for no key update;
-    with changed as (
-        update gleaner.polls as q
-        set status = 'failed',
-            due_at = null,
-            lease = greatest(q.lease + 2, v_stamp),
-            deadline_at = null,
-            started = 0
-        where q.provider_id = any (p_ids) and q.status in ('ready', 'running', 'failed') and q.due_at is not null
-        returning q.provider_id as id
-    )
-    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-    select 'polls', '', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
-    from unnest(v_done) as d;
-    return query
-    select u.id, u.outcome, q.status::text
-    from (select d, 'done' from unnest(v_done) as d
-          union all
-          (select i, 'already' from unnest(p_ids) as i except select d, 'already' from unnest(v_done) as d)) as u (id, outcome)
-    join gleaner.polls as q on q.provider_id = any (array[u.id]);
-    return query
-    select i, 'gone', null::text from unnest(p_ids) as i
-    where not exists (select from gleaner.polls as q where q.provider_id = i);
-end
+    select * from gleaner.operate_polls('cancel', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) IS 'Ends rows whose work is no longer wanted, in any unfinished status, running included: the holder learns at its next call,
-whose lease no longer fits.';
+COMMENT ON FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) IS 'Ends unfinished rows whose work is no longer wanted. The holder of a held one learns at its next call.';
 
 CREATE FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2232,91 +1152,32 @@ CREATE FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text DEFAU
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $_$
-#variable_conflict use_column
+    AS $$
 declare
-    v_column    text;
-    v_value     text;
-    v_condition text := '';
-    v_unknown   text;
-    v_ids       uuid[];
+    v_ids uuid[];
 begin
-    if p_match is null or p_match = '{}' then
-        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_polls.';
-    end if;
-    select string_agg(k, ', ') into v_unknown
-    from jsonb_object_keys(p_match) as k
-    where not exists (
-        select from pg_attribute as a where a.attrelid = 'gleaner.polls'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
-    if v_unknown is not null then
-        raise exception 'no such column in gleaner.polls: %', v_unknown using errcode = '42703';
-    end if;
-    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
-    for v_column in select jsonb_object_keys(p_match) loop
-        execute format('select (jsonb_populate_record(null::gleaner.polls, $1)).%I::text', v_column) into v_value using p_match;
-        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
-                                           else format(' and q.%I = %L', v_column, v_value) end;
-    end loop;
-    execute format('select array(select q.provider_id from (select q.* from gleaner.polls as q where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
+    execute 'select array(select q.provider_id from (select q.* from gleaner.polls as q where q.status in (''ready'', ''running'', ''failed'') and q.due_at is not null) as q where '
+        || gleaner.condition_of('gleaner.polls', p_match) || ')'
     into v_ids;
-    return query select * from gleaner.cancel_polls(v_ids, p_reason);
+    return query select * from gleaner.operate_polls('cancel', v_ids, p_reason);
 end
-$_$;
+$$;
 
 ALTER FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) IS 'The same for every unfinished row whose columns have the given values, such as all of one contact:
-select * from gleaner.cancel_polls_matching(''{"…": …}'').';
+COMMENT ON FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) IS 'Cancels every unfinished row whose columns have the given values, for example ''{"kind": "mail"}''.';
 
 CREATE FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error text := p_reason;
-    v_done  uuid[];
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    -- Key order, and waiting for an act that is about to move the row: cancel must not miss what is moving.
-    perform from public.execution_jobs as q where q.id = any (p_ids) order by q.id for no key update;
-    with changed as (
-        update public.execution_jobs as q
-        set status = 'cancelled',
-            due_at = null,
-            lease = greatest(q.lease + 2, v_stamp),
-            error = case when p_reason is null then q.error else v_error end,
-            completed_at = v_now,
-            deadline_at = null,
-            started = 0
-        where q.id = any (p_ids) and q.status in ('queued', 'running', 'failed') and q.due_at is not null
-        returning q.id as id
-    )
-    select coalesce(array_agg(changed.id), '{}') into v_done from changed;
-    insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-    select 'runs', '', d::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', p_reason)
-    from unnest(v_done) as d;
-    return query
-    select u.id, u.outcome, q.status::text
-    from (select d, 'done' from unnest(v_done) as d
-          union all
-          (select i, 'already' from unnest(p_ids) as i except select d, 'already' from unnest(v_done) as d)) as u (id, outcome)
-    join public.execution_jobs as q on q.id = any (array[u.id]);
-    return query
-    select i, 'gone', null::text from unnest(p_ids) as i
-    where not exists (select from public.execution_jobs as q where q.id = i);
-end
+    select * from gleaner.operate_runs('cancel', p_ids, p_reason);
 $$;
 
 ALTER FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) IS 'Ends rows whose work is no longer wanted, in any unfinished status, running included: the holder learns at its next call,
-whose lease no longer fits.';
+COMMENT ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) IS 'Ends unfinished rows whose work is no longer wanted. The holder of a held one learns at its next call.';
 
 CREATE FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2325,41 +1186,20 @@ CREATE FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text DEFAUL
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $_$
-#variable_conflict use_column
+    AS $$
 declare
-    v_column    text;
-    v_value     text;
-    v_condition text := '';
-    v_unknown   text;
-    v_ids       uuid[];
+    v_ids uuid[];
 begin
-    if p_match is null or p_match = '{}' then
-        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use gleaner.cancel_runs.';
-    end if;
-    select string_agg(k, ', ') into v_unknown
-    from jsonb_object_keys(p_match) as k
-    where not exists (
-        select from pg_attribute as a where a.attrelid = 'public.execution_jobs'::regclass and a.attname = k and a.attnum > 0 and not a.attisdropped);
-    if v_unknown is not null then
-        raise exception 'no such column in public.execution_jobs: %', v_unknown using errcode = '42703';
-    end if;
-    -- Values stand in the statement as they are, so that the planner knows how rare they are and takes an index.
-    for v_column in select jsonb_object_keys(p_match) loop
-        execute format('select (jsonb_populate_record(null::public.execution_jobs, $1)).%I::text', v_column) into v_value using p_match;
-        v_condition := v_condition || case when v_value is null then format(' and q.%I is null', v_column)
-                                           else format(' and q.%I = %L', v_column, v_value) end;
-    end loop;
-    execute format('select array(select q.id from (select q.* from public.execution_jobs as q where q.status in (''queued'', ''running'', ''failed'') and q.due_at is not null) as q where true%s)', v_condition)
+    execute 'select array(select q.id from (select q.* from public.execution_jobs as q where q.status in (''queued'', ''running'', ''failed'') and q.due_at is not null) as q where '
+        || gleaner.condition_of('public.execution_jobs', p_match) || ')'
     into v_ids;
-    return query select * from gleaner.cancel_runs(v_ids, p_reason);
+    return query select * from gleaner.operate_runs('cancel', v_ids, p_reason);
 end
-$_$;
+$$;
 
 ALTER FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) IS 'The same for every unfinished row whose columns have the given values, such as all of one contact:
-select * from gleaner.cancel_runs_matching(''{"…": …}'').';
+COMMENT ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) IS 'Cancels every unfinished row whose columns have the given values, for example ''{"kind": "mail"}''.';
 
 CREATE FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) RETURNS void
     LANGUAGE plpgsql
@@ -2391,7 +1231,7 @@ begin
         from (values
             ('I', '00_gleaner_insert', 'insert', ''),
             ('U', '00_gleaner_update', 'update', format('when (row(%s) is not distinct from row(%s))', v_old, v_new)),
-            -- The only updates of which more than the new row must be told.
+            -- The only updates of which more than the new row must be reported.
             ('U', '00_gleaner_rekey',  'update', format('when (row(%s) is distinct from row(%s))', v_old, v_new)),
             ('D', '00_gleaner_delete', 'delete', '')
         ) as made (kind, name, event, condition)
@@ -2447,7 +1287,7 @@ begin
     end if;
     if p_changes ->> 'password' is not null then
         delete from auth.sessions as s where s.user_id = p_user and s.id is distinct from p_session;
-        -- Whoever asked for a link to set it no longer needs one, and a thief must not have one left.
+        -- Links to set it are no longer needed, and a stolen one must not stay valid.
         delete from auth.one_time_tokens as t where t.user_id = p_user and t.token_type in ('recovery', 'invite');
     end if;
     if v_ban <> 'none' then
@@ -2460,6 +1300,22 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) IS 'Changes a user; a new password or a ban ends sessions.';
+
+CREATE FUNCTION gleaner.check_columns(p_table regclass, p_columns text[]) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+declare
+    v_unknown text := (
+        select string_agg(c, ', ') from unnest(p_columns) as c
+        where not exists (select from pg_attribute as a where a.attrelid = p_table and a.attname = c and a.attnum > 0 and not a.attisdropped));
+begin
+    if v_unknown is not null then
+        raise exception 'no such column in %: %', p_table, v_unknown using errcode = '42703';
+    end if;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.check_columns(p_table regclass, p_columns text[]) IS 'Raises where the table lacks one of the columns.';
 
 CREATE FUNCTION gleaner.check_leases(p_ids anyarray, p_leases bigint[]) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
@@ -2487,6 +1343,95 @@ $$;
 
 COMMENT ON FUNCTION gleaner.check_plain(p_setting text, p_now timestamp with time zone, p_table regclass, p_columns text[], p_status text) IS 'Whether nothing on the table can reject a claim, remembered for a second.';
 
+CREATE FUNCTION gleaner.choose_rows(p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT passed integer[], OUT ended integer[], OUT alone boolean, OUT room integer) RETURNS record
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+declare
+    v_most integer;
+begin
+    places := '{}'; passed := '{}'; ended := '{}'; alone := false; room := p_limit;
+    for v_i in 1 .. cardinality(p_held_before) loop
+        -- The rows behind a batch that is full are not left out: they are next in the line.
+        exit when cardinality(places) >= room;
+        if p_held_before[v_i] = -2 then
+            ended := ended || v_i;
+            continue;
+        elsif p_held_before[v_i] >= 0 then
+            v_most := case when p_held_before[v_i] > 1 then greatest((p_taken + p_limit) >> (p_held_before[v_i] - 1), 1) - p_taken else room end;
+            if cardinality(places) < v_most then
+                places := places || v_i;
+                room := least(room, v_most);
+                alone := p_held_before[v_i] > 1 and room = 1 and p_taken = 0;
+                continue;
+            end if;
+        elsif p_taken = 0 and cardinality(places) = 0 then
+            places := array[v_i];
+            alone := true;
+            exit;
+        end if;
+        passed := passed || v_i;
+    end loop;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.choose_rows(p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT passed integer[], OUT ended integer[], OUT alone boolean, OUT room integer) IS 'Chooses what a claim takes of rows that it found, where some had a holder before.';
+
+CREATE TABLE public.activities (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    type text DEFAULT 'other'::text NOT NULL,
+    direction text DEFAULT 'inbound'::text,
+    sales_id bigint,
+    contact_id bigint,
+    processing_status text DEFAULT 'raw'::text NOT NULL,
+    raw_data jsonb,
+    processed_data jsonb,
+    metadata jsonb DEFAULT '{}'::jsonb,
+    locked_by uuid,
+    locked_at timestamp with time zone,
+    provider_id uuid,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    progress jsonb,
+    external_id text,
+    sender_kind text,
+    sender_address text,
+    due_at timestamp with time zone DEFAULT now(),
+    open_at timestamp with time zone,
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT activities_direction_check CHECK ((direction = ANY (ARRAY['inbound'::text, 'outbound'::text]))),
+    CONSTRAINT activities_processing_status_check CHECK ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT activities_type_check CHECK ((type = ANY (ARRAY['email'::text, 'call'::text, 'sms'::text, 'meeting'::text, 'note'::text, 'task'::text, 'whatsapp'::text, 'other'::text])))
+);
+
+COMMENT ON TABLE public.activities IS 'Unified event store and work queue: raw, processing, completed, failed, cancelled.';
+
+COMMENT ON COLUMN public.activities.sales_id IS 'Owner; null when the work belongs to nobody (global).';
+
+COMMENT ON COLUMN public.activities.contact_id IS 'The person on the other end; null while unmatched.';
+
+COMMENT ON COLUMN public.activities.raw_data IS '{source_type: url | text, content, subject, sender, format}';
+
+COMMENT ON COLUMN public.activities.processed_data IS '{transcript, summary, facts}; also holds early results while work goes on.';
+
+COMMENT ON COLUMN public.activities.metadata IS 'What the provider said (from, to, call_sid, …), error, recovery_count.';
+
+COMMENT ON COLUMN public.activities.locked_by IS 'Signed-in user (auth.users.id) whose agent holds the row.';
+
+COMMENT ON COLUMN public.activities.locked_at IS 'When that agent took it.';
+
+COMMENT ON COLUMN public.activities.progress IS '{stage, percent, at}: how far the work has come.';
+
+COMMENT ON COLUMN public.activities.external_id IS 'The sender''s own name for this event; the same event delivered again has the same one.';
+
+COMMENT ON COLUMN public.activities.sender_kind IS 'What sender_address is: email, phone or other.';
+
+COMMENT ON COLUMN public.activities.sender_address IS 'Who is on the other end, in the form contacts are compared in.';
+
 CREATE FUNCTION gleaner.claim_activities(p_agent text, p_limit integer DEFAULT 1, p_owner bigint DEFAULT NULL::bigint, p_classes text[] DEFAULT '{own,global,stale}'::text[], p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.activities
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -2501,12 +1446,9 @@ declare
     v_session     text := gleaner.begin_claim('activities', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := least(coalesce(p_limit, 1), 10000);
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0;
-    v_keys        uuid[]; v_held_before smallint[];
-    v_passed      uuid[] := '{}'; v_taken uuid[] := '{}';
-    v_found       record; v_chosen record; v_alone boolean := false;
-    -- Until when it is known that nothing on the table can reject a claim; below zero: that something can.
+    v_left        integer := case when gleaner.is_paused('activities') then 0 else least(coalesce(p_limit, 1), 10000) end;
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
+    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_activities', true), ''), '0');
     v_kinds       text[];
     v_class       text; v_refused boolean := false;
@@ -2536,28 +1478,36 @@ begin
     foreach v_class in array '{own,global,stale,overdue}'::text[] loop
     continue when v_class = 'own' and p_owner is null;
     continue when case v_class when 'overdue' then 'stale' else v_class end <> all (p_classes) or v_class = 'overdue' and v_total > 0 and not v_refused;
+    v_one := p_limit = 1 and v_plain > 0 and v_class in ('own', 'global') and coalesce(current_setting('gleaner.cursor_activities_' || v_class, true), '') = '';
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        -- After a rejection many are tried at a time: they may be many.
-        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-        case v_class
-        when 'own' then
-            v_found := gleaner.find_own_activities(v_asked, v_now, v_by, v_passed, p_owner, v_kinds);
-        when 'global' then
-            v_found := gleaner.find_global_activities(v_asked, v_now, v_by, v_passed, v_kinds);
-        when 'stale' then
-            v_found := gleaner.find_stale_activities(v_asked, v_now, v_by, v_passed, case when 'own' = any (p_classes) then p_owner end, v_kinds);
+        if v_one then
+            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
+            v_one := false; v_keys := array[case v_class when 'own' then gleaner.first_own_activities(v_now, v_by, p_owner, v_kinds) else gleaner.first_global_activities(v_now, v_by, v_kinds) end];
+            continue when v_keys[1] is null;
         else
-            v_found := gleaner.find_overdue_activities(v_asked, v_now, v_by, v_passed, case when 'own' = any (p_classes) then p_owner end, v_kinds);
-        end case;
-        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-        -- Rows that the owners of today do not share, by stamps of another policy.
-        v_refused := v_class = 'stale' and cardinality(v_keys) < v_seen;
-        exit when cardinality(v_keys) = 0;
+            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+            case v_class
+            when 'own' then
+                v_found := gleaner.find_own_activities(v_asked, v_now, v_by, v_passed, p_owner, v_kinds);
+            when 'global' then
+                v_found := gleaner.find_global_activities(v_asked, v_now, v_by, v_passed, v_kinds);
+            when 'stale' then
+                v_found := gleaner.find_stale_activities(v_asked, v_now, v_by, v_passed, case when 'own' = any (p_classes) then p_owner end, v_kinds);
+            else
+                v_found := gleaner.find_overdue_activities(v_asked, v_now, v_by, v_passed, case when 'own' = any (p_classes) then p_owner end, v_kinds);
+            end case;
+            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+            -- Rows that the owners of today do not share, by stamps of another policy.
+            v_refused := v_class = 'stale' and cardinality(v_keys) < v_seen;
+            exit when cardinality(v_keys) = 0;
+        end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
-            v_chosen := gleaner.take_over_activities(v_keys, v_held_before, v_left, v_total);
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+            perform gleaner.lose_activities(q) from unnest(v_chosen.ended) as p join public.activities as q on q.id = any (array[v_keys[p]]);
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
             v_keys := array(select v_keys[p] from unnest(v_chosen.places) as p);
-            v_alone := v_chosen.alone; v_left := v_chosen.room; v_passed := v_passed || v_chosen.passed;
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
             -- What was found and not chosen must be found again.
             if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_activities_' || case v_class when 'stale' then 'open' else v_class end, '', false); end if;
         end if;
@@ -2568,15 +1518,13 @@ begin
                 due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)), deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
                 open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end))) end,
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end),
                 metadata = case when (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) = 1 then jsonb_set(coalesce(q.metadata, '{}'), '{recovery_count}', to_jsonb(q.lost + 1)) else q.metadata end,
                 started = case when p_started or v_alone then 1 when q.processing_status in ('processing') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session,
                 locked_by = v_holder,
                 locked_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id])
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id])
             returning q.*;
         else
             -- By `execute`: a plan that was kept would not notice that the table got another column.
@@ -2584,10 +1532,8 @@ begin
             using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone, v_holder, null::text, null::text;
         end if;
         get diagnostics v_count = row_count;
-        v_alone := v_alone and v_count > 0;
-        v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
-        v_total := v_total + v_count; v_left := v_left - v_count;
-        v_taken := v_taken || case when p_request is not null then v_keys end;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
         exit when v_seen < v_asked or v_refused;
     end loop;
     end loop;
@@ -2599,13 +1545,43 @@ ALTER FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner b
 
 COMMENT ON FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner bigint, p_classes text[], p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) IS 'Takes up to p_limit rows for p_agent: its owner''s own first, then those without an owner, then what other owners left
 waiting longer than they allow, in order of due time, then key.
-
 Changes  status to ''processing'', a new lease, due_at to the end of the hold; counts a lost lease, and ends rows that lost too many.
 Races    skip locked: no row is handed out twice and no caller waits for another.
 Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
 Agent    null: the caller is known by its sign-in alone and ends the work by plain updates.
 Early    trusted callers also get rows that wait and come due within p_early; below zero: only what has been due for so long.
 Repeats  with the same p_request the same rows come back, for as long as their leases stand.';
+
+CREATE TABLE public.agent_processing_queue (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    dump_id uuid NOT NULL,
+    basket_id uuid NOT NULL,
+    workspace_id uuid NOT NULL,
+    processing_state public.processing_state DEFAULT 'pending'::public.processing_state,
+    claimed_at timestamp with time zone,
+    claimed_by text,
+    completed_at timestamp with time zone,
+    attempts integer DEFAULT 0,
+    error_message text,
+    created_at timestamp with time zone DEFAULT now(),
+    progress jsonb,
+    result jsonb,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text
+);
+
+COMMENT ON TABLE public.agent_processing_queue IS 'Work queue of dumps: pending, claimed, processing, completed, failed, cancelled.';
+
+COMMENT ON COLUMN public.agent_processing_queue.attempts IS 'Failures so far; a claim that is given back does not count.';
+
+COMMENT ON COLUMN public.agent_processing_queue.progress IS '{stage, percent, at}: how far the work has come.';
+
+COMMENT ON COLUMN public.agent_processing_queue.result IS 'Early results while work goes on, then the final ones.';
 
 CREATE FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.agent_processing_queue
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2621,12 +1597,9 @@ declare
     v_session     text := gleaner.begin_claim('dumps', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := least(coalesce(p_limit, 1), 10000);
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0;
-    v_keys        uuid[]; v_held_before smallint[];
-    v_passed      uuid[] := '{}'; v_taken uuid[] := '{}';
-    v_found       record; v_chosen record; v_alone boolean := false;
-    -- Until when it is known that nothing on the table can reject a claim; below zero: that something can.
+    v_left        integer := case when gleaner.is_paused('dumps') then 0 else least(coalesce(p_limit, 1), 10000) end;
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
+    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_dumps', true), ''), '0');
     v_holder      text;
 begin
@@ -2641,17 +1614,25 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_dumps', v_now, 'public.agent_processing_queue', array['due_at', 'lease', 'deadline_at', 'lost', 'started', 'agent', 'session', 'processing_state', 'claimed_by', 'claimed_at'], 'processing_state');
     end if;
+    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_dumps', true), '') = '';
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        -- After a rejection many are tried at a time: they may be many.
-        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-        v_found := gleaner.find_dumps(v_asked, v_now, v_by, v_passed);
-        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-        exit when cardinality(v_keys) = 0;
+        if v_one then
+            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
+            v_one := false; v_keys := array[gleaner.first_dumps(v_now, v_by)];
+            continue when v_keys[1] is null;
+        else
+            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+            v_found := gleaner.find_dumps(v_asked, v_now, v_by, v_passed);
+            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+            exit when cardinality(v_keys) = 0;
+        end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
-            v_chosen := gleaner.take_over_dumps(v_keys, v_held_before, v_left, v_total);
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+            perform gleaner.lose_dumps(q) from unnest(v_chosen.ended) as p join public.agent_processing_queue as q on q.id = any (array[v_keys[p]]);
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
             v_keys := array(select v_keys[p] from unnest(v_chosen.places) as p);
-            v_alone := v_chosen.alone; v_left := v_chosen.room; v_passed := v_passed || v_chosen.passed;
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
             -- What was found and not chosen must be found again.
             if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_dumps', '', false); end if;
         end if;
@@ -2661,14 +1642,12 @@ begin
             set processing_state = 'claimed'::public.processing_state,
                 due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '30 minutes'), deadline_at = v_now + interval '30 minutes',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started >= 1 then 1 else 0 end),
                 started = case when p_started or v_alone then 1 when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session,
                 claimed_by = v_holder,
                 claimed_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id])
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id])
             returning q.*;
         else
             -- By `execute`: a plan that was kept would not notice that the table got another column.
@@ -2676,10 +1655,8 @@ begin
             using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone, v_holder, null::text, null::text;
         end if;
         get diagnostics v_count = row_count;
-        v_alone := v_alone and v_count > 0;
-        v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
-        v_total := v_total + v_count; v_left := v_left - v_count;
-        v_taken := v_taken || case when p_request is not null then v_keys end;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
         exit when v_seen < v_asked;
     end loop;
     if p_request is not null and v_total > 0 then perform gleaner.remember_dumps(p_request, v_taken, v_lease, v_session); end if;
@@ -2689,13 +1666,76 @@ $_$;
 ALTER FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) IS 'Takes up to p_limit rows for p_agent, in order of due time, then key.
-
 Changes  status to ''claimed''::public.processing_state, a new lease, due_at to the end of the hold; counts a lost lease, and ends rows that lost too many.
 Races    skip locked: no row is handed out twice and no caller waits for another.
 Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
 Agent    null: the caller is known by its sign-in alone and ends the work by plain updates.
 Early    trusted callers also get rows that wait and come due within p_early; below zero: only what has been due for so long.
 Repeats  with the same p_request the same rows come back, for as long as their leases stand.';
+
+CREATE TABLE public.scheduled_actions (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    prospect_id character varying(255) NOT NULL,
+    action_type text DEFAULT 'follow_up'::text NOT NULL,
+    scheduled_for timestamp with time zone NOT NULL,
+    status character varying(20) DEFAULT 'pending'::character varying NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    started_processing_at timestamp with time zone,
+    executed_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    cancelled_reason text,
+    error_message text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    contact_id bigint,
+    result jsonb,
+    message jsonb,
+    idempotency_key uuid,
+    sending_at timestamp with time zone,
+    sending_lease bigint,
+    armed_at timestamp with time zone DEFAULT now() NOT NULL,
+    deferred_reason text,
+    approved_at timestamp with time zone,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT scheduled_actions_status_check CHECK (((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying, 'executed'::character varying, 'cancelled'::character varying, 'failed'::character varying])::text[])))
+);
+
+COMMENT ON TABLE public.scheduled_actions IS 'Work queue of follow-ups: pending, processing, executed, cancelled, failed.';
+
+COMMENT ON COLUMN public.scheduled_actions.prospect_id IS 'Whom it is for; a reply from that person calls it off.';
+
+COMMENT ON COLUMN public.scheduled_actions.scheduled_for IS 'When it is meant to happen.';
+
+COMMENT ON COLUMN public.scheduled_actions.started_processing_at IS 'When a worker took it.';
+
+COMMENT ON COLUMN public.scheduled_actions.executed_at IS 'When it was done; null for what was called off or given up.';
+
+COMMENT ON COLUMN public.scheduled_actions.finished_at IS 'When it ended, in whatever way.';
+
+COMMENT ON COLUMN public.scheduled_actions.contact_id IS 'The contact, where prospect_id names one.';
+
+COMMENT ON COLUMN public.scheduled_actions.result IS 'What the sink answered: sink, to, message_id, receipts.';
+
+COMMENT ON COLUMN public.scheduled_actions.message IS 'What is sent, as it was stored before the first try: {sink, to, subject, text}.';
+
+COMMENT ON COLUMN public.scheduled_actions.idempotency_key IS 'The key each try carries; null until the first.';
+
+COMMENT ON COLUMN public.scheduled_actions.sending_at IS 'When the latest try began to send.';
+
+COMMENT ON COLUMN public.scheduled_actions.sending_lease IS 'The lease under which it did: while it is the row''s lease, the message may be on its way.';
+
+COMMENT ON COLUMN public.scheduled_actions.armed_at IS 'A reply after this time calls it off; a requeue moves it.';
+
+COMMENT ON COLUMN public.scheduled_actions.deferred_reason IS 'Why it waits beyond scheduled_for: quiet hours, the daily limit, approval.';
+
+COMMENT ON COLUMN public.scheduled_actions.approved_at IS 'When a person approved it.';
 
 CREATE FUNCTION gleaner.claim_followups(p_agent text, p_limit integer DEFAULT 1, p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF public.scheduled_actions
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2711,12 +1751,9 @@ declare
     v_session     text := gleaner.begin_claim('followups', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := least(coalesce(p_limit, 1), 10000);
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0;
-    v_keys        uuid[]; v_held_before smallint[];
-    v_passed      uuid[] := '{}'; v_taken uuid[] := '{}';
-    v_found       record; v_chosen record; v_alone boolean := false;
-    -- Until when it is known that nothing on the table can reject a claim; below zero: that something can.
+    v_left        integer := case when gleaner.is_paused('followups') then 0 else least(coalesce(p_limit, 1), 10000) end;
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
+    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_followups', true), ''), '0');
     v_kinds       text[];
 begin
@@ -2733,17 +1770,25 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_followups', v_now, 'public.scheduled_actions', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status', 'started_processing_at'], 'status');
     end if;
+    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_followups', true), '') = '';
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        -- After a rejection many are tried at a time: they may be many.
-        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-        v_found := gleaner.find_followups(v_asked, v_now, v_by, v_passed, v_kinds);
-        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-        exit when cardinality(v_keys) = 0;
+        if v_one then
+            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
+            v_one := false; v_keys := array[gleaner.first_followups(v_now, v_by, v_kinds)];
+            continue when v_keys[1] is null;
+        else
+            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+            v_found := gleaner.find_followups(v_asked, v_now, v_by, v_passed, v_kinds);
+            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+            exit when cardinality(v_keys) = 0;
+        end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
-            v_chosen := gleaner.take_over_followups(v_keys, v_held_before, v_left, v_total);
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+            perform gleaner.lose_followups(q) from unnest(v_chosen.ended) as p join public.scheduled_actions as q on q.id = any (array[v_keys[p]]);
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
             v_keys := array(select v_keys[p] from unnest(v_chosen.places) as p);
-            v_alone := v_chosen.alone; v_left := v_chosen.room; v_passed := v_passed || v_chosen.passed;
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
             -- What was found and not chosen must be found again.
             if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_followups', '', false); end if;
         end if;
@@ -2753,13 +1798,11 @@ begin
             set status = 'processing',
                 due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '15 minutes'), deadline_at = v_now + interval '15 minutes',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.status in ('processing') and q.started >= 1 then 1 else 0 end),
                 started = case when p_started or v_alone then 1 when q.status in ('processing') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session,
                 started_processing_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id])
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id])
             returning q.*;
         else
             -- By `execute`: a plan that was kept would not notice that the table got another column.
@@ -2767,10 +1810,8 @@ begin
             using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone, null::text, null::text, null::text;
         end if;
         get diagnostics v_count = row_count;
-        v_alone := v_alone and v_count > 0;
-        v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
-        v_total := v_total + v_count; v_left := v_left - v_count;
-        v_taken := v_taken || case when p_request is not null then v_keys end;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
         exit when v_seen < v_asked;
     end loop;
     if p_request is not null and v_total > 0 then perform gleaner.remember_followups(p_request, v_taken, v_lease, v_session); end if;
@@ -2780,7 +1821,6 @@ $_$;
 ALTER FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) IS 'Takes up to p_limit rows for p_agent, in order of due time, then key.
-
 Changes  status to ''processing'', a new lease, due_at to the end of the hold; counts a lost lease, and ends rows that lost too many.
 Races    skip locked: no row is handed out twice and no caller waits for another.
 Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
@@ -2802,16 +1842,12 @@ declare
     v_session     text := gleaner.begin_claim('jobs', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_left        integer := case when gleaner.is_paused('jobs') then 0 else least(coalesce(p_limit, 1), 10000) end;
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
     v_many        boolean := v_left >= 64 and gleaner.in_shape_jobs();
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0;
     v_batches     int8multirange := '{}'; v_look record;
-    v_range       gleaner.bulk_range; v_locked gleaner.bulk_range;
-    v_elsewhere   bigint[] := '{}';
-    v_keys        bigint[]; v_held_before smallint[]; v_fresh boolean[];
-    v_passed      bigint[] := '{}'; v_taken bigint[] := '{}';
-    v_found       record; v_chosen record; v_alone boolean := false;
-    -- Until when it is known that nothing on the table can reject a claim; below zero: that something can.
+    v_range       gleaner.bulk_range; v_locked gleaner.bulk_range; v_elsewhere bigint[] := '{}';
+    v_keys        bigint[]; v_held_before smallint[]; v_fresh boolean[]; v_passed bigint[] := '{}'; v_taken bigint[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_jobs', true), ''), '0');
     v_kinds       text[];
 begin
@@ -2828,52 +1864,61 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_jobs', v_now, 'gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status');
     end if;
+    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_jobs', true), '') = '';
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-        v_range := gleaner.find_range_jobs(v_kinds::text[], v_now, v_by, v_elsewhere);
-        v_found := gleaner.find_jobs(v_asked, v_now, v_by, v_passed, v_kinds, v_batches, v_range);
-        v_keys := v_found.keys; v_held_before := v_found.held_before; v_fresh := v_found.fresh; v_seen := v_found.seen;
-        -- After the lock: rows that are locked now cannot be put in a batch by others any more, so this look is the last word.
-        v_look := gleaner.look_at_batches('jobs', v_now); v_batches := v_look.keys;
-        if v_look.ran_out then
-            perform gleaner.unbatch_jobs(null, array(
-                select b.id from gleaner.batch_lease as b where b.queue = 'jobs' and b.due_at <= v_now for update skip locked));
-            perform set_config('gleaner.cursor_jobs', '', false);
-            v_tries := v_tries + 25; continue;
-        end if;
-        if v_seen > 0 and true = any (v_fresh) and exists (select from unnest(v_keys, v_fresh) as k (id, fresh) where k.fresh and v_batches @> k.id) then
-            perform set_config('gleaner.cursor_jobs', '', false);
-            v_tries := v_tries + 1; continue;
-        end if;
-        if v_seen = 0 then
-            exit when v_range.first is null;
-            select r.* into v_locked from gleaner.bulk_range as r
-            where r.queue = 'jobs' and r.kind = v_range.kind and r.class = v_range.class and r.due_at = v_range.due_at and r.first = v_range.first
-            for update skip locked;
-            if not found then
-                v_elsewhere := v_elsewhere || v_range.first;
-            elsif not v_many then
-                v_elsewhere := v_elsewhere || gleaner.unpack_range_jobs(v_locked, v_locked.first + 127);
+        if v_one then
+            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
+            v_one := false; v_keys := array[gleaner.first_jobs(v_now, v_by, v_kinds)]; v_fresh := '{f}';
+            continue when v_keys[1] is null;
+        else
+            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+            v_range := gleaner.find_range_jobs(v_kinds::text[], v_now, v_by, v_elsewhere);
+            v_found := gleaner.find_jobs(v_asked, v_now, v_by, v_passed, v_kinds, v_batches, v_range);
+            v_keys := v_found.keys; v_held_before := v_found.held_before; v_fresh := v_found.fresh; v_seen := v_found.seen;
+            -- After the lock: rows that are locked now cannot be put in a batch by others any more, so this look is the last word.
+            v_look := gleaner.look_at_batches('jobs', v_now); v_batches := v_look.keys;
+            if v_look.ran_out then
+                perform gleaner.unbatch_jobs(null, array(
+                    select b.id from gleaner.batch_lease as b where b.queue = 'jobs' and b.due_at <= v_now for update skip locked));
                 perform set_config('gleaner.cursor_jobs', '', false);
-            else
-                return query select * from gleaner.hold_range_jobs(v_locked, v_left, p_agent, v_session, v_now, p_hold, p_started);
-                get diagnostics v_count = row_count;
-                if p_request is not null then
-                    v_taken := v_taken || array(
-                        select q.id from gleaner.jobs as q
-                        where q.id between v_locked.first and least(v_locked.last, v_locked.first + v_left - 1) and q.lease = -1 and q.status = 'ready'
-                        order by q.id);
-                end if;
-                v_total := v_total + v_count; v_left := v_left - v_count;
+                v_tries := v_tries + 25; continue;
             end if;
-            continue;
+            if v_seen > 0 and true = any (v_fresh) and exists (select from unnest(v_keys, v_fresh) as k (id, fresh) where k.fresh and v_batches @> k.id) then
+                perform set_config('gleaner.cursor_jobs', '', false);
+                v_tries := v_tries + 1; continue;
+            end if;
+            if v_seen = 0 then
+                exit when v_range.first is null;
+                select r.* into v_locked from gleaner.bulk_range as r
+                where r.queue = 'jobs' and r.kind = v_range.kind and r.class = v_range.class and r.due_at = v_range.due_at and r.first = v_range.first
+                for update skip locked;
+                if not found then
+                    v_elsewhere := v_elsewhere || v_range.first;
+                elsif not v_many then
+                    v_elsewhere := v_elsewhere || gleaner.unpack_range_jobs(v_locked, v_locked.first + 127);
+                    perform set_config('gleaner.cursor_jobs', '', false);
+                else
+                    return query select * from gleaner.hold_range_jobs(v_locked, v_left, p_agent, v_session, v_now, p_hold, p_started);
+                    get diagnostics v_count = row_count;
+                    if p_request is not null then
+                        v_taken := v_taken || array(
+                            select q.id from gleaner.jobs as q
+                            where q.id between v_locked.first and least(v_locked.last, v_locked.first + v_left - 1) and q.lease = -1 and q.status = 'ready'
+                            order by q.id);
+                    end if;
+                    v_total := v_total + v_count; v_left := v_left - v_count;
+                end if;
+                continue;
+            end if;
         end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
-            v_chosen := gleaner.take_over_jobs(v_keys, v_held_before, v_left, v_total);
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+            perform gleaner.lose_jobs(q) from unnest(v_chosen.ended) as p join gleaner.jobs as q on q.id = any (array[v_keys[p]]);
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
             v_fresh := array(select v_fresh[p] from unnest(v_chosen.places) as p);
             v_keys := array(select v_keys[p] from unnest(v_chosen.places) as p);
-            v_alone := v_chosen.alone; v_left := v_chosen.room; v_passed := v_passed || v_chosen.passed;
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
             -- What was found and not chosen must be found again.
             if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_jobs', '', false); end if;
         end if;
@@ -2887,12 +1932,10 @@ begin
             set status = 'running',
                 due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'), deadline_at = v_now + interval '1 hour',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
                 started = case when p_started or v_alone then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id])
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id])
             returning q.*;
         else
             -- By `execute`: a plan that was kept would not notice that the table got another column.
@@ -2900,10 +1943,8 @@ begin
             using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone;
         end if;
         get diagnostics v_count = row_count;
-        v_alone := v_alone and v_count > 0;
-        v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
-        v_total := v_total + v_count; v_left := v_left - v_count;
-        v_taken := v_taken || case when p_request is not null then v_keys end;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
         exit when v_seen < v_asked and v_range.first is null;
     end loop;
     if p_request is not null and v_total > 0 then perform gleaner.remember_jobs(p_request, v_taken, v_session, v_now); end if;
@@ -2924,6 +1965,55 @@ Agent    null: the caller is known by its sign-in alone.
 Early    trusted callers also get rows that wait and come due within p_early; below zero: only what has been due for so long.
 Repeats  with the same p_request the same rows come back, for as long as their leases stand.';
 
+CREATE TABLE gleaner.polls (
+    provider_id uuid NOT NULL,
+    status text DEFAULT 'ready'::text NOT NULL,
+    wanted_at timestamp with time zone DEFAULT now() NOT NULL,
+    history_id text,
+    mailbox text,
+    look_began_at timestamp with time zone,
+    last_look_at timestamp with time zone,
+    last_sync_at timestamp with time zone,
+    last_stored integer DEFAULT 0 NOT NULL,
+    watch_expires_at timestamp with time zone,
+    last_error text,
+    failures integer DEFAULT 0 NOT NULL,
+    refused_grant text,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT polls_status_known CHECK ((status = ANY (ARRAY['ready'::text, 'running'::text, 'done'::text, 'failed'::text])))
+);
+
+COMMENT ON TABLE gleaner.polls IS 'Mailboxes that are fetched from: how far each was read, and when it is read next.';
+
+COMMENT ON COLUMN gleaner.polls.wanted_at IS 'When somebody last asked for a look; a waiting row is due then, a running one is looked at again.';
+
+COMMENT ON COLUMN gleaner.polls.history_id IS 'Everything up to this point of the mailbox''s history is stored; null before the first look.';
+
+COMMENT ON COLUMN gleaner.polls.mailbox IS 'Address of the mailbox, as the provider names it.';
+
+COMMENT ON COLUMN gleaner.polls.look_began_at IS 'When the latest look began.';
+
+COMMENT ON COLUMN gleaner.polls.last_look_at IS 'When a look last ended, well or not.';
+
+COMMENT ON COLUMN gleaner.polls.last_sync_at IS 'When the mailbox was last read to its end.';
+
+COMMENT ON COLUMN gleaner.polls.last_stored IS 'How many messages that look brought.';
+
+COMMENT ON COLUMN gleaner.polls.watch_expires_at IS 'Until when the provider sends hints by push; null without.';
+
+COMMENT ON COLUMN gleaner.polls.last_error IS 'Why the last look failed; null when it did not.';
+
+COMMENT ON COLUMN gleaner.polls.failures IS 'Failed looks in a row; the wait grows with them.';
+
+COMMENT ON COLUMN gleaner.polls.refused_grant IS 'Hash of the grant that the provider has refused for good: no call is made with it again.';
+
 CREATE FUNCTION gleaner.claim_polls(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF gleaner.polls
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
@@ -2938,12 +2028,9 @@ declare
     v_session     text := gleaner.begin_claim('polls', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := least(coalesce(p_limit, 1), 10000);
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0;
-    v_keys        uuid[]; v_held_before smallint[];
-    v_passed      uuid[] := '{}'; v_taken uuid[] := '{}';
-    v_found       record; v_chosen record; v_alone boolean := false;
-    -- Until when it is known that nothing on the table can reject a claim; below zero: that something can.
+    v_left        integer := case when gleaner.is_paused('polls') then 0 else least(coalesce(p_limit, 1), 10000) end;
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
+    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_polls', true), ''), '0');
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
@@ -2953,17 +2040,25 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_polls', v_now, 'gleaner.polls', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status');
     end if;
+    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_polls', true), '') = '';
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        -- After a rejection many are tried at a time: they may be many.
-        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-        v_found := gleaner.find_polls(v_asked, v_now, v_by, v_passed);
-        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-        exit when cardinality(v_keys) = 0;
+        if v_one then
+            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
+            v_one := false; v_keys := array[gleaner.first_polls(v_now, v_by)];
+            continue when v_keys[1] is null;
+        else
+            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+            v_found := gleaner.find_polls(v_asked, v_now, v_by, v_passed);
+            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+            exit when cardinality(v_keys) = 0;
+        end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
-            v_chosen := gleaner.take_over_polls(v_keys, v_held_before, v_left, v_total);
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+            perform gleaner.lose_polls(q) from unnest(v_chosen.ended) as p join gleaner.polls as q on q.provider_id = any (array[v_keys[p]]);
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
             v_keys := array(select v_keys[p] from unnest(v_chosen.places) as p);
-            v_alone := v_chosen.alone; v_left := v_chosen.room; v_passed := v_passed || v_chosen.passed;
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
             -- What was found and not chosen must be found again.
             if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_polls', '', false); end if;
         end if;
@@ -2973,12 +2068,10 @@ begin
             set status = 'running',
                 due_at = v_now + least(coalesce(p_hold, interval '2 minutes'), interval '6 hours'), deadline_at = v_now + interval '6 hours',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
                 started = case when p_started or v_alone then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session
-            from unnest(v_keys) as k (id)
-            where q.provider_id = any (array[k.id])
+            from unnest(v_keys) as k (id) where q.provider_id = any (array[k.id])
             returning q.*;
         else
             -- By `execute`: a plan that was kept would not notice that the table got another column.
@@ -2986,10 +2079,8 @@ begin
             using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone, null::text, null::text, null::text;
         end if;
         get diagnostics v_count = row_count;
-        v_alone := v_alone and v_count > 0;
-        v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
-        v_total := v_total + v_count; v_left := v_left - v_count;
-        v_taken := v_taken || case when p_request is not null then v_keys end;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
         exit when v_seen < v_asked;
     end loop;
     if p_request is not null and v_total > 0 then perform gleaner.remember_polls(p_request, v_taken, v_lease, v_session); end if;
@@ -2999,13 +2090,46 @@ $_$;
 ALTER FUNCTION gleaner.claim_polls(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.claim_polls(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) IS 'Takes up to p_limit rows for p_agent, in order of due time, then key.
-
 Changes  status to ''running'', a new lease, due_at to the end of the hold; counts a lost lease, and ends rows that lost too many.
 Races    skip locked: no row is handed out twice and no caller waits for another.
 Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
 Agent    null: the caller is known by its sign-in alone and ends the work by plain updates.
 Early    trusted callers also get rows that wait and come due within p_early; below zero: only what has been due for so long.
 Repeats  with the same p_request the same rows come back, for as long as their leases stand.';
+
+CREATE TABLE public.execution_jobs (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    status text DEFAULT 'queued'::text NOT NULL,
+    recording_id text,
+    csv_data text,
+    config jsonb DEFAULT '{}'::jsonb NOT NULL,
+    worker_id text,
+    started_at timestamp with time zone,
+    completed_at timestamp with time zone,
+    result jsonb,
+    progress jsonb,
+    error text,
+    version integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT execution_jobs_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'cancelled'::text])))
+);
+
+COMMENT ON TABLE public.execution_jobs IS 'Work queue of test runs: queued, running, completed, failed, cancelled.';
+
+COMMENT ON COLUMN public.execution_jobs.worker_id IS 'Who runs it; given by the worker.';
+
+COMMENT ON COLUMN public.execution_jobs.version IS 'Grows with every change of status, so that a claim by version fails when anybody was quicker.';
+
+COMMENT ON COLUMN public.execution_jobs.updated_at IS 'The database''s time of the last change; a claim may compare it like a version.';
 
 CREATE FUNCTION gleaner.claim_runs(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval, p_holder text DEFAULT NULL::text) RETURNS SETOF public.execution_jobs
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3021,12 +2145,9 @@ declare
     v_session     text := gleaner.begin_claim('runs', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := least(coalesce(p_limit, 1), 10000);
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0;
-    v_keys        uuid[]; v_held_before smallint[];
-    v_passed      uuid[] := '{}'; v_taken uuid[] := '{}';
-    v_found       record; v_chosen record; v_alone boolean := false;
-    -- Until when it is known that nothing on the table can reject a claim; below zero: that something can.
+    v_left        integer := case when gleaner.is_paused('runs') then 0 else least(coalesce(p_limit, 1), 10000) end;
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
+    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_runs', true), ''), '0');
     v_holder      text;
 begin
@@ -3041,17 +2162,25 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_runs', v_now, 'public.execution_jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status', 'worker_id', 'started_at'], 'status');
     end if;
+    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_runs', true), '') = '';
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        -- After a rejection many are tried at a time: they may be many.
-        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-        v_found := gleaner.find_runs(v_asked, v_now, v_by, v_passed);
-        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-        exit when cardinality(v_keys) = 0;
+        if v_one then
+            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
+            v_one := false; v_keys := array[gleaner.first_runs(v_now, v_by)];
+            continue when v_keys[1] is null;
+        else
+            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+            v_found := gleaner.find_runs(v_asked, v_now, v_by, v_passed);
+            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+            exit when cardinality(v_keys) = 0;
+        end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
-            v_chosen := gleaner.take_over_runs(v_keys, v_held_before, v_left, v_total);
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+            perform gleaner.lose_runs(q) from unnest(v_chosen.ended) as p join public.execution_jobs as q on q.id = any (array[v_keys[p]]);
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
             v_keys := array(select v_keys[p] from unnest(v_chosen.places) as p);
-            v_alone := v_chosen.alone; v_left := v_chosen.room; v_passed := v_passed || v_chosen.passed;
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
             -- What was found and not chosen must be found again.
             if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_runs', '', false); end if;
         end if;
@@ -3061,14 +2190,12 @@ begin
             set status = 'running',
                 due_at = v_now + least(coalesce(p_hold, interval '30 minutes'), interval '2 hours'), deadline_at = v_now + interval '2 hours',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
                 started = case when p_started or v_alone then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session,
                 worker_id = v_holder,
                 started_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id])
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id])
             returning q.*;
         else
             -- By `execute`: a plan that was kept would not notice that the table got another column.
@@ -3076,10 +2203,8 @@ begin
             using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone, v_holder, null::text, null::text;
         end if;
         get diagnostics v_count = row_count;
-        v_alone := v_alone and v_count > 0;
-        v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
-        v_total := v_total + v_count; v_left := v_left - v_count;
-        v_taken := v_taken || case when p_request is not null then v_keys end;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
         exit when v_seen < v_asked;
     end loop;
     if p_request is not null and v_total > 0 then perform gleaner.remember_runs(p_request, v_taken, v_lease, v_session); end if;
@@ -3089,7 +2214,6 @@ $_$;
 ALTER FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) IS 'Takes up to p_limit rows for p_agent, in order of due time, then key.
-
 Changes  status to ''running'', a new lease, due_at to the end of the hold; counts a lost lease, and ends rows that lost too many.
 Races    skip locked: no row is handed out twice and no caller waits for another.
 Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
@@ -3121,14 +2245,13 @@ CREATE FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result 
     AS $$
 begin
     return query
-    select unnest(m.ids), m.outcome, m.status
-    from gleaner.complete_activities_many(array[p_id], array[p_lease], array[p_result]) as m;
+    select p_id, m.outcome, m.status from gleaner.complete_activities_many(array[p_id], array[p_lease], array[p_result]) as m;
 end
 $$;
 
 ALTER FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) IS 'One row, for people at a prompt and programs that work one at a time. Answers as gleaner.complete_activities_many does.';
+COMMENT ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) IS 'The same for one row: for people at a prompt, and programs that work one at a time.';
 
 CREATE FUNCTION gleaner.complete_activities_many(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3138,13 +2261,11 @@ CREATE FUNCTION gleaner.complete_activities_many(p_ids uuid[], p_leases bigint[]
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -3155,34 +2276,28 @@ begin
                 -- Partial results of earlier stages stay beside the final ones.
                 when jsonb_typeof(q.processed_data) = 'object' and jsonb_typeof(u.result) = 'object' then q.processed_data || u.result
                 else u.result end,
-            deadline_at = null,
-            started = 0,
+            deadline_at = null, started = 0,
             locked_by = null,
             locked_at = null
+        -- In key order, so that two batches never deadlock.
         from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
         where q.id = any (array[u.id]) and q.lease = u.lease and q.processing_status in ('processing') and (v_trusted or q.session = v_session)
         returning q.id as id, q.lease as lease
     )
     select coalesce(array_agg(changed.id), '{}'), coalesce(array_agg(changed.lease), '{}') into v_done, v_leases from changed;
-    if cardinality(v_done) > 0 then
-        return query select v_done, 'done', ('completed')::text;
-    end if;
+    return query select v_done, 'done', ('completed')::text where cardinality(v_done) > 0;
     if cardinality(v_done) < cardinality(p_ids) then
-        perform gleaner.keep_late_activities(p_ids, p_leases, p_results);
-        return query
-        select array_agg(o.id), o.outcome, o.status
-        from (
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease and q.processing_status = 'completed' then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.processing_status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+        perform gleaner.keep_late('activities', '', u.id::text, u.lease, u.result)
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
         left join public.activities as q on q.id = any (array[u.id])
-        ) as o (id, outcome, status)
-        group by o.outcome, o.status;
+        where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.processing_status = 'completed') is not true;
+        return query
+        select array_agg(o.id), o.outcome, o.status from (
+            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.processing_status = 'completed' then 'already' else 'lost' end,
+                   case when (v_trusted or q.session = v_session) then q.processing_status::text end
+            from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+            left join public.activities as q on q.id = any (array[u.id])
+        ) as o (id, outcome, status) group by o.outcome, o.status;
     end if;
 end
 $$;
@@ -3191,9 +2306,7 @@ ALTER FUNCTION gleaner.complete_activities_many(p_ids uuid[], p_leases bigint[],
 
 COMMENT ON FUNCTION gleaner.complete_activities_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) IS 'Results in, leases out, for many rows at once.
 Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
-Order    rows change in key order, so that two batches never deadlock.
-Returns  per outcome, its rows: done; already (this lease completed it before); lost (it has another holder or none now, the result is
-         kept as evidence); gone. Of a thousand nearly all are done, so the word is said once.';
+Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.';
 
 CREATE FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3202,14 +2315,13 @@ CREATE FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb
     AS $$
 begin
     return query
-    select unnest(m.ids), m.outcome, m.status
-    from gleaner.complete_dumps_many(array[p_id], array[p_lease], array[p_result]) as m;
+    select p_id, m.outcome, m.status from gleaner.complete_dumps_many(array[p_id], array[p_lease], array[p_result]) as m;
 end
 $$;
 
 ALTER FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) IS 'One row, for people at a prompt and programs that work one at a time. Answers as gleaner.complete_dumps_many does.';
+COMMENT ON FUNCTION gleaner.complete_dumps(p_id uuid, p_lease bigint, p_result jsonb) IS 'The same for one row: for people at a prompt, and programs that work one at a time.';
 
 CREATE FUNCTION gleaner.complete_dumps_many(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3219,13 +2331,11 @@ CREATE FUNCTION gleaner.complete_dumps_many(p_ids uuid[], p_leases bigint[], p_r
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -3237,32 +2347,26 @@ begin
                 when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
                 else u.result end,
             completed_at = v_now,
-            deadline_at = null,
-            started = 0
+            deadline_at = null, started = 0
+        -- In key order, so that two batches never deadlock.
         from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
         where q.id = any (array[u.id]) and q.lease = u.lease and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and (v_trusted or q.session = v_session)
         returning q.id as id, q.lease as lease
     )
     select coalesce(array_agg(changed.id), '{}'), coalesce(array_agg(changed.lease), '{}') into v_done, v_leases from changed;
-    if cardinality(v_done) > 0 then
-        return query select v_done, 'done', ('completed'::public.processing_state)::text;
-    end if;
+    return query select v_done, 'done', ('completed'::public.processing_state)::text where cardinality(v_done) > 0;
     if cardinality(v_done) < cardinality(p_ids) then
-        perform gleaner.keep_late_dumps(p_ids, p_leases, p_results);
-        return query
-        select array_agg(o.id), o.outcome, o.status
-        from (
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease and q.processing_state = 'completed'::public.processing_state then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.processing_state::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+        perform gleaner.keep_late('dumps', '', u.id::text, u.lease, u.result)
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
         left join public.agent_processing_queue as q on q.id = any (array[u.id])
-        ) as o (id, outcome, status)
-        group by o.outcome, o.status;
+        where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.processing_state = 'completed'::public.processing_state) is not true;
+        return query
+        select array_agg(o.id), o.outcome, o.status from (
+            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.processing_state = 'completed'::public.processing_state then 'already' else 'lost' end,
+                   case when (v_trusted or q.session = v_session) then q.processing_state::text end
+            from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+            left join public.agent_processing_queue as q on q.id = any (array[u.id])
+        ) as o (id, outcome, status) group by o.outcome, o.status;
     end if;
 end
 $$;
@@ -3271,9 +2375,7 @@ ALTER FUNCTION gleaner.complete_dumps_many(p_ids uuid[], p_leases bigint[], p_re
 
 COMMENT ON FUNCTION gleaner.complete_dumps_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) IS 'Results in, leases out, for many rows at once.
 Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
-Order    rows change in key order, so that two batches never deadlock.
-Returns  per outcome, its rows: done; already (this lease completed it before); lost (it has another holder or none now, the result is
-         kept as evidence); gone. Of a thousand nearly all are done, so the word is said once.';
+Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.';
 
 CREATE FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3282,14 +2384,13 @@ CREATE FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result j
     AS $$
 begin
     return query
-    select unnest(m.ids), m.outcome, m.status
-    from gleaner.complete_followups_many(array[p_id], array[p_lease], array[p_result]) as m;
+    select p_id, m.outcome, m.status from gleaner.complete_followups_many(array[p_id], array[p_lease], array[p_result]) as m;
 end
 $$;
 
 ALTER FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) IS 'One row, for people at a prompt and programs that work one at a time. Answers as gleaner.complete_followups_many does.';
+COMMENT ON FUNCTION gleaner.complete_followups(p_id uuid, p_lease bigint, p_result jsonb) IS 'The same for one row: for people at a prompt, and programs that work one at a time.';
 
 CREATE FUNCTION gleaner.complete_followups_many(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3299,46 +2400,42 @@ CREATE FUNCTION gleaner.complete_followups_many(p_ids uuid[], p_leases bigint[],
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
     with changed as (
         update public.scheduled_actions as q
         set status = 'executed',
+            result = case when u.result is null then q.result
+                -- Partial results of earlier stages stay beside the final ones.
+                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
+                else u.result end,
             finished_at = v_now,
-            deadline_at = null,
-            started = 0
+            deadline_at = null, started = 0
+        -- In key order, so that two batches never deadlock.
         from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
         where q.id = any (array[u.id]) and q.lease = u.lease and q.status in ('processing') and (v_trusted or q.session = v_session)
         returning q.id as id, q.lease as lease
     )
     select coalesce(array_agg(changed.id), '{}'), coalesce(array_agg(changed.lease), '{}') into v_done, v_leases from changed;
-    if cardinality(v_done) > 0 then
-        return query select v_done, 'done', ('executed')::text;
-    end if;
+    return query select v_done, 'done', ('executed')::text where cardinality(v_done) > 0;
     if cardinality(v_done) < cardinality(p_ids) then
-        perform gleaner.keep_late_followups(p_ids, p_leases, p_results);
-        return query
-        select array_agg(o.id), o.outcome, o.status
-        from (
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease and q.status = 'executed' then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+        perform gleaner.keep_late('followups', '', u.id::text, u.lease, u.result)
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
         left join public.scheduled_actions as q on q.id = any (array[u.id])
-        ) as o (id, outcome, status)
-        group by o.outcome, o.status;
+        where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'executed') is not true;
+        return query
+        select array_agg(o.id), o.outcome, o.status from (
+            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.status = 'executed' then 'already' else 'lost' end,
+                   case when (v_trusted or q.session = v_session) then q.status::text end
+            from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+            left join public.scheduled_actions as q on q.id = any (array[u.id])
+        ) as o (id, outcome, status) group by o.outcome, o.status;
     end if;
 end
 $$;
@@ -3347,9 +2444,7 @@ ALTER FUNCTION gleaner.complete_followups_many(p_ids uuid[], p_leases bigint[], 
 
 COMMENT ON FUNCTION gleaner.complete_followups_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) IS 'Results in, leases out, for many rows at once.
 Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
-Order    rows change in key order, so that two batches never deadlock.
-Returns  per outcome, its rows: done; already (this lease completed it before); lost (it has another holder or none now, the result is
-         kept as evidence); gone. Of a thousand nearly all are done, so the word is said once.';
+Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.';
 
 CREATE FUNCTION gleaner.complete_in_batch_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[], v_trusted boolean, v_session text) RETURNS TABLE(id bigint, lease bigint)
     LANGUAGE plpgsql
@@ -3434,14 +2529,13 @@ CREATE FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result json
     AS $$
 begin
     return query
-    select unnest(m.ids), m.outcome, m.status
-    from gleaner.complete_jobs_many(array[p_id], array[p_lease], array[p_result]) as m;
+    select p_id, m.outcome, m.status from gleaner.complete_jobs_many(array[p_id], array[p_lease], array[p_result]) as m;
 end
 $$;
 
 ALTER FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) IS 'One row, for people at a prompt and programs that work one at a time. Answers as gleaner.complete_jobs_many does.';
+COMMENT ON FUNCTION gleaner.complete_jobs(p_id bigint, p_lease bigint, p_result jsonb) IS 'The same for one row: for people at a prompt, and programs that work one at a time.';
 
 CREATE FUNCTION gleaner.complete_jobs_many(p_ids bigint[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids bigint[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3451,7 +2545,6 @@ CREATE FUNCTION gleaner.complete_jobs_many(p_ids bigint[], p_leases bigint[], p_
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
     v_trusted boolean := gleaner.is_trusted();
@@ -3475,8 +2568,7 @@ begin
                     when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
                     else u.result end,
                 finished_at = v_now,
-                deadline_at = null,
-                started = 0
+                deadline_at = null, started = 0
             from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
             where q.id = any (array[u.id]) and q.lease = u.lease and q.status in ('running') and (v_trusted or q.session = v_session)
             returning q.id as id, q.lease as lease
@@ -3489,21 +2581,17 @@ begin
         return query select v_done, 'done', ('done')::text;
     end if;
     if cardinality(v_done) < cardinality(p_ids) then
-        perform gleaner.keep_late_jobs(p_ids, p_leases, p_results);
-        return query
-        select array_agg(o.id), o.outcome, o.status
-        from (
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease and q.status = 'done' then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then (gleaner.as_held_jobs(q)).status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+        perform gleaner.keep_late('jobs', '', u.id::text, u.lease, u.result)
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
         left join gleaner.jobs as q on q.id = any (array[u.id])
-        ) as o (id, outcome, status)
-        group by o.outcome, o.status;
+        where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'done') is not true;
+        return query
+        select array_agg(o.id), o.outcome, o.status from (
+            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.status = 'done' then 'already' else 'lost' end,
+                   case when (v_trusted or q.session = v_session) then (gleaner.as_held_jobs(q)).status::text end
+            from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+            left join gleaner.jobs as q on q.id = any (array[u.id])
+        ) as o (id, outcome, status) group by o.outcome, o.status;
     end if;
 end
 $$;
@@ -3513,8 +2601,7 @@ ALTER FUNCTION gleaner.complete_jobs_many(p_ids bigint[], p_leases bigint[], p_r
 COMMENT ON FUNCTION gleaner.complete_jobs_many(p_ids bigint[], p_leases bigint[], p_results jsonb[]) IS 'Results in, leases out, for many rows at once.
 Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
 Order    rows change in key order, so that two batches never deadlock; the record of a batch before its rows.
-Returns  per outcome, its rows: done; already (this lease completed it before); lost (it has another holder or none now, the result is
-         kept as evidence); gone. Of a thousand nearly all are done, so the word is said once.';
+Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.';
 
 CREATE FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3523,14 +2610,13 @@ CREATE FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb
     AS $$
 begin
     return query
-    select unnest(m.ids), m.outcome, m.status
-    from gleaner.complete_polls_many(array[p_id], array[p_lease], array[p_result]) as m;
+    select p_id, m.outcome, m.status from gleaner.complete_polls_many(array[p_id], array[p_lease], array[p_result]) as m;
 end
 $$;
 
 ALTER FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) IS 'One row, for people at a prompt and programs that work one at a time. Answers as gleaner.complete_polls_many does.';
+COMMENT ON FUNCTION gleaner.complete_polls(p_id uuid, p_lease bigint, p_result jsonb) IS 'The same for one row: for people at a prompt, and programs that work one at a time.';
 
 CREATE FUNCTION gleaner.complete_polls_many(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3540,45 +2626,37 @@ CREATE FUNCTION gleaner.complete_polls_many(p_ids uuid[], p_leases bigint[], p_r
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
     with changed as (
         update gleaner.polls as q
         set status = 'done',
-            deadline_at = null,
-            started = 0
+            deadline_at = null, started = 0
+        -- In key order, so that two batches never deadlock.
         from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
         where q.provider_id = any (array[u.id]) and q.lease = u.lease and q.status in ('running') and (v_trusted or q.session = v_session)
         returning q.provider_id as id, q.lease as lease
     )
     select coalesce(array_agg(changed.id), '{}'), coalesce(array_agg(changed.lease), '{}') into v_done, v_leases from changed;
-    if cardinality(v_done) > 0 then
-        return query select v_done, 'done', ('done')::text;
-    end if;
+    return query select v_done, 'done', ('done')::text where cardinality(v_done) > 0;
     if cardinality(v_done) < cardinality(p_ids) then
-        perform gleaner.keep_late_polls(p_ids, p_leases, p_results);
-        return query
-        select array_agg(o.id), o.outcome, o.status
-        from (
-        select u.id,
-               case
-                   when q.provider_id is null then 'gone'
-                   when q.lease = u.lease and q.status = 'done' then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+        perform gleaner.keep_late('polls', '', u.id::text, u.lease, u.result)
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
         left join gleaner.polls as q on q.provider_id = any (array[u.id])
-        ) as o (id, outcome, status)
-        group by o.outcome, o.status;
+        where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'done') is not true;
+        return query
+        select array_agg(o.id), o.outcome, o.status from (
+            select u.id, case when q.provider_id is null then 'gone' when q.lease = u.lease and q.status = 'done' then 'already' else 'lost' end,
+                   case when (v_trusted or q.session = v_session) then q.status::text end
+            from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+            left join gleaner.polls as q on q.provider_id = any (array[u.id])
+        ) as o (id, outcome, status) group by o.outcome, o.status;
     end if;
 end
 $$;
@@ -3587,9 +2665,7 @@ ALTER FUNCTION gleaner.complete_polls_many(p_ids uuid[], p_leases bigint[], p_re
 
 COMMENT ON FUNCTION gleaner.complete_polls_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) IS 'Results in, leases out, for many rows at once.
 Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
-Order    rows change in key order, so that two batches never deadlock.
-Returns  per outcome, its rows: done; already (this lease completed it before); lost (it has another holder or none now, the result is
-         kept as evidence); gone. Of a thousand nearly all are done, so the word is said once.';
+Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.';
 
 CREATE FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3598,14 +2674,13 @@ CREATE FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb 
     AS $$
 begin
     return query
-    select unnest(m.ids), m.outcome, m.status
-    from gleaner.complete_runs_many(array[p_id], array[p_lease], array[p_result]) as m;
+    select p_id, m.outcome, m.status from gleaner.complete_runs_many(array[p_id], array[p_lease], array[p_result]) as m;
 end
 $$;
 
 ALTER FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) IS 'One row, for people at a prompt and programs that work one at a time. Answers as gleaner.complete_runs_many does.';
+COMMENT ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result jsonb) IS 'The same for one row: for people at a prompt, and programs that work one at a time.';
 
 CREATE FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3615,13 +2690,11 @@ CREATE FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], p_re
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -3633,32 +2706,26 @@ begin
                 when jsonb_typeof(q.result) = 'object' and jsonb_typeof(u.result) = 'object' then q.result || u.result
                 else u.result end,
             completed_at = v_now,
-            deadline_at = null,
-            started = 0
+            deadline_at = null, started = 0
+        -- In key order, so that two batches never deadlock.
         from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
         where q.id = any (array[u.id]) and q.lease = u.lease and q.status in ('running') and (v_trusted or q.session = v_session)
         returning q.id as id, q.lease as lease
     )
     select coalesce(array_agg(changed.id), '{}'), coalesce(array_agg(changed.lease), '{}') into v_done, v_leases from changed;
-    if cardinality(v_done) > 0 then
-        return query select v_done, 'done', ('completed')::text;
-    end if;
+    return query select v_done, 'done', ('completed')::text where cardinality(v_done) > 0;
     if cardinality(v_done) < cardinality(p_ids) then
-        perform gleaner.keep_late_runs(p_ids, p_leases, p_results);
-        return query
-        select array_agg(o.id), o.outcome, o.status
-        from (
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease and q.status = 'completed' then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+        perform gleaner.keep_late('runs', '', u.id::text, u.lease, u.result)
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
         left join public.execution_jobs as q on q.id = any (array[u.id])
-        ) as o (id, outcome, status)
-        group by o.outcome, o.status;
+        where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'completed') is not true;
+        return query
+        select array_agg(o.id), o.outcome, o.status from (
+            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.status = 'completed' then 'already' else 'lost' end,
+                   case when (v_trusted or q.session = v_session) then q.status::text end
+            from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+            left join public.execution_jobs as q on q.id = any (array[u.id])
+        ) as o (id, outcome, status) group by o.outcome, o.status;
     end if;
 end
 $$;
@@ -3667,9 +2734,76 @@ ALTER FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], p_res
 
 COMMENT ON FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) IS 'Results in, leases out, for many rows at once.
 Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
-Order    rows change in key order, so that two batches never deadlock.
-Returns  per outcome, its rows: done; already (this lease completed it before); lost (it has another holder or none now, the result is
-         kept as evidence); gone. Of a thousand nearly all are done, so the word is said once.';
+Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.';
+
+CREATE FUNCTION gleaner.condition_of(p_table regclass, p_match jsonb) RETURNS text
+    LANGUAGE plpgsql
+    AS $_$
+declare
+    v_column text;
+    v_value  text;
+    v_parts  text[] := '{}';
+begin
+    if p_match is null or p_match = '{}' then
+        raise exception 'cancel needs at least one column to match' using errcode = 'GL002', hint = 'To cancel rows by key use the act without "_matching".';
+    end if;
+    perform gleaner.check_columns(p_table, array(select jsonb_object_keys(p_match)));
+    for v_column in select jsonb_object_keys(p_match) loop
+        execute format('select (jsonb_populate_record(null::%s, $1)).%I::text', p_table, v_column) into v_value using p_match;
+        v_parts := v_parts || case when v_value is null then format('q.%I is null', v_column) else format('q.%I = %L', v_column, v_value) end;
+    end loop;
+    return array_to_string(v_parts, ' and ');
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.condition_of(p_table regclass, p_match jsonb) IS 'The SQL condition that the columns of a row have the given values.';
+
+CREATE FUNCTION gleaner.contact_name(p_contact bigint) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    if p_contact is null or to_regclass('public.contacts') is null then
+        return null;
+    end if;
+    return (select nullif(concat_ws(' ', c.first_name, c.last_name), '') from public.contacts as c where c.id = p_contact);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.contact_name(p_contact bigint) IS 'The name of a contact; null without the system crm.';
+
+CREATE FUNCTION gleaner.contact_of_prospect(p_prospect text) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $_$
+declare
+    v_found bigint[];
+    v_email text;
+begin
+    if to_regclass('public.contact_identities') is null then
+        return null;
+    end if;
+    if p_prospect ~ '^contact:[0-9]{1,18}$' then
+        return (select c.id from public.contacts as c where c.id = substr(p_prospect, 9)::bigint);
+    end if;
+    v_found := array(
+        select distinct i.contact_id from public.contact_identities as i
+        where i.value = p_prospect
+           or i.kind = split_part(p_prospect, ':', 1) and i.value = substr(p_prospect, strpos(p_prospect, ':') + 1)
+        limit 2);
+    if v_found = '{}' then
+        v_email := public.normalize_email(p_prospect);
+        if v_email is not null then
+            v_found := (select m.candidates from gleaner.match_contact('email', v_email, null) as m);
+        elsif p_prospect ~ '^\+[0-9]' then
+            v_found := (select m.candidates from gleaner.match_contact('phone', public.normalize_phone(p_prospect), null) as m);
+        end if;
+    end if;
+    return case when cardinality(v_found) = 1 then v_found[1] end;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.contact_of_prospect(p_prospect text) IS 'The contact that a prospect id names; null when no contact or several have that name.';
 
 CREATE FUNCTION gleaner.create_contacts(p_activity_ids uuid[]) RETURNS TABLE(id uuid, contact_id bigint, outcome text)
     LANGUAGE plpgsql
@@ -3697,7 +2831,7 @@ begin
           and a.contact_id is null
           and a.sender_kind in ('email', 'phone') and a.sender_address is not null
           and (p.auto_create_contacts or p.config ->> 'auto_create_contacts' = 'true')
-          -- Of several candidates one is meant, not a new one; and nobody wants to know a spammer.
+          -- Of several candidates one is meant, not a new one; and a spammer gets no contact.
           and a.metadata -> 'match' is null
           and a.metadata ->> 'spam' is distinct from 'true'
         order by k.lock, a.id
@@ -3770,146 +2904,6 @@ $$;
 
 COMMENT ON FUNCTION gleaner.default_region() IS 'The country of numbers written without one.';
 
-CREATE FUNCTION gleaner.end_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-begin
-    p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_reason, 'agent_id', coalesce(p_row.agent, p_row.session), 'retry_count', p_attempts));
-    if p_lost > p_row.lost then
-        p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{recovery_count}', to_jsonb(p_lost));
-    end if;
-    update public.activities as q
-    set processing_status = 'failed',
-        due_at = null,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        metadata = p_row.metadata,
-        deadline_at = null,
-        started = 0,
-        locked_by = null,
-        locked_at = null
-    where q.id = p_row.id;
-    perform gleaner.dead_letter_activities(p_row, p_reason);
-end
-$$;
-
-ALTER FUNCTION gleaner.end_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.end_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error text := p_reason;
-begin
-    update public.agent_processing_queue as q
-    set processing_state = 'failed'::public.processing_state,
-        due_at = null,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        error_message = v_error,
-        completed_at = v_now,
-        deadline_at = null,
-        started = 0
-    where q.id = p_row.id;
-end
-$$;
-
-ALTER FUNCTION gleaner.end_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.end_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error text := p_reason;
-begin
-    update public.scheduled_actions as q
-    set status = 'failed',
-        due_at = null,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        error_message = v_error,
-        finished_at = v_now,
-        deadline_at = null,
-        started = 0
-    where q.id = p_row.id;
-end
-$$;
-
-ALTER FUNCTION gleaner.end_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.end_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error jsonb := jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_reason, 'agent_id', coalesce(p_row.agent, p_row.session), 'retry_count', p_attempts);
-begin
-    update gleaner.jobs as q
-    set status = 'failed',
-        due_at = null,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        error = v_error,
-        finished_at = v_now,
-        deadline_at = null,
-        started = 0
-    where q.id = p_row.id;
-end
-$$;
-
-ALTER FUNCTION gleaner.end_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.end_polls(p_row gleaner.polls, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-begin
-    update gleaner.polls as q
-    set status = 'failed',
-        due_at = null,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        deadline_at = null,
-        started = 0
-    where q.provider_id = p_row.provider_id;
-end
-$$;
-
-ALTER FUNCTION gleaner.end_polls(p_row gleaner.polls, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.end_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_error text := p_reason;
-begin
-    update public.execution_jobs as q
-    set status = 'failed',
-        due_at = null,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        error = v_error,
-        completed_at = v_now,
-        deadline_at = null,
-        started = 0
-    where q.id = p_row.id;
-end
-$$;
-
-ALTER FUNCTION gleaner.end_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) OWNER TO gleaner_engine;
-
 CREATE FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -3917,45 +2911,25 @@ CREATE FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text DE
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $$
-#variable_conflict use_column
+    AS $_$
 declare
-    v_items jsonb := case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end;
-    v_names text[];
-    v_run   record;
+    v_run record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_on_duplicate not in ('skip', 'replace') then
-        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
-    end if;
-    for v_run in select i.item from jsonb_array_elements(v_items) as i (item) where jsonb_typeof(i.item) <> 'object' limit 1 loop
-        raise exception 'an item must be an object whose keys are columns of public.activities, this one is %', v_run.item using errcode = 'GL002';
-    end loop;
-    -- Items with the same columns go in by one statement. Mostly that is all of them.
-    v_names := array(select k from jsonb_object_keys(v_items -> 0) as k);
-    if not exists (select from jsonb_array_elements(v_items) as i (item) where not i.item ?& v_names or i.item - v_names <> '{}') then
-        return query execute gleaner.insert_sql_activities(v_names) || ' returning q.id, ''enqueued''' using v_items, clock_timestamp();
-        return;
-    end if;
-    for v_run in
-        select jsonb_agg(r.item order by r.n) as items, r.names
-        from (select i.*, sum(i.begins) over (order by i.n) as run
-              from (select i.*, (i.names is distinct from lag(i.names) over (order by i.n))::integer as begins
-                    from (select i.item, i.n, array(select k from jsonb_object_keys(i.item) as k order by k) as names
-                          from jsonb_array_elements(v_items) with ordinality as i (item, n)) as i) as i) as r
-        group by r.run, r.names
-        order by r.run
-    loop
-        return query execute gleaner.insert_sql_activities(v_run.names) || ' returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
+    for v_run in select * from gleaner.group_items('public.activities', p_items, p_on_duplicate, array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at', 'open_at']) loop
+        return query execute format(
+            'insert into public.activities as q (%sdue_at, open_at) '
+            'select %sw.due, case when r.sales_id is null then w.due else gleaner.open_activities(r.sales_id, coalesce(r.created_at, $2), w.due) end '
+            'from jsonb_populate_recordset(null::public.activities, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w ',
+            v_run.columns, v_run.taken)
+            || 'returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
     end loop;
 end
-$$;
+$_$;
 
 ALTER FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) IS 'Enqueues one item or many: p_items is an object or an array of objects whose keys are columns of the table.
-Part of the caller''s transaction: the row exists when, and only when, that commits. Plain inserts do as well.
-Returns  per item, in order: its id and enqueued.';
+COMMENT ON FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) IS 'Enqueues an item, or an array of items: objects whose keys are columns. Answers in their order.';
 
 CREATE FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3964,45 +2938,25 @@ CREATE FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text DEFAULT
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $$
-#variable_conflict use_column
+    AS $_$
 declare
-    v_items jsonb := case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end;
-    v_names text[];
-    v_run   record;
+    v_run record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_on_duplicate not in ('skip', 'replace') then
-        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
-    end if;
-    for v_run in select i.item from jsonb_array_elements(v_items) as i (item) where jsonb_typeof(i.item) <> 'object' limit 1 loop
-        raise exception 'an item must be an object whose keys are columns of public.agent_processing_queue, this one is %', v_run.item using errcode = 'GL002';
-    end loop;
-    -- Items with the same columns go in by one statement. Mostly that is all of them.
-    v_names := array(select k from jsonb_object_keys(v_items -> 0) as k);
-    if not exists (select from jsonb_array_elements(v_items) as i (item) where not i.item ?& v_names or i.item - v_names <> '{}') then
-        return query execute gleaner.insert_sql_dumps(v_names) || ' returning q.id, ''enqueued''' using v_items, clock_timestamp();
-        return;
-    end if;
-    for v_run in
-        select jsonb_agg(r.item order by r.n) as items, r.names
-        from (select i.*, sum(i.begins) over (order by i.n) as run
-              from (select i.*, (i.names is distinct from lag(i.names) over (order by i.n))::integer as begins
-                    from (select i.item, i.n, array(select k from jsonb_object_keys(i.item) as k order by k) as names
-                          from jsonb_array_elements(v_items) with ordinality as i (item, n)) as i) as i) as r
-        group by r.run, r.names
-        order by r.run
-    loop
-        return query execute gleaner.insert_sql_dumps(v_run.names) || ' returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
+    for v_run in select * from gleaner.group_items('public.agent_processing_queue', p_items, p_on_duplicate, array['lease', 'deadline_at', 'lost', 'started', 'agent', 'session', 'due_at']) loop
+        return query execute format(
+            'insert into public.agent_processing_queue as q (%sdue_at) '
+            'select %sw.due '
+            'from jsonb_populate_recordset(null::public.agent_processing_queue, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w ',
+            v_run.columns, v_run.taken)
+            || 'returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
     end loop;
 end
-$$;
+$_$;
 
 ALTER FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text) IS 'Enqueues one item or many: p_items is an object or an array of objects whose keys are columns of the table.
-Part of the caller''s transaction: the row exists when, and only when, that commits. Plain inserts do as well.
-Returns  per item, in order: its id and enqueued.';
+COMMENT ON FUNCTION gleaner.enqueue_dumps(p_items jsonb, p_on_duplicate text) IS 'Enqueues an item, or an array of items: objects whose keys are columns. Answers in their order.';
 
 CREATE FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4011,45 +2965,25 @@ CREATE FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text DEF
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $$
-#variable_conflict use_column
+    AS $_$
 declare
-    v_items jsonb := case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end;
-    v_names text[];
-    v_run   record;
+    v_run record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_on_duplicate not in ('skip', 'replace') then
-        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
-    end if;
-    for v_run in select i.item from jsonb_array_elements(v_items) as i (item) where jsonb_typeof(i.item) <> 'object' limit 1 loop
-        raise exception 'an item must be an object whose keys are columns of public.scheduled_actions, this one is %', v_run.item using errcode = 'GL002';
-    end loop;
-    -- Items with the same columns go in by one statement. Mostly that is all of them.
-    v_names := array(select k from jsonb_object_keys(v_items -> 0) as k);
-    if not exists (select from jsonb_array_elements(v_items) as i (item) where not i.item ?& v_names or i.item - v_names <> '{}') then
-        return query execute gleaner.insert_sql_followups(v_names) || ' returning q.id, ''enqueued''' using v_items, clock_timestamp();
-        return;
-    end if;
-    for v_run in
-        select jsonb_agg(r.item order by r.n) as items, r.names
-        from (select i.*, sum(i.begins) over (order by i.n) as run
-              from (select i.*, (i.names is distinct from lag(i.names) over (order by i.n))::integer as begins
-                    from (select i.item, i.n, array(select k from jsonb_object_keys(i.item) as k order by k) as names
-                          from jsonb_array_elements(v_items) with ordinality as i (item, n)) as i) as i) as r
-        group by r.run, r.names
-        order by r.run
-    loop
-        return query execute gleaner.insert_sql_followups(v_run.names) || ' returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
+    for v_run in select * from gleaner.group_items('public.scheduled_actions', p_items, p_on_duplicate, array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']) loop
+        return query execute format(
+            'insert into public.scheduled_actions as q (%sdue_at) '
+            'select %sw.due '
+            'from jsonb_populate_recordset(null::public.scheduled_actions, $1) as r cross join lateral (select coalesce(r.scheduled_for, r.due_at, r.created_at, $2) as due) as w ',
+            v_run.columns, v_run.taken)
+            || 'returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
     end loop;
 end
-$$;
+$_$;
 
 ALTER FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text) IS 'Enqueues one item or many: p_items is an object or an array of objects whose keys are columns of the table.
-Part of the caller''s transaction: the row exists when, and only when, that commits. Plain inserts do as well.
-Returns  per item, in order: its id and enqueued.';
+COMMENT ON FUNCTION gleaner.enqueue_followups(p_items jsonb, p_on_duplicate text) IS 'Enqueues an item, or an array of items: objects whose keys are columns. Answers in their order.';
 
 CREATE FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id bigint, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4058,51 +2992,31 @@ CREATE FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text DEFAULT 
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $$
-#variable_conflict use_column
+    AS $_$
 declare
-    v_items jsonb := case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end;
-    v_names text[];
-    v_run   record;
+    v_run record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_on_duplicate not in ('skip', 'replace') then
-        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
-    end if;
-    for v_run in select i.item from jsonb_array_elements(v_items) as i (item) where jsonb_typeof(i.item) <> 'object' limit 1 loop
-        raise exception 'an item must be an object whose keys are columns of gleaner.jobs, this one is %', v_run.item using errcode = 'GL002';
-    end loop;
-    if exists (select from jsonb_array_elements(v_items) as i (item) where i.item ->> 'unique_key' is not null) then
-        return query select u.id, u.outcome from gleaner.enqueue_unique_jobs(v_items, p_on_duplicate) as u order by u.n;
+    if exists (select from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) as i (item) where i.item ->> 'unique_key' is not null) then
+        return query select u.id, u.outcome from gleaner.enqueue_unique_jobs(p_items, p_on_duplicate) as u order by u.n;
         return;
     end if;
-    -- Items with the same columns go in by one statement. Mostly that is all of them.
-    v_names := array(select k from jsonb_object_keys(v_items -> 0) as k);
-    if not exists (select from jsonb_array_elements(v_items) as i (item) where not i.item ?& v_names or i.item - v_names <> '{}') then
-        return query execute gleaner.insert_sql_jobs(v_names) || ' returning q.id, ''enqueued''' using v_items, clock_timestamp();
-        return;
-    end if;
-    for v_run in
-        select jsonb_agg(r.item order by r.n) as items, r.names
-        from (select i.*, sum(i.begins) over (order by i.n) as run
-              from (select i.*, (i.names is distinct from lag(i.names) over (order by i.n))::integer as begins
-                    from (select i.item, i.n, array(select k from jsonb_object_keys(i.item) as k order by k) as names
-                          from jsonb_array_elements(v_items) with ordinality as i (item, n)) as i) as i) as r
-        group by r.run, r.names
-        order by r.run
-    loop
-        return query execute gleaner.insert_sql_jobs(v_run.names) || ' returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
+    for v_run in select * from gleaner.group_items('gleaner.jobs', p_items, p_on_duplicate, array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']) loop
+        return query execute format(
+            'insert into gleaner.jobs as q (%sdue_at) '
+            'select %sw.due '
+            'from jsonb_populate_recordset(null::gleaner.jobs, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w ',
+            v_run.columns, v_run.taken)
+            || 'returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
     end loop;
 end
-$$;
+$_$;
 
 ALTER FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) IS 'Enqueues one item or many: p_items is an object or an array of objects whose keys are columns of the table.
-Part of the caller''s transaction: the row exists when, and only when, that commits. Plain inserts do as well.
+COMMENT ON FUNCTION gleaner.enqueue_jobs(p_items jsonb, p_on_duplicate text) IS 'Enqueues an item, or an array of items: objects whose keys are columns. Answers in their order: enqueued, standing or replaced.
 A row waiting with the same unique key stands: with ''skip'' its id is returned, with ''replace'' it takes the new values.
-A running row does not stand in the way, and is never replaced. Unique keys are taken in their order, so that two calls never deadlock.
-Returns  per item, in order: its id and enqueued, standing or replaced.';
+A running row does not stand in the way, and is never replaced. Unique keys are taken in their order, so that two calls never deadlock.';
 
 CREATE FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4111,45 +3025,25 @@ CREATE FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text DEFAULT
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $$
-#variable_conflict use_column
+    AS $_$
 declare
-    v_items jsonb := case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end;
-    v_names text[];
-    v_run   record;
+    v_run record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_on_duplicate not in ('skip', 'replace') then
-        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
-    end if;
-    for v_run in select i.item from jsonb_array_elements(v_items) as i (item) where jsonb_typeof(i.item) <> 'object' limit 1 loop
-        raise exception 'an item must be an object whose keys are columns of gleaner.polls, this one is %', v_run.item using errcode = 'GL002';
-    end loop;
-    -- Items with the same columns go in by one statement. Mostly that is all of them.
-    v_names := array(select k from jsonb_object_keys(v_items -> 0) as k);
-    if not exists (select from jsonb_array_elements(v_items) as i (item) where not i.item ?& v_names or i.item - v_names <> '{}') then
-        return query execute gleaner.insert_sql_polls(v_names) || ' returning q.provider_id, ''enqueued''' using v_items, clock_timestamp();
-        return;
-    end if;
-    for v_run in
-        select jsonb_agg(r.item order by r.n) as items, r.names
-        from (select i.*, sum(i.begins) over (order by i.n) as run
-              from (select i.*, (i.names is distinct from lag(i.names) over (order by i.n))::integer as begins
-                    from (select i.item, i.n, array(select k from jsonb_object_keys(i.item) as k order by k) as names
-                          from jsonb_array_elements(v_items) with ordinality as i (item, n)) as i) as i) as r
-        group by r.run, r.names
-        order by r.run
-    loop
-        return query execute gleaner.insert_sql_polls(v_run.names) || ' returning q.provider_id, ''enqueued''' using v_run.items, clock_timestamp();
+    for v_run in select * from gleaner.group_items('gleaner.polls', p_items, p_on_duplicate, array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']) loop
+        return query execute format(
+            'insert into gleaner.polls as q (%sdue_at) '
+            'select %sw.due '
+            'from jsonb_populate_recordset(null::gleaner.polls, $1) as r cross join lateral (select coalesce(r.wanted_at, r.due_at, $2) as due) as w ',
+            v_run.columns, v_run.taken)
+            || 'returning q.provider_id, ''enqueued''' using v_run.items, clock_timestamp();
     end loop;
 end
-$$;
+$_$;
 
 ALTER FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text) IS 'Enqueues one item or many: p_items is an object or an array of objects whose keys are columns of the table.
-Part of the caller''s transaction: the row exists when, and only when, that commits. Plain inserts do as well.
-Returns  per item, in order: its id and enqueued.';
+COMMENT ON FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text) IS 'Enqueues an item, or an array of items: objects whose keys are columns. Answers in their order.';
 
 CREATE FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4158,65 +3052,50 @@ CREATE FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text DEFAULT 
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    AS $$
-#variable_conflict use_column
+    AS $_$
 declare
-    v_items jsonb := case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end;
-    v_names text[];
-    v_run   record;
+    v_run record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_on_duplicate not in ('skip', 'replace') then
-        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
-    end if;
-    for v_run in select i.item from jsonb_array_elements(v_items) as i (item) where jsonb_typeof(i.item) <> 'object' limit 1 loop
-        raise exception 'an item must be an object whose keys are columns of public.execution_jobs, this one is %', v_run.item using errcode = 'GL002';
-    end loop;
-    -- Items with the same columns go in by one statement. Mostly that is all of them.
-    v_names := array(select k from jsonb_object_keys(v_items -> 0) as k);
-    if not exists (select from jsonb_array_elements(v_items) as i (item) where not i.item ?& v_names or i.item - v_names <> '{}') then
-        return query execute gleaner.insert_sql_runs(v_names) || ' returning q.id, ''enqueued''' using v_items, clock_timestamp();
-        return;
-    end if;
-    for v_run in
-        select jsonb_agg(r.item order by r.n) as items, r.names
-        from (select i.*, sum(i.begins) over (order by i.n) as run
-              from (select i.*, (i.names is distinct from lag(i.names) over (order by i.n))::integer as begins
-                    from (select i.item, i.n, array(select k from jsonb_object_keys(i.item) as k order by k) as names
-                          from jsonb_array_elements(v_items) with ordinality as i (item, n)) as i) as i) as r
-        group by r.run, r.names
-        order by r.run
-    loop
-        return query execute gleaner.insert_sql_runs(v_run.names) || ' returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
+    for v_run in select * from gleaner.group_items('public.execution_jobs', p_items, p_on_duplicate, array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']) loop
+        return query execute format(
+            'insert into public.execution_jobs as q (%sdue_at) '
+            'select %sw.due '
+            'from jsonb_populate_recordset(null::public.execution_jobs, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w ',
+            v_run.columns, v_run.taken)
+            || 'returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
     end loop;
 end
-$$;
+$_$;
 
 ALTER FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) IS 'Enqueues one item or many: p_items is an object or an array of objects whose keys are columns of the table.
-Part of the caller''s transaction: the row exists when, and only when, that commits. Plain inserts do as well.
-Returns  per item, in order: its id and enqueued.';
+COMMENT ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) IS 'Enqueues an item, or an array of items: objects whose keys are columns. Answers in their order.';
 
 CREATE FUNCTION gleaner.enqueue_unique_jobs(p_items jsonb, p_on_duplicate text) RETURNS TABLE(n bigint, id bigint, outcome text)
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
 declare
-    v_item   record;
+    v_item   record; v_run record;
     v_sql    text;
     v_update text;
 begin
     for v_item in
-        select i.item, i.n, i.item ->> 'unique_key' as unique_key, array(select k from jsonb_object_keys(i.item) as k) as names
-        from jsonb_array_elements(p_items) with ordinality as i (item, n)
+        select i.item, i.n, i.item ->> 'unique_key' as unique_key
+        from jsonb_array_elements(case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end) with ordinality as i (item, n)
         order by i.item ->> 'unique_key' nulls first, i.n
     loop
         n := v_item.n;
         id := null;
-        v_sql := gleaner.insert_sql_jobs(v_item.names);
+        select * into v_run from gleaner.group_items('gleaner.jobs', v_item.item, p_on_duplicate, array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']);
+        v_sql := format(
+            'insert into gleaner.jobs as q (%sdue_at) '
+            'select %sw.due '
+            'from jsonb_populate_recordset(null::gleaner.jobs, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w ',
+            v_run.columns, v_run.taken);
         select string_agg(format('%1$I = excluded.%1$I', c), ', ') into v_update
-        from (select distinct unnest(v_item.names || array['due_at']) as c) as columns
+        from (select distinct unnest(v_run.names || array['due_at']) as c) as columns
         where c <> all (array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'id', 'unique_key']);
         for v_try in 1 .. 5 loop
             if v_item.unique_key is not null and p_on_duplicate = 'replace' then
@@ -4245,6 +3124,19 @@ $_$;
 
 ALTER FUNCTION gleaner.enqueue_unique_jobs(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.estimate_rows(p_table regclass) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $$
+begin
+    if coalesce((select sum(pg_relation_size(t.relid)) from pg_partition_tree(p_table) as t), pg_relation_size(p_table)) < 16 * 1024 * 1024 then
+        return null;
+    end if;
+    return (select c.reltuples::bigint from pg_class as c where c.oid = p_table);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.estimate_rows(p_table regclass) IS 'How many rows a large table has, from its statistics; null for a small one.';
+
 CREATE FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -4254,33 +3146,16 @@ CREATE FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint DEFAULT NUL
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_row    public.activities;
-    v_state  text;
+    v_now    timestamptz := clock_timestamp(); v_row public.activities;
     v_class  text := 'global';
     v_at     timestamptz;
-    v_reason text;
-    v_rejected gleaner.rejected_row;
-    v_shared boolean;
+    v_shared boolean := true;
     v_after  interval;
 begin
+    -- Those who work the queue, and those who operate it.
+    perform gleaner.operates('activities', array['authenticated', 'service_role', 'service_role'], array['authenticated']);
     p_owner := gleaner.own_activities(p_owner);
     select q.* into v_row from public.activities as q where q.id = p_id;
-    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
-        return null;
-    end if;
-    v_state := case
-        when v_row.processing_status in ('processing') then 'running'
-        when v_row.processing_status = 'completed' then 'done'
-        when v_row.processing_status = 'failed' and v_row.due_at is null then 'dead'
-        when v_row.processing_status = 'cancelled' then 'cancelled'
-        when v_row.processing_status not in ('raw', 'processing', 'failed') then 'other'
-        when v_row.due_at is null then 'unfilled'
-        when v_row.processing_status = 'failed' then 'backing off'
-        when v_row.due_at > v_now then 'scheduled'
-        else 'ready'
-    end;
     v_at := v_row.due_at;
     if v_row.sales_id is not null then
         v_class := 'own';
@@ -4289,50 +3164,25 @@ begin
             select coalesce(o.allow_remote_processing, false), coalesce(o.stale_threshold_minutes * interval '1 minute', interval '5 minutes') into v_shared, v_after
             from (select v_row.sales_id as id) as asked
             left join public.sales as o on o.id = asked.id;
-            if not gleaner.is_trusted() and not v_shared then
-                -- A private row is nobody's business: the same answer as for a row that is not there.
+            if not gleaner.is_trusted() and not gleaner.is_administrator() and not v_shared then
+                -- A private row must not be revealed: the same answer as for a row that does not exist.
                 return null;
             end if;
             v_at := case when v_shared then greatest(v_at, v_row.created_at + v_after) end;
         end if;
     end if;
-    select r.* into v_rejected from gleaner.rejected_row as r
-    where r.queue = 'activities' and r.tenant = '' and r.key = v_row.id::text;
-    v_reason := case
-        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.processing_status)
-        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
-        when p_kinds is not null and v_row.type::text <> all (p_kinds) then format('its kind %L is not among those asked for', v_row.type)
-        when v_class = 'stale' and not v_shared then format('its owner %s keeps work private', v_row.sales_id)
-        when v_at is null then 'it has no due time'
-        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
-        when v_at <= v_now and v_rejected.until > v_now then format('it rejected a change, and is tried again in %s: %s', v_rejected.until - v_now, v_rejected.reason)
-        when v_at <= v_now then 'its time has come'
-        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
-        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
-        when v_class = 'stale' and v_row.due_at <= v_now then format('its owner %s has first right to it for another %s', v_row.sales_id, v_at - v_now)
-        else format('it is due in %s', v_at - v_now)
-    end;
-    return jsonb_build_object(
-        'id', v_row.id,
-        'state', v_state,
-        'status', v_row.processing_status,
-        'class', v_class,
-        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now and coalesce(v_rejected.until <= v_now, true)
-                     and (p_kinds is null or v_row.type::text = any (p_kinds)), false),
-        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
-        'reason', v_reason,
-        'due_at', v_row.due_at,
-        'attempts', v_row.attempts,
-        'lost', v_row.lost,
-        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
-        'deadline_at', v_row.deadline_at, 'owner', v_row.sales_id, 'open_at', v_row.open_at);
+    return gleaner.explain_row('activities', '', v_row.id::text, v_now, v_row.session, jsonb_build_object(
+        'id', v_row.id, 'status', v_row.processing_status, 'claimable_at', v_at, 'due_at', v_row.due_at,
+        'state', gleaner.state_activities(v_row, v_now), 'attempts', v_row.attempts, 'lost', v_row.lost,
+        'agent', coalesce(v_row.agent, v_row.session), 'deadline_at', v_row.deadline_at,
+        'class', v_class, 'owner', v_row.sales_id, 'open_at', v_row.open_at),
+        not v_shared, case when v_row.type::text <> all (p_kinds) then v_row.type::text end);
 end
 $$;
 
 ALTER FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) IS 'Why this row is or is not claimable by an agent of p_owner, and when it will be.
-Returns  {claimable, class, reason, claimable_at, …}; null when there is no such row.';
+COMMENT ON FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) IS 'Why this row is or is not claimable by an agent of p_owner, and when it will be; null when there is no such row.';
 
 CREATE FUNCTION gleaner.explain_dumps(p_id uuid) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4343,64 +3193,25 @@ CREATE FUNCTION gleaner.explain_dumps(p_id uuid) RETURNS jsonb
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_row    public.agent_processing_queue;
-    v_state  text;
-    v_class  text := 'global';
-    v_at     timestamptz;
-    v_reason text;
-    v_rejected gleaner.rejected_row;
+    v_now    timestamptz := clock_timestamp(); v_row public.agent_processing_queue;
 begin
+    -- Those who work the queue, and those who operate it.
+    perform gleaner.operates('dumps', array['service_role', 'service_role'], array['authenticated']);
     select q.* into v_row from public.agent_processing_queue as q where q.id = p_id;
-    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+    if gleaner.operates('dumps', array['service_role', 'service_role'], array['authenticated']) = 'own' and (v_row.workspace_id = any (gleaner.my_workspaces())) is not true then
+        -- The same answer as for a row that is not there.
         return null;
     end if;
-    v_state := case
-        when v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 'running'
-        when v_row.processing_state = 'completed'::public.processing_state then 'done'
-        when v_row.processing_state = 'failed'::public.processing_state and v_row.due_at is null then 'dead'
-        when v_row.processing_state = 'cancelled'::public.processing_state then 'cancelled'
-        when v_row.processing_state not in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) then 'other'
-        when v_row.due_at is null then 'unfilled'
-        when v_row.processing_state = 'failed'::public.processing_state then 'backing off'
-        when v_row.due_at > v_now then 'scheduled'
-        else 'ready'
-    end;
-    v_at := v_row.due_at;
-    select r.* into v_rejected from gleaner.rejected_row as r
-    where r.queue = 'dumps' and r.tenant = '' and r.key = v_row.id::text;
-    v_reason := case
-        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.processing_state)
-        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
-        when v_at is null then 'it has no due time'
-        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
-        when v_at <= v_now and v_rejected.until > v_now then format('it rejected a change, and is tried again in %s: %s', v_rejected.until - v_now, v_rejected.reason)
-        when v_at <= v_now then 'its time has come'
-        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
-        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
-        else format('it is due in %s', v_at - v_now)
-    end;
-    return jsonb_build_object(
-        'id', v_row.id,
-        'state', v_state,
-        'status', v_row.processing_state,
-        'class', v_class,
-        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now and coalesce(v_rejected.until <= v_now, true), false),
-        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
-        'reason', v_reason,
-        'due_at', v_row.due_at,
-        'attempts', v_row.attempts,
-        'lost', v_row.lost,
-        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
-        'deadline_at', v_row.deadline_at);
+    return gleaner.explain_row('dumps', '', v_row.id::text, v_now, v_row.session, jsonb_build_object(
+        'id', v_row.id, 'status', v_row.processing_state, 'claimable_at', v_row.due_at, 'due_at', v_row.due_at,
+        'state', gleaner.state_dumps(v_row, v_now), 'attempts', v_row.attempts, 'lost', v_row.lost,
+        'agent', coalesce(v_row.agent, v_row.session), 'deadline_at', v_row.deadline_at), false);
 end
 $$;
 
 ALTER FUNCTION gleaner.explain_dumps(p_id uuid) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.explain_dumps(p_id uuid) IS 'Why this row is or is not claimable, and when it will be.
-Returns  {claimable, class, reason, claimable_at, …}; null when there is no such row.';
+COMMENT ON FUNCTION gleaner.explain_dumps(p_id uuid) IS 'Why this row is or is not claimable, and when it will be; null when there is no such row.';
 
 CREATE FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[] DEFAULT NULL::text[]) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4411,66 +3222,21 @@ CREATE FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[] DEFAULT NULL
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_row    public.scheduled_actions;
-    v_state  text;
-    v_class  text := 'global';
-    v_at     timestamptz;
-    v_reason text;
-    v_rejected gleaner.rejected_row;
+    v_now    timestamptz := clock_timestamp(); v_row public.scheduled_actions;
 begin
+    -- Those who work the queue, and those who operate it.
+    perform gleaner.operates('followups', array['service_role', 'service_role'], array['authenticated']);
     select q.* into v_row from public.scheduled_actions as q where q.id = p_id;
-    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
-        return null;
-    end if;
-    v_state := case
-        when v_row.status in ('processing') then 'running'
-        when v_row.status = 'executed' then 'done'
-        when v_row.status = 'failed' and v_row.due_at is null then 'dead'
-        when v_row.status = 'cancelled' then 'cancelled'
-        when v_row.status not in ('pending', 'processing', 'failed') then 'other'
-        when v_row.due_at is null then 'unfilled'
-        when v_row.status = 'failed' then 'backing off'
-        when v_row.due_at > v_now then 'scheduled'
-        else 'ready'
-    end;
-    v_at := v_row.due_at;
-    select r.* into v_rejected from gleaner.rejected_row as r
-    where r.queue = 'followups' and r.tenant = '' and r.key = v_row.id::text;
-    v_reason := case
-        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
-        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
-        when p_kinds is not null and v_row.action_type::text <> all (p_kinds) then format('its kind %L is not among those asked for', v_row.action_type)
-        when v_at is null then 'it has no due time'
-        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
-        when v_at <= v_now and v_rejected.until > v_now then format('it rejected a change, and is tried again in %s: %s', v_rejected.until - v_now, v_rejected.reason)
-        when v_at <= v_now then 'its time has come'
-        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
-        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
-        else format('it is due in %s', v_at - v_now)
-    end;
-    return jsonb_build_object(
-        'id', v_row.id,
-        'state', v_state,
-        'status', v_row.status,
-        'class', v_class,
-        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now and coalesce(v_rejected.until <= v_now, true)
-                     and (p_kinds is null or v_row.action_type::text = any (p_kinds)), false),
-        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
-        'reason', v_reason,
-        'due_at', v_row.due_at,
-        'attempts', v_row.attempts,
-        'lost', v_row.lost,
-        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
-        'deadline_at', v_row.deadline_at);
+    return gleaner.explain_row('followups', '', v_row.id::text, v_now, v_row.session, jsonb_build_object(
+        'id', v_row.id, 'status', v_row.status, 'claimable_at', v_row.due_at, 'due_at', v_row.due_at,
+        'state', gleaner.state_followups(v_row, v_now), 'attempts', v_row.attempts, 'lost', v_row.lost,
+        'agent', coalesce(v_row.agent, v_row.session), 'deadline_at', v_row.deadline_at), false, case when v_row.action_type::text <> all (p_kinds) then v_row.action_type::text end);
 end
 $$;
 
 ALTER FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) IS 'Why this row is or is not claimable, and when it will be.
-Returns  {claimable, class, reason, claimable_at, …}; null when there is no such row.';
+COMMENT ON FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) IS 'Why this row is or is not claimable, and when it will be; null when there is no such row.';
 
 CREATE FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4481,69 +3247,23 @@ CREATE FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[] DEFAULT NULL::t
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_row    gleaner.jobs;
-    v_state  text;
-    v_class  text := 'global';
-    v_at     timestamptz;
-    v_reason text;
-    v_rejected gleaner.rejected_row;
+    v_now    timestamptz := clock_timestamp(); v_row gleaner.jobs;
 begin
+    -- Those who work the queue, and those who operate it.
+    perform gleaner.operates('jobs', array['service_role', 'service_role'], '{}');
     select q.* into v_row from gleaner.jobs as q where q.id = p_id;
     v_row := gleaner.as_held_jobs(v_row);
-    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
-        return null;
-    end if;
-    v_state := case
-        when v_row.status in ('running') then 'running'
-        when v_row.status = 'done' then 'done'
-        when v_row.status = 'failed' and v_row.due_at is null then 'dead'
-        when v_row.status = 'cancelled' then 'cancelled'
-        when v_row.status not in ('ready', 'running', 'failed') then 'other'
-        when v_row.due_at is null then 'unfilled'
-        when v_row.lease = -1 and not (gleaner.range_keys('jobs') + gleaner.batch_keys('jobs')) @> p_id then 'orphan'
-        when v_row.status = 'failed' then 'backing off'
-        when v_row.due_at > v_now then 'scheduled'
-        else 'ready'
-    end;
-    v_at := v_row.due_at;
-    select r.* into v_rejected from gleaner.rejected_row as r
-    where r.queue = 'jobs' and r.tenant = '' and r.key = v_row.id::text;
-    v_reason := case
-        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
-        when v_state = 'orphan' then 'it waits in a bulk range that is not there: it was copied or restored without it; requeue it'
-        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
-        when p_kinds is not null and v_row.kind::text <> all (p_kinds) then format('its kind %L is not among those asked for', v_row.kind)
-        when v_at is null then 'it has no due time'
-        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
-        when v_at <= v_now and v_rejected.until > v_now then format('it rejected a change, and is tried again in %s: %s', v_rejected.until - v_now, v_rejected.reason)
-        when v_at <= v_now then 'its time has come'
-        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
-        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
-        else format('it is due in %s', v_at - v_now)
-    end;
-    return jsonb_build_object(
-        'id', v_row.id,
-        'state', v_state,
-        'status', v_row.status,
-        'class', v_class,
-        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now and coalesce(v_rejected.until <= v_now, true)
-                     and (p_kinds is null or v_row.kind::text = any (p_kinds)), false),
-        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
-        'reason', v_reason,
-        'due_at', v_row.due_at,
-        'attempts', v_row.attempts,
-        'lost', v_row.lost,
-        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
-        'deadline_at', v_row.deadline_at);
+    return gleaner.explain_row('jobs', '', v_row.id::text, v_now, v_row.session, jsonb_build_object(
+        'id', v_row.id, 'status', v_row.status, 'claimable_at', v_row.due_at, 'due_at', v_row.due_at,
+        'state', case when v_row.lease = -1 and (v_row.status in ('ready', 'running', 'failed') and v_row.due_at is not null) and not (gleaner.range_keys('jobs') + gleaner.batch_keys('jobs')) @> p_id then 'orphan'
+            else gleaner.state_jobs(v_row, v_now) end, 'attempts', v_row.attempts, 'lost', v_row.lost,
+        'agent', coalesce(v_row.agent, v_row.session), 'deadline_at', v_row.deadline_at), false, case when v_row.kind::text <> all (p_kinds) then v_row.kind::text end);
 end
 $$;
 
 ALTER FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) IS 'Why this row is or is not claimable, and when it will be.
-Returns  {claimable, class, reason, claimable_at, …}; null when there is no such row.';
+COMMENT ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) IS 'Why this row is or is not claimable, and when it will be; null when there is no such row.';
 
 CREATE FUNCTION gleaner.explain_polls(p_id uuid) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4554,63 +3274,67 @@ CREATE FUNCTION gleaner.explain_polls(p_id uuid) RETURNS jsonb
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_row    gleaner.polls;
-    v_state  text;
-    v_class  text := 'global';
-    v_at     timestamptz;
-    v_reason text;
-    v_rejected gleaner.rejected_row;
+    v_now    timestamptz := clock_timestamp(); v_row gleaner.polls;
 begin
+    -- Those who work the queue, and those who operate it.
+    perform gleaner.operates('polls', array['service_role', 'service_role'], '{}');
     select q.* into v_row from gleaner.polls as q where q.provider_id = p_id;
-    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if v_row.provider_id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
-        return null;
-    end if;
-    v_state := case
-        when v_row.status in ('running') then 'running'
-        when v_row.status = 'done' then 'done'
-        when v_row.status = 'failed' and v_row.due_at is null then 'dead'
-        when v_row.status not in ('ready', 'running', 'failed') then 'other'
-        when v_row.due_at is null then 'unfilled'
-        when v_row.status = 'failed' then 'backing off'
-        when v_row.due_at > v_now then 'scheduled'
-        else 'ready'
-    end;
-    v_at := v_row.due_at;
-    select r.* into v_rejected from gleaner.rejected_row as r
-    where r.queue = 'polls' and r.tenant = '' and r.key = v_row.provider_id::text;
-    v_reason := case
-        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
-        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
-        when v_at is null then 'it has no due time'
-        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
-        when v_at <= v_now and v_rejected.until > v_now then format('it rejected a change, and is tried again in %s: %s', v_rejected.until - v_now, v_rejected.reason)
-        when v_at <= v_now then 'its time has come'
-        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
-        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
-        else format('it is due in %s', v_at - v_now)
-    end;
-    return jsonb_build_object(
-        'id', v_row.provider_id,
-        'state', v_state,
-        'status', v_row.status,
-        'class', v_class,
-        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now and coalesce(v_rejected.until <= v_now, true), false),
-        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
-        'reason', v_reason,
-        'due_at', v_row.due_at,
-        'attempts', v_row.attempts,
-        'lost', v_row.lost,
-        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
-        'deadline_at', v_row.deadline_at);
+    return gleaner.explain_row('polls', '', v_row.provider_id::text, v_now, v_row.session, jsonb_build_object(
+        'id', v_row.provider_id, 'status', v_row.status, 'claimable_at', v_row.due_at, 'due_at', v_row.due_at,
+        'state', gleaner.state_polls(v_row, v_now), 'attempts', v_row.attempts, 'lost', v_row.lost,
+        'agent', coalesce(v_row.agent, v_row.session), 'deadline_at', v_row.deadline_at), false);
 end
 $$;
 
 ALTER FUNCTION gleaner.explain_polls(p_id uuid) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.explain_polls(p_id uuid) IS 'Why this row is or is not claimable, and when it will be.
-Returns  {claimable, class, reason, claimable_at, …}; null when there is no such row.';
+COMMENT ON FUNCTION gleaner.explain_polls(p_id uuid) IS 'Why this row is or is not claimable, and when it will be; null when there is no such row.';
+
+CREATE FUNCTION gleaner.explain_row(p_queue text, p_tenant text, p_key text, p_now timestamp with time zone, p_session text, p_row jsonb, p_private boolean, p_other_kind text DEFAULT NULL::text) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    AS $$
+declare
+    v_state    text := p_row ->> 'state';
+    v_agent    text := p_row ->> 'agent';
+    v_stands   boolean := v_state in ('ready', 'running', 'backing off', 'scheduled');
+    v_at       timestamptz := p_row ->> 'claimable_at';
+    v_due      timestamptz := p_row ->> 'due_at';
+    v_rejected gleaner.rejected_row;
+    v_pause    gleaner.pause;
+begin
+    if p_row ->> 'id' is null or p_session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
+        return null;
+    end if;
+    select r.* into v_rejected from gleaner.rejected_row as r where r.queue = p_queue and r.tenant = p_tenant and r.key = p_key;
+    select p.* into v_pause from gleaner.pause as p where p.queue = p_queue;
+    return jsonb_build_object('class', 'global') || p_row || jsonb_build_object(
+        'claimable', coalesce(v_stands and v_at <= p_now and coalesce(v_rejected.until <= p_now, true) and p_other_kind is null, false) and v_pause.queue is null,
+        'claimable_at', case when v_stands then v_at end,
+        'agent', case when v_state = 'running' then v_agent end,
+        'reason', case
+            when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, p_row ->> 'status')
+            when v_state = 'orphan' then 'it waits in a bulk range that is not there: it was copied or restored without it; requeue it'
+            when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
+            when v_pause.queue is not null and v_state <> 'running' then
+                concat_ws(': ', format('the queue has been paused for %s', date_trunc('second', p_now - v_pause.at)), v_pause.reason)
+            when p_other_kind is not null then format('its kind %L is not among those asked for', p_other_kind)
+            when p_private then format('its owner %s keeps work private', p_row ->> 'owner')
+            when v_at is null then 'it has no due time'
+            when v_at <= p_now and v_state = 'running' then format('the lease of %s ran out %s ago', v_agent, p_now - v_due)
+            when v_at <= p_now and v_rejected.until > p_now then
+                format('it rejected a change, and is tried again in %s: %s', v_rejected.until - p_now, v_rejected.reason)
+            when v_at <= p_now then 'its time has come'
+            when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', v_agent, v_at - p_now)
+            when v_state = 'backing off' and v_due > p_now then format('attempt %s failed; the next try is in %s', p_row ->> 'attempts', v_at - p_now)
+            when p_row ->> 'class' = 'stale' and v_due <= p_now then
+                format('its owner %s has first right to it for another %s', p_row ->> 'owner', v_at - p_now)
+            else format('it is due in %s', v_at - p_now)
+        end)
+        || case when v_pause.queue is null then '{}' else jsonb_build_object('paused', jsonb_build_object('at', v_pause.at, 'caller', v_pause.caller, 'reason', v_pause.reason)) end;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.explain_row(p_queue text, p_tenant text, p_key text, p_now timestamp with time zone, p_session text, p_row jsonb, p_private boolean, p_other_kind text) IS 'The explanation of a row that an act describes by the engine''s names.';
 
 CREATE FUNCTION gleaner.explain_runs(p_id uuid) RETURNS jsonb
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4621,64 +3345,21 @@ CREATE FUNCTION gleaner.explain_runs(p_id uuid) RETURNS jsonb
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_row    public.execution_jobs;
-    v_state  text;
-    v_class  text := 'global';
-    v_at     timestamptz;
-    v_reason text;
-    v_rejected gleaner.rejected_row;
+    v_now    timestamptz := clock_timestamp(); v_row public.execution_jobs;
 begin
+    -- Those who work the queue, and those who operate it.
+    perform gleaner.operates('runs', array['service_role', 'service_role'], array['authenticated']);
     select q.* into v_row from public.execution_jobs as q where q.id = p_id;
-    -- A worker's key sees what it holds: of other rows it learns as little as of rows that are not there.
-    if v_row.id is null or v_row.session is distinct from gleaner.worker_session() and gleaner.worker_session() is not null then
-        return null;
-    end if;
-    v_state := case
-        when v_row.status in ('running') then 'running'
-        when v_row.status = 'completed' then 'done'
-        when v_row.status = 'failed' and v_row.due_at is null then 'dead'
-        when v_row.status = 'cancelled' then 'cancelled'
-        when v_row.status not in ('queued', 'running', 'failed') then 'other'
-        when v_row.due_at is null then 'unfilled'
-        when v_row.status = 'failed' then 'backing off'
-        when v_row.due_at > v_now then 'scheduled'
-        else 'ready'
-    end;
-    v_at := v_row.due_at;
-    select r.* into v_rejected from gleaner.rejected_row as r
-    where r.queue = 'runs' and r.tenant = '' and r.key = v_row.id::text;
-    v_reason := case
-        when v_state in ('done', 'cancelled', 'dead', 'other') then format('it is %s (status %L)', v_state, v_row.status)
-        when v_state = 'unfilled' then 'it has no due time yet: it was written before the table was attached, or while its trigger was off'
-        when v_at is null then 'it has no due time'
-        when v_at <= v_now and v_state = 'running' then format('the lease of %s ran out %s ago', coalesce(v_row.agent, v_row.session), v_now - v_row.due_at)
-        when v_at <= v_now and v_rejected.until > v_now then format('it rejected a change, and is tried again in %s: %s', v_rejected.until - v_now, v_rejected.reason)
-        when v_at <= v_now then 'its time has come'
-        when v_state = 'running' then format('%s holds it; the lease ends in %s unless progress extends it', coalesce(v_row.agent, v_row.session), v_at - v_now)
-        when v_state = 'backing off' and v_row.due_at > v_now then format('attempt %s failed; the next try is in %s', v_row.attempts, v_at - v_now)
-        else format('it is due in %s', v_at - v_now)
-    end;
-    return jsonb_build_object(
-        'id', v_row.id,
-        'state', v_state,
-        'status', v_row.status,
-        'class', v_class,
-        'claimable', coalesce(v_state in ('ready', 'running', 'backing off', 'scheduled') and v_at <= v_now and coalesce(v_rejected.until <= v_now, true), false),
-        'claimable_at', case when v_state in ('ready', 'running', 'backing off', 'scheduled') then v_at end,
-        'reason', v_reason,
-        'due_at', v_row.due_at,
-        'attempts', v_row.attempts,
-        'lost', v_row.lost,
-        'agent', case when v_state = 'running' then coalesce(v_row.agent, v_row.session) end,
-        'deadline_at', v_row.deadline_at);
+    return gleaner.explain_row('runs', '', v_row.id::text, v_now, v_row.session, jsonb_build_object(
+        'id', v_row.id, 'status', v_row.status, 'claimable_at', v_row.due_at, 'due_at', v_row.due_at,
+        'state', gleaner.state_runs(v_row, v_now), 'attempts', v_row.attempts, 'lost', v_row.lost,
+        'agent', coalesce(v_row.agent, v_row.session), 'deadline_at', v_row.deadline_at), false);
 end
 $$;
 
 ALTER FUNCTION gleaner.explain_runs(p_id uuid) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.explain_runs(p_id uuid) IS 'Why this row is or is not claimable, and when it will be.
-Returns  {claimable, class, reason, claimable_at, …}; null when there is no such row.';
+COMMENT ON FUNCTION gleaner.explain_runs(p_id uuid) IS 'Why this row is or is not claimable, and when it will be; null when there is no such row.';
 
 CREATE FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4688,40 +3369,25 @@ CREATE FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message tex
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now      timestamptz := clock_timestamp();
-    v_trusted  boolean := gleaner.is_trusted();
-    v_session  text := gleaner.caller_session();
-    v_attempts integer;
-    v_row      public.activities;
+    v_it       record; v_row public.activities; v_attempts integer; v_due timestamptz;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from public.activities as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.processing_status not in ('processing') then
-        return query select p_id, 'already', v_row.processing_status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_status::text end;
-    else
+    v_it := gleaner.lock_activities(p_id, p_lease);
+    if v_it.outcome = 'done' then
+        v_row := v_it.held;
         v_attempts := v_row.attempts + 1;
-        if p_retryable and (v_attempts < 3 and coalesce(v_row.created_at, v_now) + interval '24 hours' > v_now) then
-            return query select p_id, 'done', gleaner.put_back_activities(
-                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)),
-                true, v_attempts, v_row.lost, p_category, p_message);
-        else
-            perform gleaner.end_activities(v_row, p_message, p_category, v_attempts, v_row.lost, true);
-            return query select p_id, 'done', ('failed')::text;
-        end if;
+        v_due := case when p_retryable and (v_attempts < 3 and coalesce(v_row.created_at, v_now) + interval '24 hours' > v_now) then v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)) end;
+        v_it.status := gleaner.settle_activities(v_row, 'failed', v_due, true, v_attempts, v_row.lost, coalesce(p_category, 'Error'), p_message);
     end if;
+    return query select p_id, v_it.outcome, v_it.status;
 end
 $$;
 
 ALTER FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
-release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.';
+COMMENT ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'The work failed, which counts an attempt: the row waits, longer each time, or is dead.';
 
 CREATE FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4731,40 +3397,25 @@ CREATE FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now      timestamptz := clock_timestamp();
-    v_trusted  boolean := gleaner.is_trusted();
-    v_session  text := gleaner.caller_session();
-    v_attempts integer;
-    v_row      public.agent_processing_queue;
+    v_it       record; v_row public.agent_processing_queue; v_attempts integer; v_due timestamptz;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from public.agent_processing_queue as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
-        return query select p_id, 'already', v_row.processing_state::text;
-    elsif v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_state::text end;
-    else
+    v_it := gleaner.lock_dumps(p_id, p_lease);
+    if v_it.outcome = 'done' then
+        v_row := v_it.held;
         v_attempts := v_row.attempts + 1;
-        if p_retryable and (v_attempts < 3) then
-            return query select p_id, 'done', gleaner.put_back_dumps(
-                v_row, 'failed'::public.processing_state, v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, p_id::text)),
-                true, v_attempts, v_row.lost, p_category, p_message);
-        else
-            perform gleaner.end_dumps(v_row, p_message, p_category, v_attempts, v_row.lost, true);
-            return query select p_id, 'done', ('failed'::public.processing_state)::text;
-        end if;
+        v_due := case when p_retryable and (v_attempts < 3) then v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, p_id::text)) end;
+        v_it.status := gleaner.settle_dumps(v_row, 'failed'::public.processing_state, v_due, true, v_attempts, v_row.lost, coalesce(p_category, 'Error'), p_message);
     end if;
+    return query select p_id, v_it.outcome, v_it.status;
 end
 $$;
 
 ALTER FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
-release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.';
+COMMENT ON FUNCTION gleaner.fail_dumps(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'The work failed, which counts an attempt: the row waits, longer each time, or is dead.';
 
 CREATE FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4774,40 +3425,25 @@ CREATE FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now      timestamptz := clock_timestamp();
-    v_trusted  boolean := gleaner.is_trusted();
-    v_session  text := gleaner.caller_session();
-    v_attempts integer;
-    v_row      public.scheduled_actions;
+    v_it       record; v_row public.scheduled_actions; v_attempts integer; v_due timestamptz;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from public.scheduled_actions as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.status not in ('processing') then
-        return query select p_id, 'already', v_row.status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
-    else
+    v_it := gleaner.lock_followups(p_id, p_lease);
+    if v_it.outcome = 'done' then
+        v_row := v_it.held;
         v_attempts := v_row.attempts + 1;
-        if p_retryable and (v_attempts < 3) then
-            return query select p_id, 'done', gleaner.put_back_followups(
-                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, p_id::text)),
-                true, v_attempts, v_row.lost, p_category, p_message);
-        else
-            perform gleaner.end_followups(v_row, p_message, p_category, v_attempts, v_row.lost, true);
-            return query select p_id, 'done', ('failed')::text;
-        end if;
+        v_due := case when p_retryable and (v_attempts < 20) then v_now + coalesce(p_retry_in, gleaner.backoff(interval '60 seconds', interval '15 minutes', v_attempts, p_id::text)) end;
+        v_it.status := gleaner.settle_followups(v_row, 'failed', v_due, true, v_attempts, v_row.lost, coalesce(p_category, 'Error'), p_message);
     end if;
+    return query select p_id, v_it.outcome, v_it.status;
 end
 $$;
 
 ALTER FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
-release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.';
+COMMENT ON FUNCTION gleaner.fail_followups(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'The work failed, which counts an attempt: the row waits, longer each time, or is dead.';
 
 CREATE FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id bigint, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4817,44 +3453,28 @@ CREATE FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now      timestamptz := clock_timestamp();
-    v_trusted  boolean := gleaner.is_trusted();
-    v_session  text := gleaner.caller_session();
-    v_attempts integer;
-    v_row      gleaner.jobs;
+    v_it       record; v_row gleaner.jobs; v_attempts integer; v_due timestamptz;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     if p_lease < 0 then
         perform gleaner.unbatch_jobs(array[p_id], array[-p_lease]);
     end if;
-    select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
-    v_row := gleaner.as_held_jobs(v_row);
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
-        return query select p_id, 'already', v_row.status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
-    else
+    v_it := gleaner.lock_jobs(p_id, p_lease);
+    if v_it.outcome = 'done' then
+        v_row := v_it.held;
         v_attempts := v_row.attempts + 1;
-        if p_retryable and (v_attempts < 3) then
-            return query select p_id, 'done', gleaner.put_back_jobs(
-                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)),
-                true, v_attempts, v_row.lost, p_category, p_message);
-        else
-            perform gleaner.end_jobs(v_row, p_message, p_category, v_attempts, v_row.lost, true);
-            return query select p_id, 'done', ('failed')::text;
-        end if;
+        v_due := case when p_retryable and (v_attempts < 3) then v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)) end;
+        v_it.status := gleaner.settle_jobs(v_row, 'failed', v_due, true, v_attempts, v_row.lost, coalesce(p_category, 'Error'), p_message);
     end if;
+    return query select p_id, v_it.outcome, v_it.status;
 end
 $$;
 
 ALTER FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
-release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.';
+COMMENT ON FUNCTION gleaner.fail_jobs(p_id bigint, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'The work failed, which counts an attempt: the row waits, longer each time, or is dead.';
 
 CREATE FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4864,40 +3484,25 @@ CREATE FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now      timestamptz := clock_timestamp();
-    v_trusted  boolean := gleaner.is_trusted();
-    v_session  text := gleaner.caller_session();
-    v_attempts integer;
-    v_row      gleaner.polls;
+    v_it       record; v_row gleaner.polls; v_attempts integer; v_due timestamptz;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from gleaner.polls as q where q.provider_id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
-        return query select p_id, 'already', v_row.status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
-    else
+    v_it := gleaner.lock_polls(p_id, p_lease);
+    if v_it.outcome = 'done' then
+        v_row := v_it.held;
         v_attempts := v_row.attempts + 1;
-        if p_retryable and (v_attempts < 3) then
-            return query select p_id, 'done', gleaner.put_back_polls(
-                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)),
-                true, v_attempts, v_row.lost, p_category, p_message);
-        else
-            perform gleaner.end_polls(v_row, p_message, p_category, v_attempts, v_row.lost, true);
-            return query select p_id, 'done', ('failed')::text;
-        end if;
+        v_due := case when p_retryable and (v_attempts < 3) then v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '1 hour', v_attempts, p_id::text)) end;
+        v_it.status := gleaner.settle_polls(v_row, 'failed', v_due, true, v_attempts, v_row.lost, coalesce(p_category, 'Error'), p_message);
     end if;
+    return query select p_id, v_it.outcome, v_it.status;
 end
 $$;
 
 ALTER FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
-release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.';
+COMMENT ON FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'The work failed, which counts an attempt: the row waits, longer each time, or is dead.';
 
 CREATE FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4907,376 +3512,25 @@ CREATE FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_c
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now      timestamptz := clock_timestamp();
-    v_trusted  boolean := gleaner.is_trusted();
-    v_session  text := gleaner.caller_session();
-    v_attempts integer;
-    v_row      public.execution_jobs;
+    v_it       record; v_row public.execution_jobs; v_attempts integer; v_due timestamptz;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from public.execution_jobs as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
-        return query select p_id, 'already', v_row.status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
-    else
+    v_it := gleaner.lock_runs(p_id, p_lease);
+    if v_it.outcome = 'done' then
+        v_row := v_it.held;
         v_attempts := v_row.attempts + 1;
-        if p_retryable and (v_attempts < 3) then
-            return query select p_id, 'done', gleaner.put_back_runs(
-                v_row, 'failed', v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, p_id::text)),
-                true, v_attempts, v_row.lost, p_category, p_message);
-        else
-            perform gleaner.end_runs(v_row, p_message, p_category, v_attempts, v_row.lost, true);
-            return query select p_id, 'done', ('failed')::text;
-        end if;
+        v_due := case when p_retryable and (v_attempts < 3) then v_now + coalesce(p_retry_in, gleaner.backoff(interval '30 seconds', interval '10 minutes', v_attempts, p_id::text)) end;
+        v_it.status := gleaner.settle_runs(v_row, 'failed', v_due, true, v_attempts, v_row.lost, coalesce(p_category, 'Error'), p_message);
     end if;
+    return query select p_id, v_it.outcome, v_it.status;
 end
 $$;
 
 ALTER FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'Says that the work failed, and whether trying again makes sense. Attempts are counted here, not at the claim, so that
-release and snooze have nothing to give back. While attempts remain the row waits, longer each time; then it is dead.';
-
-CREATE FUNCTION gleaner.fill_activities(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row public.activities;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select s.id into last
-    from (select q.id as id from public.activities as q
-          where q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid)
-          order by q.id limit p_limit) as s
-    order by s.id desc limit 1;
-    if last = p_after then
-        last := null;
-        filled := 0;
-        return;
-    end if;
-    begin
-        update public.activities as q
-        set due_at = case when q.processing_status in ('processing') then v_now + interval '5 minutes'
-                            else least(coalesce(q.created_at, v_now), v_now) end,
-            open_at = case when q.sales_id is null then q.created_at
-                             else gleaner.open_activities(q.sales_id, coalesce(q.created_at, v_now),
-                                  case when q.processing_status in ('processing') then v_now + interval '5 minutes' else q.created_at end) end
-        where q.due_at is null and q.processing_status in ('raw', 'processing')
-          and q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.id <= last;
-        get diagnostics filled = row_count;
-    exception when others then
-        perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        filled := 0;
-        for v_row in
-            select q.* from public.activities as q
-            where q.due_at is null and q.processing_status in ('raw', 'processing')
-              and q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.id <= last
-        loop
-            begin
-                update public.activities as q
-                set due_at = case when q.processing_status in ('processing') then v_now + interval '5 minutes'
-                                    else least(coalesce(q.created_at, v_now), v_now) end,
-                    open_at = case when q.sales_id is null then q.created_at
-                                     else gleaner.open_activities(q.sales_id, coalesce(q.created_at, v_now),
-                                          case when q.processing_status in ('processing') then v_now + interval '5 minutes' else q.created_at end) end
-                where q.id = v_row.id and q.due_at is null and q.processing_status in ('raw', 'processing');
-                filled := filled + 1;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('activities', '', v_row.id::text, sqlerrm);
-            end;
-        end loop;
-    end;
-end
-$$;
-
-ALTER FUNCTION gleaner.fill_activities(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.fill_dumps(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row public.agent_processing_queue;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select s.id into last
-    from (select q.id as id from public.agent_processing_queue as q
-          where q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid)
-          order by q.id limit p_limit) as s
-    order by s.id desc limit 1;
-    if last = p_after then
-        last := null;
-        filled := 0;
-        return;
-    end if;
-    begin
-        update public.agent_processing_queue as q
-        set due_at = case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then v_now + interval '5 minutes'
-                            else least(coalesce(q.created_at, v_now), v_now) end
-        where q.due_at is null and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state)
-          and q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.id <= last;
-        get diagnostics filled = row_count;
-    exception when others then
-        perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        filled := 0;
-        for v_row in
-            select q.* from public.agent_processing_queue as q
-            where q.due_at is null and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state)
-              and q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.id <= last
-        loop
-            begin
-                update public.agent_processing_queue as q
-                set due_at = case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then v_now + interval '5 minutes'
-                                    else least(coalesce(q.created_at, v_now), v_now) end
-                where q.id = v_row.id and q.due_at is null and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state);
-                filled := filled + 1;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('dumps', '', v_row.id::text, sqlerrm);
-            end;
-        end loop;
-    end;
-end
-$$;
-
-ALTER FUNCTION gleaner.fill_dumps(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.fill_followups(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row public.scheduled_actions;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select s.id into last
-    from (select q.id as id from public.scheduled_actions as q
-          where q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid)
-          order by q.id limit p_limit) as s
-    order by s.id desc limit 1;
-    if last = p_after then
-        last := null;
-        filled := 0;
-        return;
-    end if;
-    begin
-        update public.scheduled_actions as q
-        set due_at = case when q.status in ('processing') then v_now + interval '5 minutes'
-                            else coalesce(q.scheduled_for, v_now) end
-        where q.due_at is null and q.status in ('pending', 'processing')
-          and q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.id <= last;
-        get diagnostics filled = row_count;
-    exception when others then
-        perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        filled := 0;
-        for v_row in
-            select q.* from public.scheduled_actions as q
-            where q.due_at is null and q.status in ('pending', 'processing')
-              and q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.id <= last
-        loop
-            begin
-                update public.scheduled_actions as q
-                set due_at = case when q.status in ('processing') then v_now + interval '5 minutes'
-                                    else coalesce(q.scheduled_for, v_now) end
-                where q.id = v_row.id and q.due_at is null and q.status in ('pending', 'processing');
-                filled := filled + 1;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('followups', '', v_row.id::text, sqlerrm);
-            end;
-        end loop;
-    end;
-end
-$$;
-
-ALTER FUNCTION gleaner.fill_followups(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigint, OUT filled integer) RETURNS record
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row gleaner.jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select s.id into last
-    from (select q.id as id from gleaner.jobs as q
-          where q.id >= coalesce(p_after, (-9223372036854775808)::bigint)
-          order by q.id limit p_limit) as s
-    order by s.id desc limit 1;
-    if last = p_after then
-        last := null;
-        filled := 0;
-        return;
-    end if;
-    begin
-        update gleaner.jobs as q
-        set due_at = case when q.status in ('running') then v_now + interval '5 minutes'
-                            else least(coalesce(q.created_at, v_now), v_now) end
-        where q.due_at is null and q.status in ('ready', 'running')
-          and q.id >= coalesce(p_after, (-9223372036854775808)::bigint) and q.id <= last;
-        get diagnostics filled = row_count;
-    exception when others then
-        perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        filled := 0;
-        for v_row in
-            select q.* from gleaner.jobs as q
-            where q.due_at is null and q.status in ('ready', 'running')
-              and q.id >= coalesce(p_after, (-9223372036854775808)::bigint) and q.id <= last
-        loop
-            begin
-                update gleaner.jobs as q
-                set due_at = case when q.status in ('running') then v_now + interval '5 minutes'
-                                    else least(coalesce(q.created_at, v_now), v_now) end
-                where q.id = v_row.id and q.due_at is null and q.status in ('ready', 'running');
-                filled := filled + 1;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('jobs', '', v_row.id::text, sqlerrm);
-            end;
-        end loop;
-    end;
-end
-$$;
-
-ALTER FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigint, OUT filled integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.fill_polls(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row gleaner.polls;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select s.id into last
-    from (select q.provider_id as id from gleaner.polls as q
-          where q.provider_id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid)
-          order by q.provider_id limit p_limit) as s
-    order by s.id desc limit 1;
-    if last = p_after then
-        last := null;
-        filled := 0;
-        return;
-    end if;
-    begin
-        update gleaner.polls as q
-        set due_at = case when q.status in ('running') then v_now + interval '2 minutes'
-                            else coalesce(q.wanted_at, v_now) end
-        where q.due_at is null and q.status in ('ready', 'running')
-          and q.provider_id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.provider_id <= last;
-        get diagnostics filled = row_count;
-    exception when others then
-        perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        filled := 0;
-        for v_row in
-            select q.* from gleaner.polls as q
-            where q.due_at is null and q.status in ('ready', 'running')
-              and q.provider_id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.provider_id <= last
-        loop
-            begin
-                update gleaner.polls as q
-                set due_at = case when q.status in ('running') then v_now + interval '2 minutes'
-                                    else coalesce(q.wanted_at, v_now) end
-                where q.provider_id = v_row.provider_id and q.due_at is null and q.status in ('ready', 'running');
-                filled := filled + 1;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('polls', '', v_row.provider_id::text, sqlerrm);
-            end;
-        end loop;
-    end;
-end
-$$;
-
-ALTER FUNCTION gleaner.fill_polls(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) RETURNS record
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
-    SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
-    AS $$
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row public.execution_jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select s.id into last
-    from (select q.id as id from public.execution_jobs as q
-          where q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid)
-          order by q.id limit p_limit) as s
-    order by s.id desc limit 1;
-    if last = p_after then
-        last := null;
-        filled := 0;
-        return;
-    end if;
-    begin
-        update public.execution_jobs as q
-        set due_at = case when q.status in ('running') then v_now + interval '30 minutes'
-                            else least(coalesce(q.created_at, v_now), v_now) end
-        where q.due_at is null and q.status in ('queued', 'running')
-          and q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.id <= last;
-        get diagnostics filled = row_count;
-    exception when others then
-        perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        filled := 0;
-        for v_row in
-            select q.* from public.execution_jobs as q
-            where q.due_at is null and q.status in ('queued', 'running')
-              and q.id >= coalesce(p_after, '00000000-0000-0000-0000-000000000000'::uuid) and q.id <= last
-        loop
-            begin
-                update public.execution_jobs as q
-                set due_at = case when q.status in ('running') then v_now + interval '30 minutes'
-                                    else least(coalesce(q.created_at, v_now), v_now) end
-                where q.id = v_row.id and q.due_at is null and q.status in ('queued', 'running');
-                filled := filled + 1;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('runs', '', v_row.id::text, sqlerrm);
-            end;
-        end loop;
-    end;
-end
-$$;
-
-ALTER FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) OWNER TO gleaner_engine;
+COMMENT ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'The work failed, which counts an attempt: the row waits, longer each time, or is dead.';
 
 CREATE FUNCTION gleaner.find_ban(p_user uuid) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -5286,6 +3540,9 @@ begin
     if exists (select from auth.users as u where u.id = p_user and u.banned_until > clock_timestamp()) then
         return 'banned';
     end if;
+    if exists (select from gleaner.deleted_user as d where d.id = p_user) then
+        return 'deleted';
+    end if;
     if gleaner.is_disabled(p_user) then
         return 'disabled';
     end if;
@@ -5293,7 +3550,7 @@ begin
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.find_ban(p_user uuid) IS 'Why a user may not sign in: banned or disabled; null when it may.';
+COMMENT ON FUNCTION gleaner.find_ban(p_user uuid) IS 'Why a user may not sign in: banned, deleted or disabled; null when it may.';
 
 CREATE FUNCTION gleaner.find_dumps(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) RETURNS record
     LANGUAGE plpgsql
@@ -5309,7 +3566,7 @@ begin
         into keys, held_before, seen, v_at
         from (
                 select q.id as id, q.due_at as at, (case when q.lost = 0 and q.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started >= 1 then 1 else 0 end) >= 3 then -2 else -1 end)::smallint as held_before
                 from public.agent_processing_queue as q
                 where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
                   and q.due_at <= p_by and (q.due_at <= p_now or q.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state))
@@ -5323,7 +3580,8 @@ begin
         exit when seen > 0 or v_cursor is null;
         v_cursor := null;
     end loop;
-    if (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('gleaner.cursor_dumps', '', v_cursor, p_now, clock_timestamp() - v_begun,
             jsonb_build_object('at', v_at, 'key', keys[cardinality(keys)]));
     end if;
@@ -5409,7 +3667,7 @@ begin
                 from unnest(v_kinds) with ordinality as k (kind, n) cross join generate_series(0, 0) as c (class)
                 cross join lateral (
                     select q.id as id, q.due_at as at, (case when q.lost = 0 and q.status not in ('processing') then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when (q.status in ('processing') and q.started = 2 or q.lost + (case when q.status in ('processing') and q.started >= 1 then 1 else 0 end) >= 3) then -2 else -1 end)::smallint as held_before
                     from public.scheduled_actions as q
                 where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.action_type = k.kind
                   and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('pending', 'failed'))
@@ -5430,7 +3688,8 @@ begin
         exit when seen > 0 or v_cursor is null and not v_more;
         v_cursor := null;
     end loop;
-    if (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('gleaner.cursor_followups', concat_ws(' ', p_kinds), v_cursor, p_now, clock_timestamp() - v_begun,
             jsonb_build_object('lanes', coalesce(v_cursor -> 'lanes', '{}') || coalesce(v_lanes, '{}'), 'kinds', to_jsonb(v_kinds)));
     end if;
@@ -5516,7 +3775,7 @@ begin
                 from unnest(v_kinds) with ordinality as k (kind, n) cross join generate_series(0, 0) as c (class)
                 cross join lateral (
                     select q.id as id, q.due_at as at, (case when q.lost = 0 and q.processing_status not in ('processing') then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) >= 3 then -2 else -1 end)::smallint as held_before
                     from public.activities as q
                 where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind
                   and q.due_at <= p_by and (q.due_at <= p_now or q.processing_status in ('raw', 'failed'))
@@ -5537,7 +3796,8 @@ begin
         exit when seen > 0 or v_cursor is null and not v_more;
         v_cursor := null;
     end loop;
-    if (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('gleaner.cursor_activities_global', concat_ws(' ', p_kinds), v_cursor, p_now, clock_timestamp() - v_begun,
             jsonb_build_object('lanes', coalesce(v_cursor -> 'lanes', '{}') || coalesce(v_lanes, '{}'), 'kinds', to_jsonb(v_kinds)));
     end if;
@@ -5639,7 +3899,7 @@ begin
                 from unnest(v_kinds) with ordinality as k (kind, n) cross join generate_series(0, 3) as c (class)
                 cross join lateral (
                     select q.id as id, q.due_at as at, (case when q.lost = 0 and q.status not in ('running') then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before, q.lease = 0 and q.status = 'ready' and q.unique_key is null as fresh
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end) >= 3 then -2 else -1 end)::smallint as held_before, q.lease = 0 and q.status = 'ready' and q.unique_key is null as fresh
                     from gleaner.jobs as q
                 where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(k.kind collate "C", 0) & -16) + c.class) and q.kind = k.kind
                   and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('ready', 'failed'))
@@ -5669,7 +3929,8 @@ begin
         into v_lanes
         from unnest(v_kinds) as k (kind) cross join generate_series(0, 3) as c (class);
     end if;
-    if (seen > 0 or p_before.first is not null) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0 or p_before.first is not null) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('gleaner.cursor_jobs', concat_ws(' ', p_kinds), v_cursor, p_now, clock_timestamp() - v_begun,
             jsonb_build_object('lanes', coalesce(v_cursor -> 'lanes', '{}') || coalesce(v_lanes, '{}'), 'kinds', to_jsonb(v_kinds)));
     end if;
@@ -5755,7 +4016,7 @@ begin
                 from unnest(v_kinds) with ordinality as k (kind, n) cross join generate_series(0, 0) as c (class)
                 cross join lateral (
                     select q.id as id, q.open_at as at, (case when q.lost = 0 and q.processing_status not in ('processing') then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) >= 3 then -2 else -1 end)::smallint as held_before
                     from public.activities as q
                 where q.sales_id is not null and q.open_at is not null and q.sales_id is distinct from p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind
                   and q.open_at <= p_by and (q.due_at <= p_now or q.processing_status in ('raw', 'failed'))
@@ -5776,7 +4037,8 @@ begin
         exit when seen > 0 or v_cursor is null and not v_more;
         v_cursor := null;
     end loop;
-    if (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('gleaner.cursor_activities_open', concat_ws(' ', p_kinds), v_cursor, p_now, clock_timestamp() - v_begun,
             jsonb_build_object('lanes', coalesce(v_cursor -> 'lanes', '{}') || coalesce(v_lanes, '{}'), 'kinds', to_jsonb(v_kinds)));
     end if;
@@ -5839,7 +4101,7 @@ begin
         from fields cross join share cross join generate_series(0, 0) as c (class)
         cross join lateral (
             select q.id as id, q.due_at as at, (case when q.lost = 0 and q.processing_status not in ('processing') then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) >= 3 then -2 else -1 end)::smallint as held_before
             from public.activities as q
             where q.sales_id = fields.owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(fields.kind collate "C", 0) & -16) and q.type = fields.kind
               -- The first keeps it on the index; the second is the policy, for a due time may be earlier than the row.
@@ -5937,7 +4199,7 @@ begin
                 from unnest(v_kinds) with ordinality as k (kind, n) cross join generate_series(0, 0) as c (class)
                 cross join lateral (
                     select q.id as id, q.due_at as at, (case when q.lost = 0 and q.processing_status not in ('processing') then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) >= 3 then -2 else -1 end)::smallint as held_before
                     from public.activities as q
                 where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind
                   and q.due_at <= p_by and (q.due_at <= p_now or q.processing_status in ('raw', 'failed'))
@@ -5958,7 +4220,8 @@ begin
         exit when seen > 0 or v_cursor is null and not v_more;
         v_cursor := null;
     end loop;
-    if (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('gleaner.cursor_activities_own', concat_ws(' ', p_owner, p_kinds), v_cursor, p_now, clock_timestamp() - v_begun,
             jsonb_build_object('lanes', coalesce(v_cursor -> 'lanes', '{}') || coalesce(v_lanes, '{}'), 'kinds', to_jsonb(v_kinds)));
     end if;
@@ -5981,7 +4244,7 @@ begin
         into keys, held_before, seen, v_at
         from (
                 select q.provider_id as id, q.due_at as at, (case when q.lost = 0 and q.status not in ('running') then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end) >= 1000000 then -2 else -1 end)::smallint as held_before
                 from gleaner.polls as q
                 where q.status in ('ready', 'running', 'failed') and q.due_at is not null
                   and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('ready', 'failed'))
@@ -5995,7 +4258,8 @@ begin
         exit when seen > 0 or v_cursor is null;
         v_cursor := null;
     end loop;
-    if (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('gleaner.cursor_polls', '', v_cursor, p_now, clock_timestamp() - v_begun,
             jsonb_build_object('at', v_at, 'key', keys[cardinality(keys)]));
     end if;
@@ -6070,7 +4334,7 @@ begin
         into keys, held_before, seen, v_at
         from (
                 select q.id as id, q.due_at as at, (case when q.lost = 0 and q.status not in ('running') then 0
-                    when q.lost = 0 and q.started <= 0 then 1 - q.started else -1 end)::smallint as held_before
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end) >= 3 then -2 else -1 end)::smallint as held_before
                 from public.execution_jobs as q
                 where q.status in ('queued', 'running', 'failed') and q.due_at is not null
                   and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('queued', 'failed'))
@@ -6084,7 +4348,8 @@ begin
         exit when seen > 0 or v_cursor is null;
         v_cursor := null;
     end loop;
-    if (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('gleaner.cursor_runs', '', v_cursor, p_now, clock_timestamp() - v_begun,
             jsonb_build_object('at', v_at, 'key', keys[cardinality(keys)]));
     end if;
@@ -6123,6 +4388,246 @@ $$;
 
 ALTER FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.first_dumps(p_now timestamp with time zone, p_by timestamp with time zone) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp(); v_key uuid;
+begin
+    select case when q.lost = 0 and q.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state) then q.id end as id into v_key from public.agent_processing_queue as q
+    where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+      and q.due_at <= p_by and (q.due_at <= p_now or q.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state)) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'dumps' and r.tenant = '' and r.until > p_now)
+    order by q.due_at, q.id limit 1 for no key update skip locked;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_dumps', '', null, p_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.first_dumps(p_now timestamp with time zone, p_by timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.first_followups(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp(); v_key uuid;
+begin
+    with recursive heads as (
+        (select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind, q.due_at as at, q.id as id from public.scheduled_actions as q
+         where q.status in ('pending', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.action_type collate "C", 0) & -16), q.due_at, q.id limit 1)
+        union all
+        select next.* from heads cross join lateral (
+            select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind, q.due_at as at, q.id as id from public.scheduled_actions as q
+            where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) > heads.lane order by (hashtextextended(q.action_type collate "C", 0) & -16), q.due_at, q.id limit 1
+        ) as next
+    ), few as (select * from heads limit 16)
+    select f.id into v_key
+    from (
+        select h.lane from few as h
+        where h.at <= p_by and (select count(*) from few) < 16 and (p_kinds is null or h.kind = any (p_kinds))
+        order by h.at, h.id limit 1
+    ) as h
+    cross join lateral (
+        select case when q.lost = 0 and q.status in ('pending', 'failed') then q.id end as id from public.scheduled_actions as q
+        where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = h.lane and (p_kinds is null or q.action_type = any (p_kinds))
+          and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('pending', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'followups' and r.tenant = '' and r.until > p_now)
+        order by q.due_at, q.id limit 1 for no key update skip locked
+    ) as f;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_followups', concat_ws(' ', p_kinds), null, p_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.first_followups(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.first_global_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp(); v_key uuid;
+begin
+    with recursive heads as (
+        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id from public.activities as q
+         where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1)
+        union all
+        select next.* from heads cross join lateral (
+            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id from public.activities as q
+            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > heads.lane order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1
+        ) as next
+    ), few as (select * from heads limit 16)
+    select f.id into v_key
+    from (
+        select h.lane from few as h
+        where h.at <= p_by and (select count(*) from few) < 16 and (p_kinds is null or h.kind = any (p_kinds))
+        order by h.at, h.id limit 1
+    ) as h
+    cross join lateral (
+        select case when q.lost = 0 and q.processing_status in ('raw', 'failed') then q.id end as id from public.activities as q
+        where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = h.lane and (p_kinds is null or q.type = any (p_kinds))
+          and q.due_at <= p_by and (q.due_at <= p_now or q.processing_status in ('raw', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > p_now)
+        order by q.due_at, q.id limit 1 for no key update skip locked
+    ) as f;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_activities_global', concat_ws(' ', p_kinds), null, p_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.first_global_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.first_jobs(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp(); v_key bigint;
+begin
+    with recursive heads as (
+        (select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind, q.due_at as at, q.id as id from gleaner.jobs as q
+         where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)), q.due_at, q.id limit 1)
+        union all
+        select next.* from heads cross join lateral (
+            select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind, q.due_at as at, q.id as id from gleaner.jobs as q
+            where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) > heads.lane order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)), q.due_at, q.id limit 1
+        ) as next
+    ), few as (select * from heads limit 16)
+    select f.id into v_key
+    from (
+        select h.lane from few as h
+        where h.at <= p_by and (select count(*) from few) < 16 and (p_kinds is null or h.kind = any (p_kinds))
+        order by h.at + (h.lane & 15) * interval '10 minutes', h.id limit 1
+    ) as h
+    cross join lateral (
+        select case when q.lost = 0 and q.status in ('ready', 'failed') then q.id end as id from gleaner.jobs as q
+        where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = h.lane and (p_kinds is null or q.kind = any (p_kinds))
+          and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('ready', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'jobs' and r.tenant = '' and r.until > p_now)
+        order by q.due_at, q.id limit 1 for no key update skip locked
+    ) as f
+    where not exists (select from gleaner.bulk_range as r where r.queue = 'jobs');
+    -- By now the row is locked: no other claim can put it in a batch any more.
+    if exists (select from gleaner.batch_lease as b where b.queue = 'jobs' and (b.due_at <= p_now or b.mark = 0 and b.keys @> v_key)) then
+        v_key := null;
+    end if;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_jobs', concat_ws(' ', p_kinds), null, p_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.first_jobs(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.first_own_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_owner bigint, p_kinds text[]) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp(); v_key uuid;
+begin
+    with recursive heads as (
+        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id from public.activities as q
+         where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1)
+        union all
+        select next.* from heads cross join lateral (
+            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id from public.activities as q
+            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > heads.lane order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1
+        ) as next
+    ), few as (select * from heads limit 16)
+    select f.id into v_key
+    from (
+        select h.lane from few as h
+        where h.at <= p_by and (select count(*) from few) < 16 and (p_kinds is null or h.kind = any (p_kinds))
+        order by h.at, h.id limit 1
+    ) as h
+    cross join lateral (
+        select case when q.lost = 0 and q.processing_status in ('raw', 'failed') then q.id end as id from public.activities as q
+        where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = h.lane and (p_kinds is null or q.type = any (p_kinds))
+          and q.due_at <= p_by and (q.due_at <= p_now or q.processing_status in ('raw', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > p_now)
+        order by q.due_at, q.id limit 1 for no key update skip locked
+    ) as f;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_activities_own', concat_ws(' ', p_owner, p_kinds), null, p_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.first_own_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_owner bigint, p_kinds text[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.first_polls(p_now timestamp with time zone, p_by timestamp with time zone) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp(); v_key uuid;
+begin
+    select case when q.lost = 0 and q.status in ('ready', 'failed') then q.provider_id end as id into v_key from gleaner.polls as q
+    where q.status in ('ready', 'running', 'failed') and q.due_at is not null
+      and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('ready', 'failed')) and q.provider_id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'polls' and r.tenant = '' and r.until > p_now)
+    order by q.due_at, q.provider_id limit 1 for no key update skip locked;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_polls', '', null, p_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.first_polls(p_now timestamp with time zone, p_by timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.first_runs(p_now timestamp with time zone, p_by timestamp with time zone) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp(); v_key uuid;
+begin
+    select case when q.lost = 0 and q.status in ('queued', 'failed') then q.id end as id into v_key from public.execution_jobs as q
+    where q.status in ('queued', 'running', 'failed') and q.due_at is not null
+      and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('queued', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'runs' and r.tenant = '' and r.until > p_now)
+    order by q.due_at, q.id limit 1 for no key update skip locked;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_runs', '', null, p_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.first_runs(p_now timestamp with time zone, p_by timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.forget_context_items() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_ids uuid[] := array(select distinct g.context_item_id from gone as g);
+begin
+    perform from public.context_items as c where c.id = any (v_ids) order by c.id for update;
+    delete from public.context_items as c
+    where c.id = any (v_ids)
+      and not exists (select from public.context_item_sources as s where s.context_item_id = c.id);
+    perform gleaner.refresh_context_items(v_ids);
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.forget_context_items() IS 'Deletes entities that no dump mentions any more.';
+
+CREATE FUNCTION gleaner.forget_dump_files() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    insert into gleaner.forgotten_dump_files (dump_id, sha256)
+    select g.id, g.file_sha256
+    from gone as g
+    where g.file_sha256 is not null
+    on conflict on constraint forgotten_dump_files_pkey do nothing;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.forget_dump_files() IS 'Notes which deleted dumps had a file, so that a server deletes it.';
+
 CREATE FUNCTION gleaner.forget_files() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6141,6 +4646,109 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.forget_files() IS 'Notes which deleted activities had files, so that a server deletes those too.';
+
+CREATE FUNCTION gleaner.forget_relationships() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    delete from public.substrate_relationships as r where r.from_id in (select g.id from gone as g);
+    delete from public.substrate_relationships as r where r.to_id in (select g.id from gone as g);
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.forget_relationships() IS 'Deletes connections from and to what was deleted.';
+
+CREATE FUNCTION gleaner.group_items(p_table regclass, p_items jsonb, p_on_duplicate text, p_unwritten text[], OUT items jsonb, OUT names text[], OUT columns text, OUT taken text) RETURNS SETOF record
+    LANGUAGE plpgsql STABLE
+    AS $$
+declare
+    v_items jsonb := case jsonb_typeof(p_items) when 'array' then p_items else jsonb_build_array(p_items) end;
+    v_wrong jsonb;
+    v_same  boolean;
+begin
+    if p_on_duplicate not in ('skip', 'replace') then
+        raise exception 'p_on_duplicate is skip or replace, not %', p_on_duplicate using errcode = 'GL002';
+    end if;
+    select i.item into v_wrong from jsonb_array_elements(v_items) as i (item) where jsonb_typeof(i.item) <> 'object' limit 1;
+    if found then
+        raise exception 'an item must be an object whose keys are columns of %, this one is %', p_table, v_wrong using errcode = 'GL002';
+    end if;
+    names := array(select k from jsonb_object_keys(v_items -> 0) as k);
+    v_same := not exists (select from jsonb_array_elements(v_items) as i (item) where not i.item ?& names or i.item - names <> '{}');
+    for items, names in
+        select v_items, group_items.names where v_same and jsonb_array_length(v_items) > 0
+        union all
+        (select jsonb_agg(r.item order by r.n), r.names
+         from (select i.*, sum(i.begins) over (order by i.n) as run
+               from (select i.*, (i.names is distinct from lag(i.names) over (order by i.n))::integer as begins
+                     from (select i.item, i.n, array(select k from jsonb_object_keys(i.item) as k order by k) as names
+                           from jsonb_array_elements(v_items) with ordinality as i (item, n) where not v_same) as i) as i) as r
+         group by r.run, r.names
+         order by r.run)
+    loop
+        perform gleaner.check_columns(p_table, names);
+        select coalesce(string_agg(format('%I, ', n), ''), ''), coalesce(string_agg(format('r.%I, ', n), ''), '') into columns, taken
+        from unnest(names) as n where n <> all (p_unwritten);
+        return next;
+    end loop;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.group_items(p_table regclass, p_items jsonb, p_on_duplicate text, p_unwritten text[], OUT items jsonb, OUT names text[], OUT columns text, OUT taken text) IS 'Items for a table, in runs that have the same columns.';
+
+CREATE FUNCTION gleaner.hear_linked() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    if to_regprocedure('gleaner.answer_replies(jsonb)') is not null then
+        perform gleaner.answer_replies(jsonb_build_array(jsonb_build_object(
+            'id', new.id, 'type', new.type, 'contact_id', new.contact_id, 'sender_kind', new.sender_kind,
+            'sender_address', new.sender_address, 'automatic', new.metadata -> 'automatic', 'at', new.created_at,
+            'text', left(new.raw_data ->> 'content', 1000), 'subject', left(new.raw_data ->> 'subject', 200))));
+    end if;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.hear_linked() IS 'Tells other systems whose message it was, when that becomes known later.';
+
+CREATE FUNCTION gleaner.hear_receipts() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if to_regprocedure('gleaner.note_receipt(text, jsonb)') is not null then
+        perform gleaner.note_receipt(substr(new.key, 9), new.value);
+    end if;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.hear_receipts() IS 'Tells other systems what became of a message we sent.';
+
+CREATE FUNCTION gleaner.hear_replies() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    -- Looked up when it is reached: the system may come later.
+    if to_regprocedure('gleaner.answer_replies(jsonb)') is not null then
+        perform gleaner.answer_replies((
+            select jsonb_agg(jsonb_build_object(
+                'id', h.id, 'type', h.type, 'contact_id', h.contact_id, 'sender_kind', h.sender_kind, 'sender_address', h.sender_address,
+                'automatic', h.metadata -> 'automatic', 'at', h.created_at, 'text', left(h.raw_data ->> 'content', 1000), 'subject', left(h.raw_data ->> 'subject', 200)))
+            from heard as h
+            where h.direction = 'inbound' and h.type in ('email', 'call', 'sms', 'whatsapp', 'other')
+              and (h.contact_id is not null or h.sender_address is not null)));
+    end if;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.hear_replies() IS 'Tells other systems, in the same transaction, that people were heard from.';
 
 CREATE FUNCTION gleaner.hold_batch_jobs(p_keys bigint[], p_agent text, p_session text, p_now timestamp with time zone, p_hold interval, p_started boolean) RETURNS SETOF gleaner.jobs
     LANGUAGE plpgsql
@@ -6189,15 +4797,13 @@ declare
     v_keys  bigint[] := array(select k.id from unnest(p_keys, p_fresh) with ordinality as k (id, fresh, n) where not k.fresh order by k.n);
 begin
     update gleaner.jobs as q
-        set status = 'running',
-            due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'), deadline_at = v_now + interval '1 hour',
-            lease = greatest(q.lease + 1, v_lease),
-            -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
-            lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
-            started = case when p_started then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
-            agent = p_agent, session = v_session
-        from unnest(v_keys) as k (id)
-        where q.id = any (array[k.id]);
+    set status = 'running',
+        due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'), deadline_at = v_now + interval '1 hour',
+        lease = greatest(q.lease + 1, v_lease),
+        lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
+        started = case when p_started then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
+        agent = p_agent, session = v_session
+    from unnest(v_keys) as k (id) where q.id = any (array[k.id]);
     perform gleaner.hold_batch_jobs(array(select k.id from unnest(p_keys, p_fresh) with ordinality as k (id, fresh, n) where k.fresh order by k.n), p_agent, v_session, v_now, p_hold, p_started);
     return query
     select h.*
@@ -6267,7 +4873,7 @@ $$;
 
 ALTER FUNCTION gleaner.in_shape_jobs() OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb DEFAULT NULL::jsonb, p_remember jsonb DEFAULT NULL::jsonb) RETURNS TABLE(request integer, event integer, outcome text, id uuid)
+CREATE FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb DEFAULT NULL::jsonb, p_remember jsonb DEFAULT NULL::jsonb, p_media jsonb DEFAULT NULL::jsonb) RETURNS TABLE(request integer, event integer, outcome text, id uuid)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
@@ -6284,11 +4890,11 @@ declare
     v_event    record;
     v_id       uuid;
 begin
-    -- Whoever gave up must not leave a session behind that waits: it ends by itself when its waiters are gone.
+    -- A server that gave up must not leave a waiting session behind: it ends by itself when its waiters are gone.
     perform set_config('lock_timeout', p_patience, true);
     if cardinality(p_ids) <> cardinality(p_external_ids) or array_position(p_external_ids, null) is not null then
         raise exception 'event % has no external_id', array_position(p_external_ids, null)
-            using errcode = 'GL002', hint = 'Without it a redelivery could not be told from a new event.';
+            using errcode = 'GL002', hint = 'Without it a redelivery could not be distinguished from a new event.';
     end if;
 
     v_closed := array(
@@ -6309,7 +4915,7 @@ begin
             from jsonb_array_elements(p_once) as t (item)
             where (t.item ->> 'request')::integer <> all (v_closed)
         ),
-        -- Of two requests in one group that carry the same token, the first is the one, and whoever says the same.
+        -- Of two requests in one group that carry the same token, the first wins, and those with the same content.
         first as (
             select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds, w.mark
             from wanted as w
@@ -6386,6 +4992,14 @@ begin
     )
     select coalesce(array_agg(s.id), '{}') into v_stored from stored as s;
 
+    if p_media is not null then
+        insert into gleaner.media_reference (activity_id, provider_id, media)
+        select p_ids[e.n], p_channels[p_requests[e.n]], t.item -> 'media'
+        from jsonb_array_elements(p_media) as t (item)
+        cross join lateral (select (t.item ->> 'event')::integer) as e (n)
+        where p_ids[e.n] = any (v_stored);
+    end if;
+
     if cardinality(v_stored) < cardinality(p_ids) then
         for v_event in
             select e.n::integer as n, e.id, e.request, p_channels[e.request] as channel, v_external[e.n] as external_id
@@ -6432,7 +5046,7 @@ begin
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb, p_remember jsonb) IS 'Stores what many requests brought, together, each event once.';
+COMMENT ON FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb, p_remember jsonb, p_media jsonb) IS 'Stores what many requests brought, together, each event once.';
 
 CREATE FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql
@@ -6469,150 +5083,20 @@ $_$;
 
 COMMENT ON FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) IS 'One new contact with one address, in either shape of the table.';
 
-CREATE FUNCTION gleaner.insert_sql_activities(p_names text[]) RETURNS text
-    LANGUAGE plpgsql
-    AS $_$
-declare
-    v_unknown text := (
-        select string_agg(n, ', ') from unnest(p_names) as n
-        where not exists (select from pg_attribute as a where a.attrelid = 'public.activities'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped));
-begin
-    if v_unknown is not null then
-        raise exception 'no such column in public.activities: %', v_unknown using errcode = '42703';
-    end if;
-    return (
-        select format(
-            'insert into public.activities as q (%sdue_at, open_at) '
-            'select %sw.due, case when r.sales_id is null then w.due else gleaner.open_activities(r.sales_id, coalesce(r.created_at, $2), w.due) end '
-            'from jsonb_populate_recordset(null::public.activities, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w',
-            coalesce(string_agg(format('%I, ', n), ''), ''), coalesce(string_agg(format('r.%I, ', n), ''), ''))
-        from unnest(p_names) as n where n <> all (array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at', 'open_at']));
-end
-$_$;
-
-ALTER FUNCTION gleaner.insert_sql_activities(p_names text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.insert_sql_dumps(p_names text[]) RETURNS text
-    LANGUAGE plpgsql
-    AS $_$
-declare
-    v_unknown text := (
-        select string_agg(n, ', ') from unnest(p_names) as n
-        where not exists (select from pg_attribute as a where a.attrelid = 'public.agent_processing_queue'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped));
-begin
-    if v_unknown is not null then
-        raise exception 'no such column in public.agent_processing_queue: %', v_unknown using errcode = '42703';
-    end if;
-    return (
-        select format(
-            'insert into public.agent_processing_queue as q (%sdue_at) '
-            'select %sw.due '
-            'from jsonb_populate_recordset(null::public.agent_processing_queue, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w',
-            coalesce(string_agg(format('%I, ', n), ''), ''), coalesce(string_agg(format('r.%I, ', n), ''), ''))
-        from unnest(p_names) as n where n <> all (array['lease', 'deadline_at', 'lost', 'started', 'agent', 'session', 'due_at']));
-end
-$_$;
-
-ALTER FUNCTION gleaner.insert_sql_dumps(p_names text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.insert_sql_followups(p_names text[]) RETURNS text
-    LANGUAGE plpgsql
-    AS $_$
-declare
-    v_unknown text := (
-        select string_agg(n, ', ') from unnest(p_names) as n
-        where not exists (select from pg_attribute as a where a.attrelid = 'public.scheduled_actions'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped));
-begin
-    if v_unknown is not null then
-        raise exception 'no such column in public.scheduled_actions: %', v_unknown using errcode = '42703';
-    end if;
-    return (
-        select format(
-            'insert into public.scheduled_actions as q (%sdue_at) '
-            'select %sw.due '
-            'from jsonb_populate_recordset(null::public.scheduled_actions, $1) as r cross join lateral (select coalesce(r.scheduled_for, r.due_at, r.created_at, $2) as due) as w',
-            coalesce(string_agg(format('%I, ', n), ''), ''), coalesce(string_agg(format('r.%I, ', n), ''), ''))
-        from unnest(p_names) as n where n <> all (array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']));
-end
-$_$;
-
-ALTER FUNCTION gleaner.insert_sql_followups(p_names text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.insert_sql_jobs(p_names text[]) RETURNS text
-    LANGUAGE plpgsql
-    AS $_$
-declare
-    v_unknown text := (
-        select string_agg(n, ', ') from unnest(p_names) as n
-        where not exists (select from pg_attribute as a where a.attrelid = 'gleaner.jobs'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped));
-begin
-    if v_unknown is not null then
-        raise exception 'no such column in gleaner.jobs: %', v_unknown using errcode = '42703';
-    end if;
-    return (
-        select format(
-            'insert into gleaner.jobs as q (%sdue_at) '
-            'select %sw.due '
-            'from jsonb_populate_recordset(null::gleaner.jobs, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w',
-            coalesce(string_agg(format('%I, ', n), ''), ''), coalesce(string_agg(format('r.%I, ', n), ''), ''))
-        from unnest(p_names) as n where n <> all (array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']));
-end
-$_$;
-
-ALTER FUNCTION gleaner.insert_sql_jobs(p_names text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.insert_sql_polls(p_names text[]) RETURNS text
-    LANGUAGE plpgsql
-    AS $_$
-declare
-    v_unknown text := (
-        select string_agg(n, ', ') from unnest(p_names) as n
-        where not exists (select from pg_attribute as a where a.attrelid = 'gleaner.polls'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped));
-begin
-    if v_unknown is not null then
-        raise exception 'no such column in gleaner.polls: %', v_unknown using errcode = '42703';
-    end if;
-    return (
-        select format(
-            'insert into gleaner.polls as q (%sdue_at) '
-            'select %sw.due '
-            'from jsonb_populate_recordset(null::gleaner.polls, $1) as r cross join lateral (select coalesce(r.wanted_at, r.due_at, $2) as due) as w',
-            coalesce(string_agg(format('%I, ', n), ''), ''), coalesce(string_agg(format('r.%I, ', n), ''), ''))
-        from unnest(p_names) as n where n <> all (array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']));
-end
-$_$;
-
-ALTER FUNCTION gleaner.insert_sql_polls(p_names text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.insert_sql_runs(p_names text[]) RETURNS text
-    LANGUAGE plpgsql
-    AS $_$
-declare
-    v_unknown text := (
-        select string_agg(n, ', ') from unnest(p_names) as n
-        where not exists (select from pg_attribute as a where a.attrelid = 'public.execution_jobs'::regclass and a.attname = n and a.attnum > 0 and not a.attisdropped));
-begin
-    if v_unknown is not null then
-        raise exception 'no such column in public.execution_jobs: %', v_unknown using errcode = '42703';
-    end if;
-    return (
-        select format(
-            'insert into public.execution_jobs as q (%sdue_at) '
-            'select %sw.due '
-            'from jsonb_populate_recordset(null::public.execution_jobs, $1) as r cross join lateral (select coalesce(r.due_at, r.created_at, $2) as due) as w',
-            coalesce(string_agg(format('%I, ', n), ''), ''), coalesce(string_agg(format('r.%I, ', n), ''), ''))
-        from unnest(p_names) as n where n <> all (array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']));
-end
-$_$;
-
-ALTER FUNCTION gleaner.insert_sql_runs(p_names text[]) OWNER TO gleaner_engine;
-
 CREATE FUNCTION gleaner.is_administrator() RETURNS boolean
-    LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    select exists (
-        select from public.sales as s where s.user_id = auth.uid() and s.administrator and not s.disabled)
+begin
+    if gleaner.worker_session() is not null then
+        return false;
+    end if;
+    -- A statement of its own: it is looked up only when it is reached.
+    if to_regprocedure('gleaner.is_sales_administrator()') is not null then
+        return gleaner.is_sales_administrator();
+    end if;
+    return false;
+end
 $$;
 
 COMMENT ON FUNCTION gleaner.is_administrator() IS 'True when the signed-in caller is an administrator of the team.';
@@ -6646,6 +5130,17 @@ $$;
 
 COMMENT ON FUNCTION gleaner.is_member() IS 'True when the caller belongs to the team: a person who is not disabled, or a worker''s key.';
 
+CREATE FUNCTION gleaner.is_paused(p_queue text) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return exists (select from gleaner.pause as p where p.queue = p_queue);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.is_paused(p_queue text) IS 'Whether claims find nothing in this queue.';
+
 CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6656,6 +5151,9 @@ begin
        and not exists (
                select from pg_trigger as t
                where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0
+                 -- A trigger of columns that are not written does not fire.
+                 and (cardinality(t.tgattr::int2[]) = 0 or t.tgattr::int2[] && array(
+                     select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attname = any (p_columns)))
                  and t.tgname not like 'zz\_gleaner\_%' and t.tgname not like '00\_gleaner\_%')
        and not exists (
                select from pg_constraint as c
@@ -6716,6 +5214,17 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.is_repeated(p_queue text, p_request uuid) IS 'Whether a claim with this request id was answered with rows before.';
+
+CREATE FUNCTION gleaner.is_sales_administrator() RETURNS boolean
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    return exists (select from public.sales as s where s.user_id = auth.uid() and s.administrator and not s.disabled);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.is_sales_administrator() IS 'True when the signed-in caller is a person of the team who administers it.';
 
 CREATE FUNCTION gleaner.is_salesperson() RETURNS boolean
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -6789,155 +5298,46 @@ $$;
 
 COMMENT ON FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) IS 'Gives a user its row in sales, an existing one by address where that is asked.';
 
-CREATE FUNCTION gleaner.keep_late_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) RETURNS void
-    LANGUAGE plpgsql
+CREATE FUNCTION gleaner.keep_an_owner() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
 begin
-    insert into gleaner.late_result (queue, tenant, key, lease, caller, result)
-    select 'activities', '', late.key, late.lease, v_session, late.result
-    from (select u.id::text as key, u.lease, u.result, row_number() over (partition by u.id order by u.n) as n
-          from unnest(p_ids, p_leases, p_results) with ordinality as u (id, lease, result, n)
-          left join public.activities as q on q.id = any (array[u.id])
-          where u.lease is not null and (v_trusted or u.lease <= q.lease)
-            and (q.lease = u.lease and q.processing_status = 'completed') is not true) as late
-    cross join lateral (
-        select count(*) as total, count(*) filter (where l.caller = v_session) as own,
-               coalesce(bool_or(l.lease = late.lease and l.caller = v_session), false) as known
-        from gleaner.late_result as l
-        where l.queue = 'activities' and l.tenant = '' and l.key = late.key) as kept
-    where not kept.known and kept.total + late.n <= 32 and (v_trusted or kept.own + late.n <= 4);
+    -- One at a time: two owners who leave at once must not both find the other.
+    perform from public.workspaces as w where w.id in (select g.workspace_id from gone as g) order by w.id for no key update;
+    if exists (
+        select from gone as g
+        join public.workspaces as w on w.id = g.workspace_id
+        where g.role = 'owner'
+          and exists (select from public.workspace_members as m where m.workspace_id = g.workspace_id)
+          and not exists (select from public.workspace_members as m where m.workspace_id = g.workspace_id and m.role = 'owner'))
+    then
+        raise exception 'the last owner of a workspace cannot leave it while it has members'
+            using errcode = 'GL002', hint = 'Invite another owner first, or remove the members.';
+    end if;
+    return null;
 end
 $$;
 
-ALTER FUNCTION gleaner.keep_late_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+COMMENT ON FUNCTION gleaner.keep_an_owner() IS 'Refuses to leave a workspace with members and without an owner.';
 
-CREATE FUNCTION gleaner.keep_late_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) RETURNS void
+CREATE FUNCTION gleaner.keep_late(p_queue text, p_tenant text, p_key text, p_lease bigint, p_result jsonb) RETURNS void
     LANGUAGE plpgsql
     AS $$
 declare
-    v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
 begin
     insert into gleaner.late_result (queue, tenant, key, lease, caller, result)
-    select 'dumps', '', late.key, late.lease, v_session, late.result
-    from (select u.id::text as key, u.lease, u.result, row_number() over (partition by u.id order by u.n) as n
-          from unnest(p_ids, p_leases, p_results) with ordinality as u (id, lease, result, n)
-          left join public.agent_processing_queue as q on q.id = any (array[u.id])
-          where u.lease is not null and (v_trusted or u.lease <= q.lease)
-            and (q.lease = u.lease and q.processing_state = 'completed'::public.processing_state) is not true) as late
-    cross join lateral (
-        select count(*) as total, count(*) filter (where l.caller = v_session) as own,
-               coalesce(bool_or(l.lease = late.lease and l.caller = v_session), false) as known
-        from gleaner.late_result as l
-        where l.queue = 'dumps' and l.tenant = '' and l.key = late.key) as kept
-    where not kept.known and kept.total + late.n <= 32 and (v_trusted or kept.own + late.n <= 4);
+    select p_queue, p_tenant, p_key, p_lease, v_session, p_result
+    from (select count(*) as total, count(*) filter (where l.caller = v_session) as own,
+                 coalesce(bool_or(l.lease = p_lease and l.caller = v_session), false) as known
+          from gleaner.late_result as l
+          where l.queue = p_queue and l.tenant = p_tenant and l.key = p_key) as kept
+    where p_lease is not null and not kept.known and kept.total < 32 and (gleaner.is_trusted() or kept.own < 4);
 end
 $$;
 
-ALTER FUNCTION gleaner.keep_late_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.keep_late_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-begin
-    insert into gleaner.late_result (queue, tenant, key, lease, caller, result)
-    select 'followups', '', late.key, late.lease, v_session, late.result
-    from (select u.id::text as key, u.lease, u.result, row_number() over (partition by u.id order by u.n) as n
-          from unnest(p_ids, p_leases, p_results) with ordinality as u (id, lease, result, n)
-          left join public.scheduled_actions as q on q.id = any (array[u.id])
-          where u.lease is not null and (v_trusted or u.lease <= q.lease)
-            and (q.lease = u.lease and q.status = 'executed') is not true) as late
-    cross join lateral (
-        select count(*) as total, count(*) filter (where l.caller = v_session) as own,
-               coalesce(bool_or(l.lease = late.lease and l.caller = v_session), false) as known
-        from gleaner.late_result as l
-        where l.queue = 'followups' and l.tenant = '' and l.key = late.key) as kept
-    where not kept.known and kept.total + late.n <= 32 and (v_trusted or kept.own + late.n <= 4);
-end
-$$;
-
-ALTER FUNCTION gleaner.keep_late_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.keep_late_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-begin
-    insert into gleaner.late_result (queue, tenant, key, lease, caller, result)
-    select 'jobs', '', late.key, late.lease, v_session, late.result
-    from (select u.id::text as key, u.lease, u.result, row_number() over (partition by u.id order by u.n) as n
-          from unnest(p_ids, p_leases, p_results) with ordinality as u (id, lease, result, n)
-          left join gleaner.jobs as q on q.id = any (array[u.id])
-          where u.lease is not null and (v_trusted or u.lease <= q.lease)
-            and (q.lease = u.lease and q.status = 'done') is not true) as late
-    cross join lateral (
-        select count(*) as total, count(*) filter (where l.caller = v_session) as own,
-               coalesce(bool_or(l.lease = late.lease and l.caller = v_session), false) as known
-        from gleaner.late_result as l
-        where l.queue = 'jobs' and l.tenant = '' and l.key = late.key) as kept
-    where not kept.known and kept.total + late.n <= 32 and (v_trusted or kept.own + late.n <= 4);
-end
-$$;
-
-ALTER FUNCTION gleaner.keep_late_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.keep_late_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-begin
-    insert into gleaner.late_result (queue, tenant, key, lease, caller, result)
-    select 'polls', '', late.key, late.lease, v_session, late.result
-    from (select u.id::text as key, u.lease, u.result, row_number() over (partition by u.id order by u.n) as n
-          from unnest(p_ids, p_leases, p_results) with ordinality as u (id, lease, result, n)
-          left join gleaner.polls as q on q.provider_id = any (array[u.id])
-          where u.lease is not null and (v_trusted or u.lease <= q.lease)
-            and (q.lease = u.lease and q.status = 'done') is not true) as late
-    cross join lateral (
-        select count(*) as total, count(*) filter (where l.caller = v_session) as own,
-               coalesce(bool_or(l.lease = late.lease and l.caller = v_session), false) as known
-        from gleaner.late_result as l
-        where l.queue = 'polls' and l.tenant = '' and l.key = late.key) as kept
-    where not kept.known and kept.total + late.n <= 32 and (v_trusted or kept.own + late.n <= 4);
-end
-$$;
-
-ALTER FUNCTION gleaner.keep_late_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.keep_late_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-begin
-    insert into gleaner.late_result (queue, tenant, key, lease, caller, result)
-    select 'runs', '', late.key, late.lease, v_session, late.result
-    from (select u.id::text as key, u.lease, u.result, row_number() over (partition by u.id order by u.n) as n
-          from unnest(p_ids, p_leases, p_results) with ordinality as u (id, lease, result, n)
-          left join public.execution_jobs as q on q.id = any (array[u.id])
-          where u.lease is not null and (v_trusted or u.lease <= q.lease)
-            and (q.lease = u.lease and q.status = 'completed') is not true) as late
-    cross join lateral (
-        select count(*) as total, count(*) filter (where l.caller = v_session) as own,
-               coalesce(bool_or(l.lease = late.lease and l.caller = v_session), false) as known
-        from gleaner.late_result as l
-        where l.queue = 'runs' and l.tenant = '' and l.key = late.key) as kept
-    where not kept.known and kept.total + late.n <= 32 and (v_trusted or kept.own + late.n <= 4);
-end
-$$;
-
-ALTER FUNCTION gleaner.keep_late_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+COMMENT ON FUNCTION gleaner.keep_late(p_queue text, p_tenant text, p_key text, p_lease bigint, p_result jsonb) IS 'Keeps a result that came too late, as evidence.';
 
 CREATE FUNCTION gleaner.leave_batch() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6979,6 +5379,7 @@ declare
     v_others uuid[] := '{}';
     v_written text;
 begin
+    perform set_config('gleaner.by_hand', 'on', true);
     perform from public.contacts as c where c.id = p_contact;
     if not found then
         raise exception 'there is no contact %', p_contact using errcode = 'GL003', hint = 'Look for it with: select id, first_name, last_name from contacts';
@@ -7003,12 +5404,12 @@ begin
     end if;
     if v_sender.contact_id is distinct from p_contact then
         update public.activities as a set contact_id = p_contact where a.id = p_activity;
-        perform gleaner.audit_link(array[p_activity], 'link', v_sender.contact_id, p_contact);
     end if;
     if v_others <> '{}' then
         update public.activities as a set contact_id = p_contact where a.id = any (v_others);
-        perform gleaner.audit_link(v_others, 'link', null, p_contact);
     end if;
+    -- What the server matches because of a new address is its own doing.
+    perform set_config('gleaner.by_hand', '', true);
 
     if p_remember and v_sender.sender_kind in ('email', 'phone') then
         -- What is no possible number is kept as it was said: read again without its plus it would be another one.
@@ -7068,6 +5469,133 @@ CREATE FUNCTION gleaner.list_captures() RETURNS TABLE(relation oid, wanted text,
 $$;
 
 COMMENT ON FUNCTION gleaner.list_captures() IS 'The tables whose changes are noted by triggers, or should be.';
+
+CREATE FUNCTION gleaner.lock_activities(p_id uuid, p_lease bigint, OUT held public.activities, OUT outcome text, OUT status text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_own boolean;
+begin
+    select q.* into held from public.activities as q where q.id = p_id for no key update;
+    v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
+    outcome := case
+        when held.id is null then 'gone'
+        when held.processing_status in ('processing') and held.lease = p_lease and v_own then 'done'
+        when held.processing_status not in ('processing') and held.lease = p_lease + 1 then 'already'
+        else 'lost'
+    end;
+    -- A caller who did not hold it last does not learn its status.
+    status := case when v_own then held.processing_status::text end;
+end
+$$;
+
+ALTER FUNCTION gleaner.lock_activities(p_id uuid, p_lease bigint, OUT held public.activities, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lock_dumps(p_id uuid, p_lease bigint, OUT held public.agent_processing_queue, OUT outcome text, OUT status text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_own boolean;
+begin
+    select q.* into held from public.agent_processing_queue as q where q.id = p_id for no key update;
+    v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
+    outcome := case
+        when held.id is null then 'gone'
+        when held.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and held.lease = p_lease and v_own then 'done'
+        when held.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) and held.lease = p_lease + 1 then 'already'
+        else 'lost'
+    end;
+    -- A caller who did not hold it last does not learn its status.
+    status := case when v_own then held.processing_state::text end;
+end
+$$;
+
+ALTER FUNCTION gleaner.lock_dumps(p_id uuid, p_lease bigint, OUT held public.agent_processing_queue, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lock_followups(p_id uuid, p_lease bigint, OUT held public.scheduled_actions, OUT outcome text, OUT status text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_own boolean;
+begin
+    select q.* into held from public.scheduled_actions as q where q.id = p_id for no key update;
+    v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
+    outcome := case
+        when held.id is null then 'gone'
+        when held.status in ('processing') and held.lease = p_lease and v_own then 'done'
+        when held.status not in ('processing') and held.lease = p_lease + 1 then 'already'
+        else 'lost'
+    end;
+    -- A caller who did not hold it last does not learn its status.
+    status := case when v_own then held.status::text end;
+end
+$$;
+
+ALTER FUNCTION gleaner.lock_followups(p_id uuid, p_lease bigint, OUT held public.scheduled_actions, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lock_jobs(p_id bigint, p_lease bigint, OUT held gleaner.jobs, OUT outcome text, OUT status text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_own boolean;
+begin
+    select q.* into held from gleaner.jobs as q where q.id = p_id for no key update;
+    held := gleaner.as_held_jobs(held);
+    v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
+    outcome := case
+        when held.id is null then 'gone'
+        when held.status in ('running') and held.lease = p_lease and v_own then 'done'
+        when held.status not in ('running') and held.lease = p_lease + 1 then 'already'
+        else 'lost'
+    end;
+    -- A caller who did not hold it last does not learn its status.
+    status := case when v_own then held.status::text end;
+end
+$$;
+
+ALTER FUNCTION gleaner.lock_jobs(p_id bigint, p_lease bigint, OUT held gleaner.jobs, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lock_polls(p_id uuid, p_lease bigint, OUT held gleaner.polls, OUT outcome text, OUT status text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_own boolean;
+begin
+    select q.* into held from gleaner.polls as q where q.provider_id = p_id for no key update;
+    v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
+    outcome := case
+        when held.provider_id is null then 'gone'
+        when held.status in ('running') and held.lease = p_lease and v_own then 'done'
+        when held.status not in ('running') and held.lease = p_lease + 1 then 'already'
+        else 'lost'
+    end;
+    -- A caller who did not hold it last does not learn its status.
+    status := case when v_own then held.status::text end;
+end
+$$;
+
+ALTER FUNCTION gleaner.lock_polls(p_id uuid, p_lease bigint, OUT held gleaner.polls, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lock_runs(p_id uuid, p_lease bigint, OUT held public.execution_jobs, OUT outcome text, OUT status text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_own boolean;
+begin
+    select q.* into held from public.execution_jobs as q where q.id = p_id for no key update;
+    v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
+    outcome := case
+        when held.id is null then 'gone'
+        when held.status in ('running') and held.lease = p_lease and v_own then 'done'
+        when held.status not in ('running') and held.lease = p_lease + 1 then 'already'
+        else 'lost'
+    end;
+    -- A caller who did not hold it last does not learn its status.
+    status := case when v_own then held.status::text end;
+end
+$$;
+
+ALTER FUNCTION gleaner.lock_runs(p_id uuid, p_lease bigint, OUT held public.execution_jobs, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql
@@ -7139,6 +5667,126 @@ $_$;
 
 COMMENT ON FUNCTION gleaner.loose_email(p_address text) IS 'The mailbox behind an address: without tag, and without dots at Google.';
 
+CREATE FUNCTION gleaner.lose_activities(v_row public.activities) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lost   integer := v_row.lost + case when v_row.processing_status in ('processing') and v_row.started >= 1 then 1 else 0 end;
+    v_reason text := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+begin
+    perform case when v_reason is null then gleaner.settle_activities(v_row, 'raw', clock_timestamp(), false, v_row.attempts, v_lost)
+                 else gleaner.settle_activities(v_row, 'failed', null, false, v_row.attempts, v_lost, 'Poison', v_reason) end;
+    if exists (select from public.activities as q where q.id = v_row.id and (q.processing_status in ('processing') or v_reason is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null)) then
+        raise exception 'a trigger skipped the change';
+    end if;
+exception when others then
+    perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+    perform gleaner.reject_row('activities', '', v_row.id::text, sqlerrm);
+end
+$$;
+
+ALTER FUNCTION gleaner.lose_activities(v_row public.activities) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lose_dumps(v_row public.agent_processing_queue) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lost   integer := v_row.lost + case when v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and v_row.started >= 1 then 1 else 0 end;
+    v_reason text := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+begin
+    perform case when v_reason is null then gleaner.settle_dumps(v_row, 'pending'::public.processing_state, clock_timestamp(), false, v_row.attempts, v_lost)
+                 else gleaner.settle_dumps(v_row, 'failed'::public.processing_state, null, false, v_row.attempts, v_lost, 'Poison', v_reason) end;
+    if exists (select from public.agent_processing_queue as q where q.id = v_row.id and (q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) or v_reason is not null and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null)) then
+        raise exception 'a trigger skipped the change';
+    end if;
+exception when others then
+    perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+    perform gleaner.reject_row('dumps', '', v_row.id::text, sqlerrm);
+end
+$$;
+
+ALTER FUNCTION gleaner.lose_dumps(v_row public.agent_processing_queue) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lose_followups(v_row public.scheduled_actions) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lost   integer := v_row.lost + case when v_row.status in ('processing') and v_row.started >= 1 then 1 else 0 end;
+    v_reason text := case when v_row.status in ('processing') and v_row.started = 2 then 'outcome unknown: the lease ran out after the work had begun' when v_lost >= 3 then format('lost %s leases', v_lost) end;
+begin
+    perform case when v_reason is null then gleaner.settle_followups(v_row, 'pending', clock_timestamp(), false, v_row.attempts, v_lost)
+                 else gleaner.settle_followups(v_row, 'failed', null, false, v_row.attempts, v_lost, case when v_row.started = 2 then 'OutcomeUnknown' else 'Poison' end, v_reason) end;
+    if exists (select from public.scheduled_actions as q where q.id = v_row.id and (q.status in ('processing') or v_reason is not null and q.status in ('pending', 'processing', 'failed') and q.due_at is not null)) then
+        raise exception 'a trigger skipped the change';
+    end if;
+exception when others then
+    perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+    perform gleaner.reject_row('followups', '', v_row.id::text, sqlerrm);
+end
+$$;
+
+ALTER FUNCTION gleaner.lose_followups(v_row public.scheduled_actions) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lose_jobs(v_row gleaner.jobs) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lost   integer := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
+    v_reason text := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+begin
+    perform case when v_reason is null then gleaner.settle_jobs(v_row, 'ready', clock_timestamp(), false, v_row.attempts, v_lost)
+                 else gleaner.settle_jobs(v_row, 'failed', null, false, v_row.attempts, v_lost, 'Poison', v_reason) end;
+    if exists (select from gleaner.jobs as q where q.id = v_row.id and (q.status in ('running') or v_reason is not null and q.status in ('ready', 'running', 'failed') and q.due_at is not null)) then
+        raise exception 'a trigger skipped the change';
+    end if;
+exception when others then
+    perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+    perform gleaner.reject_row('jobs', '', v_row.id::text, sqlerrm);
+end
+$$;
+
+ALTER FUNCTION gleaner.lose_jobs(v_row gleaner.jobs) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lose_polls(v_row gleaner.polls) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lost   integer := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
+    v_reason text := case when v_lost >= 1000000 then format('lost %s leases', v_lost) end;
+begin
+    perform case when v_reason is null then gleaner.settle_polls(v_row, 'ready', clock_timestamp(), false, v_row.attempts, v_lost)
+                 else gleaner.settle_polls(v_row, 'failed', null, false, v_row.attempts, v_lost, 'Poison', v_reason) end;
+    if exists (select from gleaner.polls as q where q.provider_id = v_row.provider_id and (q.status in ('running') or v_reason is not null and q.status in ('ready', 'running', 'failed') and q.due_at is not null)) then
+        raise exception 'a trigger skipped the change';
+    end if;
+exception when others then
+    perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+    perform gleaner.reject_row('polls', '', v_row.provider_id::text, sqlerrm);
+end
+$$;
+
+ALTER FUNCTION gleaner.lose_polls(v_row gleaner.polls) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lose_runs(v_row public.execution_jobs) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lost   integer := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
+    v_reason text := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
+begin
+    perform case when v_reason is null then gleaner.settle_runs(v_row, 'queued', clock_timestamp(), false, v_row.attempts, v_lost)
+                 else gleaner.settle_runs(v_row, 'failed', null, false, v_row.attempts, v_lost, 'Poison', v_reason) end;
+    if exists (select from public.execution_jobs as q where q.id = v_row.id and (q.status in ('running') or v_reason is not null and q.status in ('queued', 'running', 'failed') and q.due_at is not null)) then
+        raise exception 'a trigger skipped the change';
+    end if;
+exception when others then
+    perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+    perform gleaner.reject_row('runs', '', v_row.id::text, sqlerrm);
+end
+$$;
+
+ALTER FUNCTION gleaner.lose_runs(v_row public.execution_jobs) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -7151,6 +5799,17 @@ begin
         where a.kind = p_kind and a.address = p_address
         order by a.contact_id limit 20);
     if candidates <> '{}' then
+        return;
+    end if;
+
+    -- At most one: an identity names one contact.
+    candidates := array(
+        select i.contact_id
+        from public.contact_identities as i
+        where i.kind = case p_kind when 'other' then split_part(p_address, ':', 1) else p_kind end
+          and i.value = case p_kind when 'other' then substr(p_address, strpos(p_address, ':') + 1) else p_address end);
+    if candidates <> '{}' then
+        method := 'identity';
         return;
     end if;
 
@@ -7187,6 +5846,61 @@ $_$;
 
 COMMENT ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) IS 'The contacts an address belongs to, and by which rule.';
 
+CREATE FUNCTION gleaner.match_context_items(p_basket_id uuid, p_items jsonb) RETURNS TABLE(id uuid, metadata jsonb)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select distinct on (c.id) c.id, case when jsonb_typeof(given.item -> 'metadata') = 'object' then given.item -> 'metadata' else '{}' end
+    from jsonb_array_elements(p_items) with ordinality as given (item, n)
+    join public.context_items as c
+      on c.basket_id = p_basket_id
+     and c.kind = given.item ->> 'kind'
+     and md5(lower(btrim(regexp_replace(c.label, '\s+', ' ', 'g')))) = md5(gleaner.same_label(given.item ->> 'label'))
+    order by c.id, given.n desc
+$$;
+
+COMMENT ON FUNCTION gleaner.match_context_items(p_basket_id uuid, p_items jsonb) IS 'The stored entities that a list names, and what it says of them.';
+
+CREATE FUNCTION gleaner.me() RETURNS jsonb
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    v_claims  jsonb := nullif(current_setting('request.jwt.claims', true), '')::jsonb;
+    v_trusted boolean := gleaner.is_trusted();
+    v_worker  boolean := gleaner.worker_session() is not null;
+    v_administrator boolean := v_trusted or gleaner.is_administrator();
+    v_member  boolean := v_administrator or not v_worker and gleaner.is_member();
+    v_person  jsonb;
+    v_queues  jsonb;
+begin
+    if not v_trusted and not v_worker and to_regclass('public.sales') is not null then
+        execute 'select to_jsonb(p) from (
+                     select s.id, s.first_name, s.last_name, s.email, s.stale_threshold_minutes, s.allow_remote_processing
+                     from public.sales as s where s.user_id = $1 and not s.disabled) as p'
+        into v_person using (v_claims ->> 'sub')::uuid;
+    end if;
+    select coalesce(jsonb_object_agg(q.name, case
+               when v_administrator or q.declaration #> '{grant,operate}' ? gleaner.caller_role() then 'all'
+               when v_member and q.declaration #> '{grant,own}' ? gleaner.caller_role() then 'own'
+               else 'none' end), '{}')
+    into v_queues
+    from gleaner.queue as q;
+    return jsonb_build_object(
+        'role', case when v_trusted then 'service' when v_worker then 'worker' when v_administrator then 'administrator'
+                     when v_member then 'member' else 'stranger' end,
+        'user_id', case when not v_worker then v_claims ->> 'sub' end,
+        'email', v_claims ->> 'email',
+        'person', v_person,
+        'administrator', v_administrator,
+        'member', v_member,
+        'queues', v_queues,
+        'server_time', clock_timestamp());
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.me() IS 'Who the caller is, and what it may do.';
+
 CREATE FUNCTION gleaner.merge_metadata(p_old jsonb, p_new jsonb) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7201,6 +5915,21 @@ $$;
 
 COMMENT ON FUNCTION gleaner.merge_metadata(p_old jsonb, p_new jsonb) IS 'The first object with the members of the second; null members are taken out.';
 
+CREATE FUNCTION gleaner.my_workspaces() RETURNS uuid[]
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if gleaner.worker_session() is not null
+       or to_regprocedure('gleaner.is_salesperson()') is not null and not gleaner.is_member() then
+        return '{}';
+    end if;
+    return array(select m.workspace_id from public.workspace_members as m where m.user_id = auth.uid());
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.my_workspaces() IS 'The workspaces of the signed-in caller.';
+
 CREATE FUNCTION gleaner.next_due_activities(p_owner bigint DEFAULT NULL::bigint, p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -7210,14 +5939,12 @@ CREATE FUNCTION gleaner.next_due_activities(p_owner bigint DEFAULT NULL::bigint,
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
-    v_at  timestamptz;
+    v_now timestamptz := clock_timestamp(); v_at timestamptz;
 begin
     p_owner := gleaner.own_activities(p_owner);
-    -- A rejected row is tried again when its time is over.
-    select least(min(r.until)) into v_at
-    from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now;
     v_at := least(v_at,
+        -- A rejected row is tried again when its time is over.
+        (select min(r.until) from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now),
         (
             with recursive waiting as (
                 (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, 1 as n from public.activities as q
@@ -7235,7 +5962,8 @@ begin
             from (select k::text as kind from unnest(p_kinds) as k union all select w.kind from waiting as w) as k cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.activities as q
-                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now)
+                where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind
+                  and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now)
                 order by q.due_at, q.id limit 1
             ) as p),
         (
@@ -7255,7 +5983,8 @@ begin
             from (select k::text as kind from unnest(p_kinds) as k union all select w.kind from waiting as w) as k cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.activities as q
-                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now)
+                where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind
+                  and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now)
                 order by q.due_at, q.id limit 1
             ) as p),
         (
@@ -7275,18 +6004,18 @@ begin
             from (select k::text as kind from unnest(p_kinds) as k union all select w.kind from waiting as w) as k cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.open_at as at from public.activities as q
-                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now)
+                where q.sales_id is not null and q.open_at is not null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.type = k.kind
+                  and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now)
                 order by q.open_at, q.id limit 1
             ) as p));
-    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
-    return case when v_at is not null then greatest(v_at - v_now, interval '0') end;
+    -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
+    return case when v_at is not null and not gleaner.is_paused('activities') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
 ALTER FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.
-A duration and not a time: the caller''s clock is not the database''s.';
+COMMENT ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.';
 
 CREATE FUNCTION gleaner.next_due_dumps() RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7297,30 +6026,23 @@ CREATE FUNCTION gleaner.next_due_dumps() RETURNS interval
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
-    v_at  timestamptz;
+    v_now timestamptz := clock_timestamp(); v_at timestamptz;
 begin
-    -- A rejected row is tried again when its time is over.
-    select least(min(r.until)) into v_at
-    from gleaner.rejected_row as r where r.queue = 'dumps' and r.tenant = '' and r.until > v_now;
     v_at := least(v_at,
-        (
-            select min(p.at)
-            from generate_series(0, 0) as c (class)
-            cross join lateral (
-                select q.due_at as at from public.agent_processing_queue as q
-                where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'dumps' and r.tenant = '' and r.until > v_now)
-                order by q.due_at, q.id limit 1
-            ) as p));
-    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
-    return case when v_at is not null then greatest(v_at - v_now, interval '0') end;
+        -- A rejected row is tried again when its time is over.
+        (select min(r.until) from gleaner.rejected_row as r where r.queue = 'dumps' and r.tenant = '' and r.until > v_now),
+        (select q.due_at as at from public.agent_processing_queue as q
+        where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'dumps' and r.tenant = '' and r.until > v_now)
+        order by q.due_at, q.id limit 1));
+    -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
+    return case when v_at is not null and not gleaner.is_paused('dumps') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
 ALTER FUNCTION gleaner.next_due_dumps() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.next_due_dumps() IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.
-A duration and not a time: the caller''s clock is not the database''s.';
+COMMENT ON FUNCTION gleaner.next_due_dumps() IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.';
 
 CREATE FUNCTION gleaner.next_due_followups(p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7331,13 +6053,11 @@ CREATE FUNCTION gleaner.next_due_followups(p_kinds text[] DEFAULT NULL::text[]) 
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
-    v_at  timestamptz;
+    v_now timestamptz := clock_timestamp(); v_at timestamptz;
 begin
-    -- A rejected row is tried again when its time is over.
-    select least(min(r.until)) into v_at
-    from gleaner.rejected_row as r where r.queue = 'followups' and r.tenant = '' and r.until > v_now;
     v_at := least(v_at,
+        -- A rejected row is tried again when its time is over.
+        (select min(r.until) from gleaner.rejected_row as r where r.queue = 'followups' and r.tenant = '' and r.until > v_now),
         (
             with recursive waiting as (
                 (select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind, 1 as n from public.scheduled_actions as q
@@ -7355,18 +6075,18 @@ begin
             from (select k::text as kind from unnest(p_kinds) as k union all select w.kind from waiting as w) as k cross join generate_series(0, 0) as c (class)
             cross join lateral (
                 select q.due_at as at from public.scheduled_actions as q
-                where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.action_type = k.kind and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'followups' and r.tenant = '' and r.until > v_now)
+                where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = (hashtextextended(k.kind collate "C", 0) & -16) and q.action_type = k.kind
+                  and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'followups' and r.tenant = '' and r.until > v_now)
                 order by q.due_at, q.id limit 1
             ) as p));
-    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
-    return case when v_at is not null then greatest(v_at - v_now, interval '0') end;
+    -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
+    return case when v_at is not null and not gleaner.is_paused('followups') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
 ALTER FUNCTION gleaner.next_due_followups(p_kinds text[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.next_due_followups(p_kinds text[]) IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.
-A duration and not a time: the caller''s clock is not the database''s.';
+COMMENT ON FUNCTION gleaner.next_due_followups(p_kinds text[]) IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.';
 
 CREATE FUNCTION gleaner.next_due_jobs(p_kinds text[] DEFAULT NULL::text[]) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7377,16 +6097,14 @@ CREATE FUNCTION gleaner.next_due_jobs(p_kinds text[] DEFAULT NULL::text[]) RETUR
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
-    v_at  timestamptz;
+    v_now timestamptz := clock_timestamp(); v_at timestamptz;
     v_batches int8multirange;
 begin
     select coalesce(range_agg(b.keys) filter (where b.mark = 0), '{}'), min(b.due_at) into v_batches, v_at from gleaner.batch_lease as b where b.queue = 'jobs';
     v_at := least(v_at, gleaner.next_range_jobs(p_kinds));
-    -- A rejected row is tried again when its time is over.
-    select least(v_at, min(r.until)) into v_at
-    from gleaner.rejected_row as r where r.queue = 'jobs' and r.tenant = '' and r.until > v_now;
     v_at := least(v_at,
+        -- A rejected row is tried again when its time is over.
+        (select min(r.until) from gleaner.rejected_row as r where r.queue = 'jobs' and r.tenant = '' and r.until > v_now),
         (
             with recursive waiting as (
                 (select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind, 1 as n from gleaner.jobs as q
@@ -7404,19 +6122,19 @@ begin
             from (select k::text as kind from unnest(p_kinds) as k union all select w.kind from waiting as w) as k cross join generate_series(0, 3) as c (class)
             cross join lateral (
                 select q.due_at as at from gleaner.jobs as q
-                where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(k.kind collate "C", 0) & -16) + c.class) and q.kind = k.kind and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'jobs' and r.tenant = '' and r.until > v_now)
+                where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = ((hashtextextended(k.kind collate "C", 0) & -16) + c.class) and q.kind = k.kind
+                  and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'jobs' and r.tenant = '' and r.until > v_now)
                   and (q.lease <> 0 or not v_batches @> q.id)
                 order by q.due_at, q.id limit 1
             ) as p));
-    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
-    return case when v_at is not null then greatest(v_at - v_now, interval '0') end;
+    -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
+    return case when v_at is not null and not gleaner.is_paused('jobs') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
 ALTER FUNCTION gleaner.next_due_jobs(p_kinds text[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.next_due_jobs(p_kinds text[]) IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.
-A duration and not a time: the caller''s clock is not the database''s.';
+COMMENT ON FUNCTION gleaner.next_due_jobs(p_kinds text[]) IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.';
 
 CREATE FUNCTION gleaner.next_due_polls() RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7427,30 +6145,23 @@ CREATE FUNCTION gleaner.next_due_polls() RETURNS interval
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
-    v_at  timestamptz;
+    v_now timestamptz := clock_timestamp(); v_at timestamptz;
 begin
-    -- A rejected row is tried again when its time is over.
-    select least(min(r.until)) into v_at
-    from gleaner.rejected_row as r where r.queue = 'polls' and r.tenant = '' and r.until > v_now;
     v_at := least(v_at,
-        (
-            select min(p.at)
-            from generate_series(0, 0) as c (class)
-            cross join lateral (
-                select q.due_at as at from gleaner.polls as q
-                where q.status in ('ready', 'running', 'failed') and q.due_at is not null and q.provider_id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'polls' and r.tenant = '' and r.until > v_now)
-                order by q.due_at, q.provider_id limit 1
-            ) as p));
-    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
-    return case when v_at is not null then greatest(v_at - v_now, interval '0') end;
+        -- A rejected row is tried again when its time is over.
+        (select min(r.until) from gleaner.rejected_row as r where r.queue = 'polls' and r.tenant = '' and r.until > v_now),
+        (select q.due_at as at from gleaner.polls as q
+        where q.status in ('ready', 'running', 'failed') and q.due_at is not null
+          and q.provider_id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'polls' and r.tenant = '' and r.until > v_now)
+        order by q.due_at, q.provider_id limit 1));
+    -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
+    return case when v_at is not null and not gleaner.is_paused('polls') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
 ALTER FUNCTION gleaner.next_due_polls() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.next_due_polls() IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.
-A duration and not a time: the caller''s clock is not the database''s.';
+COMMENT ON FUNCTION gleaner.next_due_polls() IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.';
 
 CREATE FUNCTION gleaner.next_due_runs() RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7461,30 +6172,23 @@ CREATE FUNCTION gleaner.next_due_runs() RETURNS interval
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp();
-    v_at  timestamptz;
+    v_now timestamptz := clock_timestamp(); v_at timestamptz;
 begin
-    -- A rejected row is tried again when its time is over.
-    select least(min(r.until)) into v_at
-    from gleaner.rejected_row as r where r.queue = 'runs' and r.tenant = '' and r.until > v_now;
     v_at := least(v_at,
-        (
-            select min(p.at)
-            from generate_series(0, 0) as c (class)
-            cross join lateral (
-                select q.due_at as at from public.execution_jobs as q
-                where q.status in ('queued', 'running', 'failed') and q.due_at is not null and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'runs' and r.tenant = '' and r.until > v_now)
-                order by q.due_at, q.id limit 1
-            ) as p));
-    -- Not by greatest alone, which passes over a null: nothing waits would read as due now.
-    return case when v_at is not null then greatest(v_at - v_now, interval '0') end;
+        -- A rejected row is tried again when its time is over.
+        (select min(r.until) from gleaner.rejected_row as r where r.queue = 'runs' and r.tenant = '' and r.until > v_now),
+        (select q.due_at as at from public.execution_jobs as q
+        where q.status in ('queued', 'running', 'failed') and q.due_at is not null
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'runs' and r.tenant = '' and r.until > v_now)
+        order by q.due_at, q.id limit 1));
+    -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
+    return case when v_at is not null and not gleaner.is_paused('runs') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
 ALTER FUNCTION gleaner.next_due_runs() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.next_due_runs() IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.
-A duration and not a time: the caller''s clock is not the database''s.';
+COMMENT ON FUNCTION gleaner.next_due_runs() IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.';
 
 CREATE FUNCTION gleaner.next_range_jobs(p_kinds text[]) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -7523,11 +6227,11 @@ CREATE FUNCTION gleaner.note_change() RETURNS trigger
     SET bytea_output TO 'hex'
     AS $$
 begin
-    -- Read from a sequence, which is current for old snapshots too: a serializable writer must not miss that somebody has come.
+    -- Read from a sequence, which is current for old snapshots too: a serializable writer must not miss a new subscriber.
     if (select s.last_value from gleaner.changes_wanted_until as s) < extract(epoch from clock_timestamp()) * 1000 then
         return null;
     end if;
-    -- Of an old row only the key is ever told, and that is among its first columns; who reads it checks.
+    -- Of an old row only the key is ever reported, and that is among its first columns; who reads it checks.
     if tg_op = 'DELETE' then
         insert into gleaner.change (relation, kind, old_row) values (tg_relid, 'D', left(old::text, 4096));
     elsif tg_name = '00_gleaner_rekey' then
@@ -7540,6 +6244,67 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.note_change() IS 'Notes a changed row while a server follows without the log.';
+
+CREATE FUNCTION gleaner.note_deleted_user() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if tg_op = 'INSERT' then
+        delete from gleaner.deleted_user as d where d.id = new.id;
+        return null;
+    end if;
+    insert into gleaner.deleted_user (id) values (old.id) on conflict (id) do nothing;
+    perform pg_notify('gleaner', 'auth.users');
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.note_deleted_user() IS 'Notes that a user was deleted, so that its tokens end.';
+
+CREATE FUNCTION gleaner.note_prune(p_queue text, p_count integer, p_older_than interval) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+begin
+    if p_count > 0 and not gleaner.is_trusted() then
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        values (p_queue, '', 'prune', gleaner.caller_session(), jsonb_build_object('count', p_count, 'older_than', p_older_than));
+    end if;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.note_prune(p_queue text, p_count integer, p_older_than interval) IS 'Records that a person pruned, and how much.';
+
+CREATE FUNCTION gleaner.note_receipt(p_message_id text, p_receipt jsonb) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_row   public.scheduled_actions;
+    v_final boolean;
+begin
+    select a.* into v_row from public.scheduled_actions as a where a.result ->> 'receipt_id' = p_message_id for no key update;
+    if not found then
+        return;
+    end if;
+    v_final := v_row.result #>> '{receipt,final}' is not distinct from 'true';
+    if v_row.result -> 'receipt' is distinct from p_receipt and not v_final then
+        update public.scheduled_actions as a set result = a.result || jsonb_build_object('receipt', p_receipt) where a.id = v_row.id;
+        if to_regclass('public.activities') is not null then
+            update public.activities as a set metadata = a.metadata || jsonb_build_object('delivery', p_receipt)
+            where a.contact_id is not distinct from v_row.contact_id and a.direction = 'outbound'
+              and a.metadata ->> 'followup_id' = v_row.id::text and a.created_at >= v_row.sending_at;
+        end if;
+    end if;
+    if p_receipt ->> 'unwanted' = 'true' then
+        insert into public.do_not_contact as d (address, contact_id, reason)
+        values (v_row.message ->> 'to', v_row.contact_id, coalesce(p_receipt ->> 'detail', p_receipt ->> 'status'))
+        on conflict (address) do nothing;
+    end if;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.note_receipt(p_message_id text, p_receipt jsonb) IS 'Keeps what a provider reports about a message we sent.';
 
 CREATE FUNCTION gleaner.notify_rows() RETURNS trigger
     LANGUAGE plpgsql
@@ -7587,7 +6352,7 @@ begin
     end if;
     update auth.users as u set last_sign_in_at = v_now, updated_at = v_now where u.id = p_user;
     update auth.identities as i set last_sign_in_at = v_now, updated_at = v_now where i.user_id = p_user and i.provider = 'email';
-    -- Nobody came back to these; refreshing them is over as well.
+    -- Sessions that were not used for so long cannot be refreshed any more.
     delete from auth.sessions as s where s.user_id = p_user and coalesce(s.refreshed_at, s.created_at) < v_now - interval '90 days';
     insert into auth.sessions (user_id, method, user_agent, ip, created_at) values (p_user, p_method, p_user_agent, p_ip, v_now) returning id into v_session;
     insert into auth.refresh_tokens (token, user_id, session_id) values (p_token, p_user, v_session);
@@ -7597,6 +6362,326 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.open_session(p_user uuid, p_password text, p_token text, p_method text, p_user_agent text, p_ip inet) IS 'Signs a user in: a session and its first refresh token.';
+
+CREATE FUNCTION gleaner.operate_activities(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_caller text := gleaner.caller_session();
+    v_row public.activities;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.admit_activities(p_ids);
+    if p_act = 'reschedule' and p_due is null then
+        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
+    end if;
+    -- Waits for an act that is about to move a row: what is moving must not be missed.
+    for v_row in select q.* from public.activities as q where q.id = any (p_ids) order by q.id for no key update loop
+        id := v_row.id;
+        if (case when p_act = 'requeue' then v_row.processing_status = 'raw' and v_row.due_at <= v_now else not (v_row.processing_status in ('raw', 'processing', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
+            outcome := 'already'; status := v_row.processing_status;
+        elsif p_act = 'reschedule' and v_row.processing_status in ('processing') then
+            outcome := 'lost'; status := v_row.processing_status;
+        else
+            insert into gleaner.audit (queue, tenant, key, act, caller, detail)
+            values ('activities', '', id::text, p_act, v_caller,
+                    case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
+                         else jsonb_build_object('from', v_row.processing_status, 'reason', p_reason) end);
+            outcome := 'done';
+            status := case p_act
+                when 'reschedule' then gleaner.settle_activities(v_row, v_row.processing_status, p_due, false, v_row.attempts, v_row.lost)
+                when 'requeue' then gleaner.settle_activities(v_row, 'raw', v_now, false, 0, 0)
+                when 'cancel' then gleaner.settle_activities(v_row, 'cancelled', null, false, v_row.attempts, v_row.lost, 'Cancelled', p_reason)
+                else gleaner.settle_activities(v_row, 'failed', null, false, v_row.attempts, v_row.lost, 'Buried', coalesce(p_reason, 'buried by hand'))
+            end;
+        end if;
+        return next;
+    end loop;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from public.activities as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.operate_activities(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.operate_dumps(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_caller text := gleaner.caller_session();
+    v_row public.agent_processing_queue;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.admit_dumps(p_ids);
+    if p_act = 'reschedule' and p_due is null then
+        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
+    end if;
+    -- Waits for an act that is about to move a row: what is moving must not be missed.
+    for v_row in select q.* from public.agent_processing_queue as q where q.id = any (p_ids) order by q.id for no key update loop
+        id := v_row.id;
+        if (case when p_act = 'requeue' then v_row.processing_state = 'pending'::public.processing_state and v_row.due_at <= v_now else not (v_row.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and v_row.due_at is not null) or v_row.due_at = p_due end) then
+            outcome := 'already'; status := v_row.processing_state;
+        elsif p_act = 'reschedule' and v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
+            outcome := 'lost'; status := v_row.processing_state;
+        else
+            insert into gleaner.audit (queue, tenant, key, act, caller, detail)
+            values ('dumps', '', id::text, p_act, v_caller,
+                    case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
+                         else jsonb_build_object('from', v_row.processing_state, 'reason', p_reason) end);
+            outcome := 'done';
+            status := case p_act
+                when 'reschedule' then gleaner.settle_dumps(v_row, v_row.processing_state, p_due, false, v_row.attempts, v_row.lost)
+                when 'requeue' then gleaner.settle_dumps(v_row, 'pending'::public.processing_state, v_now, false, 0, 0)
+                when 'cancel' then gleaner.settle_dumps(v_row, 'cancelled'::public.processing_state, null, false, v_row.attempts, v_row.lost, 'Cancelled', p_reason)
+                else gleaner.settle_dumps(v_row, 'failed'::public.processing_state, null, false, v_row.attempts, v_row.lost, 'Buried', coalesce(p_reason, 'buried by hand'))
+            end;
+        end if;
+        return next;
+    end loop;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from public.agent_processing_queue as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.operate_dumps(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.operate_followups(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_caller text := gleaner.caller_session();
+    v_row public.scheduled_actions;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.operates('followups', array['service_role'], array['authenticated']);
+    if p_act = 'reschedule' and p_due is null then
+        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
+    end if;
+    -- Waits for an act that is about to move a row: what is moving must not be missed.
+    for v_row in select q.* from public.scheduled_actions as q where q.id = any (p_ids) order by q.id for no key update loop
+        id := v_row.id;
+        if (case when p_act = 'requeue' then v_row.status = 'pending' and v_row.due_at <= v_now else not (v_row.status in ('pending', 'processing', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
+            outcome := 'already'; status := v_row.status;
+        elsif p_act = 'reschedule' and v_row.status in ('processing') then
+            outcome := 'lost'; status := v_row.status;
+        else
+            insert into gleaner.audit (queue, tenant, key, act, caller, detail)
+            values ('followups', '', id::text, p_act, v_caller,
+                    case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
+                         else jsonb_build_object('from', v_row.status, 'reason', p_reason) end);
+            if p_act = 'reschedule' then
+                v_row.scheduled_for := p_due;
+                update public.scheduled_actions as q set scheduled_for = v_row.scheduled_for where q.id = v_row.id;
+            end if;
+            outcome := 'done';
+            status := case p_act
+                when 'reschedule' then gleaner.settle_followups(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
+                when 'requeue' then gleaner.settle_followups(v_row, 'pending', v_now, false, 0, 0)
+                when 'cancel' then gleaner.settle_followups(v_row, 'cancelled', null, false, v_row.attempts, v_row.lost, 'Cancelled', p_reason)
+                else gleaner.settle_followups(v_row, 'failed', null, false, v_row.attempts, v_row.lost, 'Buried', coalesce(p_reason, 'buried by hand'))
+            end;
+        end if;
+        return next;
+    end loop;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from public.scheduled_actions as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.operate_followups(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.operate_jobs(p_act text, p_ids bigint[], p_reason text, p_due timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_caller text := gleaner.caller_session();
+    v_row gleaner.jobs;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.operates('jobs', array['service_role'], '{}');
+    perform gleaner.unbatch_jobs(p_ids);
+    if p_act = 'reschedule' and p_due is null then
+        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
+    end if;
+    -- Waits for an act that is about to move a row: what is moving must not be missed.
+    for v_row in select q.* from gleaner.jobs as q where q.id = any (p_ids) order by q.id for no key update loop
+        id := v_row.id;
+        if (case when p_act = 'requeue' then v_row.status = 'ready' and v_row.due_at <= v_now
+            -- A row whose bulk range is lost waits where no claim looks; it goes back in the line by itself.
+            and (v_row.lease <> -1 or (gleaner.range_keys('jobs') + gleaner.batch_keys('jobs')) @> v_row.id) else not (v_row.status in ('ready', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
+            outcome := 'already'; status := v_row.status;
+        elsif p_act = 'reschedule' and v_row.status in ('running') then
+            outcome := 'lost'; status := v_row.status;
+        else
+            insert into gleaner.audit (queue, tenant, key, act, caller, detail)
+            values ('jobs', '', id::text, p_act, v_caller,
+                    case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
+                         else jsonb_build_object('from', v_row.status, 'reason', p_reason) end);
+            outcome := 'done';
+            status := case p_act
+                when 'reschedule' then gleaner.settle_jobs(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
+                when 'requeue' then gleaner.settle_jobs(v_row, 'ready', v_now, false, 0, 0)
+                when 'cancel' then gleaner.settle_jobs(v_row, 'cancelled', null, false, v_row.attempts, v_row.lost, 'Cancelled', p_reason)
+                else gleaner.settle_jobs(v_row, 'failed', null, false, v_row.attempts, v_row.lost, 'Buried', coalesce(p_reason, 'buried by hand'))
+            end;
+        end if;
+        return next;
+    end loop;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from gleaner.jobs as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.operate_jobs(p_act text, p_ids bigint[], p_reason text, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.operate_polls(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_caller text := gleaner.caller_session();
+    v_row gleaner.polls;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.operates('polls', array['service_role'], '{}');
+    if p_act = 'reschedule' and p_due is null then
+        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
+    end if;
+    -- Waits for an act that is about to move a row: what is moving must not be missed.
+    for v_row in select q.* from gleaner.polls as q where q.provider_id = any (p_ids) order by q.provider_id for no key update loop
+        id := v_row.provider_id;
+        if (case when p_act = 'requeue' then v_row.status = 'ready' and v_row.due_at <= v_now else not (v_row.status in ('ready', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
+            outcome := 'already'; status := v_row.status;
+        elsif p_act = 'reschedule' and v_row.status in ('running') then
+            outcome := 'lost'; status := v_row.status;
+        else
+            insert into gleaner.audit (queue, tenant, key, act, caller, detail)
+            values ('polls', '', id::text, p_act, v_caller,
+                    case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
+                         else jsonb_build_object('from', v_row.status, 'reason', p_reason) end);
+            if p_act = 'reschedule' then
+                v_row.wanted_at := p_due;
+                update gleaner.polls as q set wanted_at = v_row.wanted_at where q.provider_id = v_row.provider_id;
+            end if;
+            outcome := 'done';
+            status := case p_act
+                when 'reschedule' then gleaner.settle_polls(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
+                when 'requeue' then gleaner.settle_polls(v_row, 'ready', v_now, false, 0, 0)
+                when 'cancel' then gleaner.settle_polls(v_row, 'failed', null, false, v_row.attempts, v_row.lost, 'Cancelled', p_reason)
+                else gleaner.settle_polls(v_row, 'failed', null, false, v_row.attempts, v_row.lost, 'Buried', coalesce(p_reason, 'buried by hand'))
+            end;
+        end if;
+        return next;
+    end loop;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from gleaner.polls as q where q.provider_id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.operate_polls(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.operate_runs(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_caller text := gleaner.caller_session();
+    v_row public.execution_jobs;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.operates('runs', array['service_role'], array['authenticated']);
+    if p_act = 'reschedule' and p_due is null then
+        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
+    end if;
+    -- Waits for an act that is about to move a row: what is moving must not be missed.
+    for v_row in select q.* from public.execution_jobs as q where q.id = any (p_ids) order by q.id for no key update loop
+        id := v_row.id;
+        if (case when p_act = 'requeue' then v_row.status = 'queued' and v_row.due_at <= v_now else not (v_row.status in ('queued', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
+            outcome := 'already'; status := v_row.status;
+        elsif p_act = 'reschedule' and v_row.status in ('running') then
+            outcome := 'lost'; status := v_row.status;
+        else
+            insert into gleaner.audit (queue, tenant, key, act, caller, detail)
+            values ('runs', '', id::text, p_act, v_caller,
+                    case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
+                         else jsonb_build_object('from', v_row.status, 'reason', p_reason) end);
+            outcome := 'done';
+            status := case p_act
+                when 'reschedule' then gleaner.settle_runs(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
+                when 'requeue' then gleaner.settle_runs(v_row, 'queued', v_now, false, 0, 0)
+                when 'cancel' then gleaner.settle_runs(v_row, 'cancelled', null, false, v_row.attempts, v_row.lost, 'Cancelled', p_reason)
+                else gleaner.settle_runs(v_row, 'failed', null, false, v_row.attempts, v_row.lost, 'Buried', coalesce(p_reason, 'buried by hand'))
+            end;
+        end if;
+        return next;
+    end loop;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from public.execution_jobs as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.operate_runs(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.operates(p_queue text, p_all text[], p_own text[]) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if gleaner.is_trusted() or gleaner.caller_role() = any (p_all) or gleaner.is_administrator() then
+        return 'all';
+    end if;
+    if gleaner.caller_role() = any (p_own) and gleaner.worker_session() is null and gleaner.is_member() then
+        return 'own';
+    end if;
+    raise exception 'only administrators may do this in the queue %', p_queue
+        using errcode = '42501', hint = 'Ask an administrator of the team, or use the service key.';
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.operates(p_queue text, p_all text[], p_own text[]) IS 'Whether the caller operates all rows of a queue, or its own.';
+
+CREATE FUNCTION gleaner.opt_out_word(p_text text, p_type text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    v_said text := regexp_replace(left(coalesce(p_text, ''), 1000), '(\n\s*>|\n-- ?\n|\n[^\n]*(wrote|schrieb|a écrit|escribió|пише|пишет)[^\n]*:\s*\n).*$', '', 'i');
+begin
+    v_said := translate(lower(v_said), 'áàâäéèêëíìîïóòôöúùûüñç', 'aaaaeeeeiiiioooouuuunc');
+    v_said := regexp_replace(v_said, '[^[:alnum:]]+', '', 'g');
+    return case
+        when v_said in ('stop', 'unsubscribe', 'stopall', 'revoke', 'optout', 'remove', 'td', 'arret', 'arrete', 'arrett',
+                        'stopp', 'abmelden', 'abbestellen', 'desabonner', 'desinscrire', 'baja', 'alto', 'parar',
+                        'стоп', 'відписатися', 'скасувати', 'отписаться', 'отписка') then 'stop'
+        when p_type in ('sms', 'whatsapp') and v_said in ('end', 'quit', 'cancel', 'cancelar') then 'stop'
+        when v_said in ('start', 'unstop') or p_type in ('sms', 'whatsapp') and v_said = 'yes' then 'start'
+    end;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.opt_out_word(p_text text, p_type text) IS 'stop or start, when a message says nothing else.';
 
 CREATE FUNCTION gleaner.own_activities(p_owner bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -7621,6 +6706,20 @@ end
 $$;
 
 ALTER FUNCTION gleaner.own_activities(p_owner bigint) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.owns_workspace(p_workspace_id uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    return gleaner.is_trusted() or gleaner.is_administrator()
+        or p_workspace_id = any (gleaner.my_workspaces())
+           and exists (select from public.workspace_members as m
+                       where m.workspace_id = p_workspace_id and m.user_id = auth.uid() and m.role = 'owner');
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.owns_workspace(p_workspace_id uuid) IS 'Whether the caller may invite to a workspace and remove from it.';
 
 CREATE FUNCTION gleaner.parse_addresses(p_parsed jsonb) RETURNS integer
     LANGUAGE plpgsql
@@ -7681,6 +6780,38 @@ $_$;
 
 COMMENT ON FUNCTION gleaner.parse_addresses(p_parsed jsonb) IS 'Puts what a server read of contacts'' addresses in the place of what SQL had guessed.';
 
+CREATE FUNCTION gleaner.pause_queue(p_queue text, p_paused boolean DEFAULT true, p_reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_operate text[];
+begin
+    select array(select jsonb_array_elements_text(q.declaration #> '{grant,operate}')) into v_operate from gleaner.queue as q where q.name = p_queue;
+    if not found then
+        raise exception 'there is no queue %', p_queue using errcode = 'P0002', hint = 'gleaner queues lists them.';
+    end if;
+    perform gleaner.operates(p_queue, v_operate, '{}');
+    if p_paused then
+        insert into gleaner.pause (queue, caller, reason) values (p_queue, gleaner.caller_session(), p_reason) on conflict do nothing;
+    else
+        delete from gleaner.pause as p where p.queue = p_queue;
+    end if;
+    if not found then
+        return 'already';
+    end if;
+    insert into gleaner.audit (queue, key, act, caller, detail)
+    values (p_queue, '', case when p_paused then 'pause' else 'resume' end, gleaner.caller_session(), jsonb_build_object('reason', p_reason));
+    if not p_paused then
+        -- What waited is due now, and workers may have been told that nothing is.
+        perform pg_notify('gleaner', p_queue);
+    end if;
+    return 'done';
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.pause_queue(p_queue text, p_paused boolean, p_reason text) IS 'Pauses or resumes a queue: claims find nothing in a paused one.';
+
 CREATE FUNCTION gleaner.pending_addresses(p_limit integer DEFAULT 200) RETURNS TABLE(contact_id bigint, kind text, guess text, written text, region text)
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -7716,6 +6847,70 @@ $_$;
 
 COMMENT ON FUNCTION gleaner.phone_aliases(p_address text) IS 'Other spellings of a mobile number in Mexico, Brazil and Argentina.';
 
+CREATE FUNCTION gleaner.prepare_followup(p_request jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_row     public.scheduled_actions;
+    v_contact jsonb;
+    v_heard   jsonb;
+    v_said    jsonb := '[]';
+    v_reached jsonb := '{}';
+    v_names   text[];
+begin
+    select a.* into v_row from public.scheduled_actions as a
+    where a.id = (p_request ->> 'id')::uuid and a.lease = (p_request ->> 'lease')::bigint and a.status = 'processing';
+    if not found then
+        return '{"outcome": "lost"}';
+    end if;
+    if v_row.contact_id is null then
+        v_row.contact_id := gleaner.contact_of_prospect(v_row.prospect_id);
+        if v_row.contact_id is not null then
+            update public.scheduled_actions as a set contact_id = v_row.contact_id where a.id = v_row.id;
+        end if;
+    end if;
+    if to_regclass('public.activities') is not null then
+        if v_row.contact_id is not null then
+            select jsonb_build_object('id', c.id, 'first_name', c.first_name, 'last_name', c.last_name, 'sales_id', c.sales_id) into v_contact
+            from public.contacts as c where c.id = v_row.contact_id;
+            -- Of several addresses the one that was read for certain, then the first.
+            select coalesce(jsonb_object_agg(k.kind, k.address), '{}') into v_reached
+            from (
+                select distinct on (n.kind) n.kind, n.address
+                from (select a.kind, a.address, a.parsed, 1 as rank from public.contact_addresses as a where a.contact_id = v_row.contact_id
+                      union all
+                      select i.kind, i.value, true, 2 from public.contact_identities as i where i.contact_id = v_row.contact_id) as n
+                order by n.kind, n.rank, n.parsed desc, n.address
+            ) as k;
+        end if;
+        v_names := array[v_row.prospect_id, 'telegram:' || v_row.prospect_id];
+        select jsonb_agg(to_jsonb(s) order by s.at) into v_said
+        from (
+            select a.created_at as at, a.direction, a.type, left(a.raw_data ->> 'content', 2000) as text, a.raw_data ->> 'subject' as subject,
+                   a.provider_id, p.provider_code, a.sender_kind, a.sender_address, a.metadata ->> 'rfc_message_id' as rfc_message_id, a.metadata ->> 'to' as received_at
+            from public.activities as a
+            left join public.ingestion_providers as p on p.id = a.provider_id
+            where a.type in ('email', 'call', 'sms', 'whatsapp', 'other')
+              and (a.contact_id = v_row.contact_id
+                   or v_row.contact_id is null and a.contact_id is null and a.sender_kind in ('email', 'phone', 'other') and a.sender_address = any (v_names))
+            order by a.created_at desc limit 20
+        ) as s;
+        select h.value into v_heard from jsonb_array_elements(v_said) with ordinality as h (value, n)
+        where h.value ->> 'direction' = 'inbound' order by h.n desc limit 1;
+    end if;
+    return jsonb_build_object(
+        'outcome', 'ready',
+        'wait_seconds', greatest(extract(epoch from v_row.scheduled_for - clock_timestamp()), 0),
+        'action', jsonb_build_object(
+            'id', v_row.id, 'prospect_id', v_row.prospect_id, 'action_type', v_row.action_type, 'scheduled_for', v_row.scheduled_for,
+            'payload', v_row.payload, 'message', v_row.message, 'attempts', v_row.attempts),
+        'contact', v_contact, 'reached_by', v_reached, 'last_heard', v_heard, 'conversation', coalesce(v_said, '[]'));
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.prepare_followup(p_request jsonb) IS 'What is needed to compose and send an action that the caller holds.';
+
 CREATE FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb, p_hold interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -7724,49 +6919,38 @@ CREATE FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage t
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_due     timestamptz;
     -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
     -- leases, the sending has begun.
     v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
-    v_hold    interval;
-    v_row     public.activities;
+    v_it      record; v_row public.activities; v_hold interval; v_due timestamptz; v_result jsonb;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from public.activities as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text, null::timestamptz;
+    v_it := gleaner.lock_activities(p_id, p_lease);
+    if v_it.outcome <> 'done' then
+        return query select p_id, case v_it.outcome when 'already' then 'lost' else v_it.outcome end, v_it.status, null::timestamptz;
         return;
     end if;
-    if v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_status::text end, null::timestamptz;
-        return;
-    end if;
-    v_due := v_row.due_at;
-    v_hold := coalesce(p_hold, interval '5 minutes');
-    if v_due - v_now < v_hold / 2 then
-        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
-        v_due := greatest(v_due, least(v_now + v_hold, v_row.deadline_at));
-    end if;
+    v_row := v_it.held; v_hold := coalesce(p_hold, interval '5 minutes');
+    -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+    v_due := case when v_row.due_at - v_now < v_hold / 2 then greatest(v_row.due_at, least(v_now + v_hold, v_row.deadline_at))
+                  else v_row.due_at end;
+    v_result := case when p_partial is null then v_row.processed_data
+                     when jsonb_typeof(v_row.processed_data) = 'object' and jsonb_typeof(p_partial) = 'object' then v_row.processed_data || p_partial
+                     else p_partial end;
     -- What is written already is not written again: people's triggers and subscribers would all hear of it.
-    if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
-        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.processed_data) = 'object' and jsonb_typeof(p_partial) = 'object'
-        then v_row.processed_data || p_partial else p_partial end) is distinct from v_row.processed_data)
-       or v_due is distinct from v_row.due_at or v_row.started < v_started  then
+    if v_due is distinct from v_row.due_at or v_row.started < v_started
+       or (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent')
+       or v_result is distinct from v_row.processed_data then
         update public.activities as q
-        set started = greatest(q.started, v_started),
-            due_at = v_due,
+        set started = greatest(q.started, v_started), due_at = v_due,
             open_at = case when q.open_at is null then null else greatest(q.open_at, v_due) end,
             -- Programs that watch the lock's age by themselves must see that its holder lives.
             locked_at = case when v_due is distinct from q.due_at then v_now else q.locked_at end,
             progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
-            processed_data = case when p_partial is null then q.processed_data
-                when jsonb_typeof(q.processed_data) = 'object' and jsonb_typeof(p_partial) = 'object' then q.processed_data || p_partial
-                else p_partial end
+            processed_data = v_result
         where q.id = v_row.id;
     end if;
     return query select p_id, 'done', ('processing')::text, v_due;
@@ -7775,9 +6959,8 @@ $$;
 
 ALTER FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from.
-Also extends the lease, so slow work is never stolen while it shows life, up to the hard deadline stored at the claim.
-The extension is by p_hold, as the claim asked for, or by the declared hold. It is written only when less than half of that is left: each one writes every index.';
+COMMENT ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from. Extends the lease by p_hold or
+the declared hold, up to the deadline that the claim set, when less than half of it is left: each extension writes every index.';
 
 CREATE FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb, p_hold interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7787,47 +6970,36 @@ CREATE FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text D
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_due     timestamptz;
     -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
     -- leases, the sending has begun.
     v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
-    v_hold    interval;
-    v_row     public.agent_processing_queue;
+    v_it      record; v_row public.agent_processing_queue; v_hold interval; v_due timestamptz; v_result jsonb;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from public.agent_processing_queue as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text, null::timestamptz;
+    v_it := gleaner.lock_dumps(p_id, p_lease);
+    if v_it.outcome <> 'done' then
+        return query select p_id, case v_it.outcome when 'already' then 'lost' else v_it.outcome end, v_it.status, null::timestamptz;
         return;
     end if;
-    if v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_state::text end, null::timestamptz;
-        return;
-    end if;
-    v_due := v_row.due_at;
-    v_hold := coalesce(p_hold, interval '5 minutes');
-    if v_due - v_now < v_hold / 2 then
-        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
-        v_due := greatest(v_due, least(v_now + v_hold, v_row.deadline_at));
-    end if;
+    v_row := v_it.held; v_hold := coalesce(p_hold, interval '5 minutes');
+    -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+    v_due := case when v_row.due_at - v_now < v_hold / 2 then greatest(v_row.due_at, least(v_now + v_hold, v_row.deadline_at))
+                  else v_row.due_at end;
+    v_result := case when p_partial is null then v_row.result
+                     when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object' then v_row.result || p_partial
+                     else p_partial end;
     -- What is written already is not written again: people's triggers and subscribers would all hear of it.
-    if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
-        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
-        then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
-       or v_due is distinct from v_row.due_at or v_row.started < v_started or v_row.processing_state <> 'processing'::public.processing_state then
+    if v_due is distinct from v_row.due_at or v_row.started < v_started or v_row.processing_state <> 'processing'::public.processing_state
+       or (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent')
+       or v_result is distinct from v_row.result then
         update public.agent_processing_queue as q
-        set started = greatest(q.started, v_started),
-            due_at = v_due,
+        set started = greatest(q.started, v_started), due_at = v_due,
             processing_state = 'processing'::public.processing_state,
             progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
-            result = case when p_partial is null then q.result
-                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(p_partial) = 'object' then q.result || p_partial
-                else p_partial end
+            result = v_result
         where q.id = v_row.id;
     end if;
     return query select p_id, 'done', ('processing'::public.processing_state)::text, v_due;
@@ -7836,9 +7008,8 @@ $$;
 
 ALTER FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from.
-Also extends the lease, so slow work is never stolen while it shows life, up to the hard deadline stored at the claim.
-The extension is by p_hold, as the claim asked for, or by the declared hold. It is written only when less than half of that is left: each one writes every index.';
+COMMENT ON FUNCTION gleaner.progress_dumps(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from. Extends the lease by p_hold or
+the declared hold, up to the deadline that the claim set, when less than half of it is left: each extension writes every index.';
 
 CREATE FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb, p_hold interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7848,38 +7019,32 @@ CREATE FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage te
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_due     timestamptz;
     -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
     -- leases, the sending has begun.
     v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
-    v_hold    interval;
-    v_row     public.scheduled_actions;
+    v_it      record; v_row public.scheduled_actions; v_hold interval; v_due timestamptz; v_result jsonb;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from public.scheduled_actions as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text, null::timestamptz;
+    v_it := gleaner.lock_followups(p_id, p_lease);
+    if v_it.outcome <> 'done' then
+        return query select p_id, case v_it.outcome when 'already' then 'lost' else v_it.outcome end, v_it.status, null::timestamptz;
         return;
     end if;
-    if v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end, null::timestamptz;
-        return;
-    end if;
-    v_due := v_row.due_at;
-    v_hold := coalesce(p_hold, interval '5 minutes');
-    if v_due - v_now < v_hold / 2 then
-        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
-        v_due := greatest(v_due, least(v_now + v_hold, v_row.deadline_at));
-    end if;
-    if false or v_due is distinct from v_row.due_at or v_row.started < v_started  then
+    v_row := v_it.held; v_hold := coalesce(p_hold, interval '5 minutes');
+    -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+    v_due := case when v_row.due_at - v_now < v_hold / 2 then greatest(v_row.due_at, least(v_now + v_hold, v_row.deadline_at))
+                  else v_row.due_at end;
+    v_result := case when p_partial is null then v_row.result
+                     when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object' then v_row.result || p_partial
+                     else p_partial end;
+    -- What is written already is not written again: people's triggers and subscribers would all hear of it.
+    if v_due is distinct from v_row.due_at or v_row.started < v_started
+       or v_result is distinct from v_row.result then
         update public.scheduled_actions as q
-        set started = greatest(q.started, v_started),
-            due_at = v_due
+        set started = greatest(q.started, v_started), due_at = v_due,
+            result = v_result
         where q.id = v_row.id;
     end if;
     return query select p_id, 'done', ('processing')::text, v_due;
@@ -7888,9 +7053,8 @@ $$;
 
 ALTER FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from.
-Also extends the lease, so slow work is never stolen while it shows life, up to the hard deadline stored at the claim.
-The extension is by p_hold, as the claim asked for, or by the declared hold. It is written only when less than half of that is left: each one writes every index.';
+COMMENT ON FUNCTION gleaner.progress_followups(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from. Extends the lease by p_hold or
+the declared hold, up to the deadline that the claim set, when less than half of it is left: each extension writes every index.';
 
 CREATE FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb, p_hold interval DEFAULT NULL::interval) RETURNS TABLE(id bigint, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7900,50 +7064,38 @@ CREATE FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text 
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_due     timestamptz;
     -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
     -- leases, the sending has begun.
     v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
-    v_hold    interval;
-    v_row     gleaner.jobs;
+    v_it      record; v_row gleaner.jobs; v_hold interval; v_due timestamptz; v_result jsonb;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     if p_lease < 0 then
         perform gleaner.unbatch_jobs(array[p_id], array[-p_lease]);
     end if;
-    select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
-    v_row := gleaner.as_held_jobs(v_row);
-    if not found then
-        return query select p_id, 'gone', null::text, null::timestamptz;
+    v_it := gleaner.lock_jobs(p_id, p_lease);
+    if v_it.outcome <> 'done' then
+        return query select p_id, case v_it.outcome when 'already' then 'lost' else v_it.outcome end, v_it.status, null::timestamptz;
         return;
     end if;
-    if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end, null::timestamptz;
-        return;
-    end if;
-    v_due := v_row.due_at;
-    v_hold := coalesce(p_hold, interval '5 minutes');
-    if v_due - v_now < v_hold / 2 then
-        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
-        v_due := greatest(v_due, least(v_now + v_hold, v_row.deadline_at));
-    end if;
+    v_row := v_it.held; v_hold := coalesce(p_hold, interval '5 minutes');
+    -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+    v_due := case when v_row.due_at - v_now < v_hold / 2 then greatest(v_row.due_at, least(v_now + v_hold, v_row.deadline_at))
+                  else v_row.due_at end;
+    v_result := case when p_partial is null then v_row.result
+                     when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object' then v_row.result || p_partial
+                     else p_partial end;
     -- What is written already is not written again: people's triggers and subscribers would all hear of it.
-    if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
-        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
-        then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
-       or v_due is distinct from v_row.due_at or v_row.started < v_started  then
+    if v_due is distinct from v_row.due_at or v_row.started < v_started
+       or (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent')
+       or v_result is distinct from v_row.result then
         update gleaner.jobs as q
-        set started = greatest(q.started, v_started),
-            due_at = v_due,
+        set started = greatest(q.started, v_started), due_at = v_due,
             progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
-            result = case when p_partial is null then q.result
-                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(p_partial) = 'object' then q.result || p_partial
-                else p_partial end
+            result = v_result
         where q.id = v_row.id;
     end if;
     return query select p_id, 'done', ('running')::text, v_due;
@@ -7952,9 +7104,8 @@ $$;
 
 ALTER FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from.
-Also extends the lease, so slow work is never stolen while it shows life, up to the hard deadline stored at the claim.
-The extension is by p_hold, as the claim asked for, or by the declared hold. It is written only when less than half of that is left: each one writes every index.';
+COMMENT ON FUNCTION gleaner.progress_jobs(p_id bigint, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from. Extends the lease by p_hold or
+the declared hold, up to the deadline that the claim set, when less than half of it is left: each extension writes every index.';
 
 CREATE FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb, p_hold interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7964,38 +7115,27 @@ CREATE FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text D
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_due     timestamptz;
     -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
     -- leases, the sending has begun.
     v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
-    v_hold    interval;
-    v_row     gleaner.polls;
+    v_it      record; v_row gleaner.polls; v_hold interval; v_due timestamptz;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from gleaner.polls as q where q.provider_id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text, null::timestamptz;
+    v_it := gleaner.lock_polls(p_id, p_lease);
+    if v_it.outcome <> 'done' then
+        return query select p_id, case v_it.outcome when 'already' then 'lost' else v_it.outcome end, v_it.status, null::timestamptz;
         return;
     end if;
-    if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end, null::timestamptz;
-        return;
-    end if;
-    v_due := v_row.due_at;
-    v_hold := coalesce(p_hold, interval '2 minutes');
-    if v_due - v_now < v_hold / 2 then
-        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
-        v_due := greatest(v_due, least(v_now + v_hold, v_row.deadline_at));
-    end if;
-    if false or v_due is distinct from v_row.due_at or v_row.started < v_started  then
+    v_row := v_it.held; v_hold := coalesce(p_hold, interval '2 minutes');
+    -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+    v_due := case when v_row.due_at - v_now < v_hold / 2 then greatest(v_row.due_at, least(v_now + v_hold, v_row.deadline_at))
+                  else v_row.due_at end;
+    -- What is written already is not written again: people's triggers and subscribers would all hear of it.
+    if v_due is distinct from v_row.due_at or v_row.started < v_started then
         update gleaner.polls as q
-        set started = greatest(q.started, v_started),
-            due_at = v_due
+        set started = greatest(q.started, v_started), due_at = v_due
         where q.provider_id = v_row.provider_id;
     end if;
     return query select p_id, 'done', ('running')::text, v_due;
@@ -8004,9 +7144,8 @@ $$;
 
 ALTER FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from.
-Also extends the lease, so slow work is never stolen while it shows life, up to the hard deadline stored at the claim.
-The extension is by p_hold, as the claim asked for, or by the declared hold. It is written only when less than half of that is left: each one writes every index.';
+COMMENT ON FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from. Extends the lease by p_hold or
+the declared hold, up to the deadline that the claim set, when less than half of it is left: each extension writes every index.';
 
 CREATE FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb, p_hold interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -8016,46 +7155,35 @@ CREATE FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text DE
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_due     timestamptz;
     -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
     -- leases, the sending has begun.
     v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
-    v_hold    interval;
-    v_row     public.execution_jobs;
+    v_it      record; v_row public.execution_jobs; v_hold interval; v_due timestamptz; v_result jsonb;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    select q.* into v_row from public.execution_jobs as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text, null::timestamptz;
+    v_it := gleaner.lock_runs(p_id, p_lease);
+    if v_it.outcome <> 'done' then
+        return query select p_id, case v_it.outcome when 'already' then 'lost' else v_it.outcome end, v_it.status, null::timestamptz;
         return;
     end if;
-    if v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end, null::timestamptz;
-        return;
-    end if;
-    v_due := v_row.due_at;
-    v_hold := coalesce(p_hold, interval '30 minutes');
-    if v_due - v_now < v_hold / 2 then
-        -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
-        v_due := greatest(v_due, least(v_now + v_hold, v_row.deadline_at));
-    end if;
+    v_row := v_it.held; v_hold := coalesce(p_hold, interval '30 minutes');
+    -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+    v_due := case when v_row.due_at - v_now < v_hold / 2 then greatest(v_row.due_at, least(v_now + v_hold, v_row.deadline_at))
+                  else v_row.due_at end;
+    v_result := case when p_partial is null then v_row.result
+                     when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object' then v_row.result || p_partial
+                     else p_partial end;
     -- What is written already is not written again: people's triggers and subscribers would all hear of it.
-    if (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
-        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent') or (p_partial is not null and (case when jsonb_typeof(v_row.result) = 'object' and jsonb_typeof(p_partial) = 'object'
-        then v_row.result || p_partial else p_partial end) is distinct from v_row.result)
-       or v_due is distinct from v_row.due_at or v_row.started < v_started  then
+    if v_due is distinct from v_row.due_at or v_row.started < v_started
+       or (p_stage is not null and p_stage is distinct from v_row.progress ->> 'stage'
+        or p_percent is not null and to_jsonb(p_percent) is distinct from v_row.progress -> 'percent')
+       or v_result is distinct from v_row.result then
         update public.execution_jobs as q
-        set started = greatest(q.started, v_started),
-            due_at = v_due,
+        set started = greatest(q.started, v_started), due_at = v_due,
             progress = coalesce(q.progress, '{}') || jsonb_strip_nulls(jsonb_build_object('stage', p_stage, 'percent', p_percent, 'at', v_now)),
-            result = case when p_partial is null then q.result
-                when jsonb_typeof(q.result) = 'object' and jsonb_typeof(p_partial) = 'object' then q.result || p_partial
-                else p_partial end
+            result = v_result
         where q.id = v_row.id;
     end if;
     return query select p_id, 'done', ('running')::text, v_due;
@@ -8064,9 +7192,8 @@ $$;
 
 ALTER FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from.
-Also extends the lease, so slow work is never stolen while it shows life, up to the hard deadline stored at the claim.
-The extension is by p_hold, as the claim asked for, or by the declared hold. It is written only when less than half of that is left: each one writes every index.';
+COMMENT ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from. Extends the lease by p_hold or
+the declared hold, up to the deadline that the claim set, when less than half of it is left: each extension writes every index.';
 
 CREATE FUNCTION gleaner.prune_changes(p_before xid8, p_limit integer DEFAULT 5000) RETURNS bigint
     LANGUAGE plpgsql
@@ -8111,6 +7238,7 @@ declare
     v_before     timestamp with time zone := v_now - v_older_than;
     v_count      integer;
 begin
+    perform gleaner.operates('dumps', array['service_role'], '{}');
     perform gleaner.prune_notes('dumps', v_now);
     if v_older_than is null then
         return 0;
@@ -8125,6 +7253,7 @@ begin
     )
     delete from public.agent_processing_queue as q using old where q.id = old.id;
     get diagnostics v_count = row_count;
+    perform gleaner.note_prune('dumps', v_count, v_older_than);
     return v_count;
 end
 $$;
@@ -8149,6 +7278,7 @@ declare
     v_before     timestamp with time zone := v_now - v_older_than;
     v_count      integer;
 begin
+    perform gleaner.operates('followups', array['service_role'], '{}');
     perform gleaner.prune_notes('followups', v_now);
     if v_older_than is null then
         return 0;
@@ -8163,6 +7293,7 @@ begin
     )
     delete from public.scheduled_actions as q using old where q.id = old.id;
     get diagnostics v_count = row_count;
+    perform gleaner.note_prune('followups', v_count, v_older_than);
     return v_count;
 end
 $$;
@@ -8226,12 +7357,12 @@ COMMENT ON FUNCTION gleaner.prune_ingestion(p_raw_age interval, p_raw_rows bigin
 
 CREATE FUNCTION gleaner.prune_jobs(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
+    SET enable_sort TO 'off'
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    SET enable_sort TO 'off'
     AS $$
 declare
     -- Read once: a clock that may move from row to row is nothing an index can be asked about.
@@ -8254,6 +7385,7 @@ declare
     v_stayed     integer;
     v_ended      timestamptz;
 begin
+    perform gleaner.operates('jobs', array['service_role'], '{}');
     perform gleaner.prune_notes('jobs', v_now);
     if v_older_than is null then
         return 0;
@@ -8314,6 +7446,7 @@ begin
             v_size := case when v_slice.old > 0 then greatest(least(p_limit - v_count, 10000), 100) else least(2 * v_size, 10000) end;
         end loop;
     end loop;
+    perform gleaner.note_prune('jobs', v_count, v_older_than);
     return v_count;
 end
 $$;
@@ -8360,6 +7493,7 @@ declare
     v_before     timestamp with time zone := v_now - v_older_than;
     v_count      integer;
 begin
+    perform gleaner.operates('runs', array['service_role'], '{}');
     perform gleaner.prune_notes('runs', v_now);
     if v_older_than is null then
         return 0;
@@ -8374,6 +7508,7 @@ begin
     )
     delete from public.execution_jobs as q using old where q.id = old.id;
     get diagnostics v_count = row_count;
+    perform gleaner.note_prune('runs', v_count, v_older_than);
     return v_count;
 end
 $$;
@@ -8441,195 +7576,174 @@ $$;
 
 ALTER FUNCTION gleaner.prune_slice_jobs(p_from bigint, p_upto bigint, p_size integer, p_most integer, p_before timestamp with time zone, OUT old integer, OUT gone integer, OUT stayed integer, OUT ended timestamp with time zone, OUT created timestamp with time zone, OUT next bigint, OUT whole boolean) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.put_back_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION gleaner.put_back_activities(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    -- Anew, by the owner's policy: the claim moved it to the end of a lease that is no more.
-    v_open  timestamptz := case when p_row.sales_id is null then p_due
-                           else gleaner.open_activities(p_row.sales_id, coalesce(p_row.created_at, p_due), p_due) end;
+    v_item record; v_it record;
 begin
-    if p_category is not null then
-        p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_message, 'agent_id', coalesce(p_row.agent, p_row.session), 'retry_count', p_attempts));
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    if p_due is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
     end if;
-    if p_lost > p_row.lost then
-        p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{recovery_count}', to_jsonb(p_lost));
-    end if;
-    update public.activities as q
-    set processing_status = p_status,
-        due_at = p_due,
-        open_at = v_open,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        metadata = p_row.metadata,
-        deadline_at = null,
-        started = 0,
-        locked_by = null,
-        locked_at = null
-    where q.id = p_row.id;
-    perform pg_notify('gleaner', 'activities');
-    return p_status::text;
-end
-$$;
-
-ALTER FUNCTION gleaner.put_back_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.put_back_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-begin
-    if p_category is not null then
-        p_row.error_message := p_message;
-    end if;
-    update public.agent_processing_queue as q
-    set processing_state = p_status,
-        due_at = p_due,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        error_message = p_row.error_message,
-        completed_at = null,
-        deadline_at = null,
-        started = 0
-    where q.id = p_row.id;
-    perform pg_notify('gleaner', 'dumps');
-    return p_status::text;
-end
-$$;
-
-ALTER FUNCTION gleaner.put_back_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.put_back_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-begin
-    if p_category is not null then
-        p_row.error_message := p_message;
-    end if;
-    update public.scheduled_actions as q
-    set status = p_status,
-        due_at = p_due,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        error_message = p_row.error_message,
-        finished_at = null,
-        deadline_at = null,
-        started = 0
-    where q.id = p_row.id;
-    perform pg_notify('gleaner', 'followups');
-    return p_status::text;
-end
-$$;
-
-ALTER FUNCTION gleaner.put_back_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-begin
-    if p_category is not null then
-        p_row.error := jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_message, 'agent_id', coalesce(p_row.agent, p_row.session), 'retry_count', p_attempts);
-    end if;
-    for v_try in 1 .. 5 loop
-        if p_row.unique_key is not null and exists (
-            select from gleaner.jobs as q
-            where q.unique_key = p_row.unique_key
-              and q.status in ('ready', 'failed') and q.due_at is not null
-              and not (q.id = p_row.id)
-        ) then
-            p_row.error := jsonb_build_object('timestamp', v_now, 'type', 'Superseded', 'message', 'superseded by a waiting row with the same key', 'agent_id', coalesce(p_row.agent, p_row.session), 'retry_count', p_row.attempts);
-            update gleaner.jobs as q
-            set status = 'cancelled',
-                due_at = null,
-                lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-                error = p_row.error,
-                finished_at = v_now,
-                deadline_at = null,
-        started = 0
-            where q.id = p_row.id;
-            return ('cancelled')::text;
+    perform gleaner.check_leases(p_ids, p_leases);
+    for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
+        v_it := gleaner.lock_activities(v_item.id, v_item.lease);
+        id := v_item.id; outcome := v_it.outcome; status := v_it.status;
+        if outcome = 'done' then
+            status := gleaner.settle_activities(v_it.held, 'raw', p_due, true, (v_it.held).attempts, (v_it.held).lost);
         end if;
-        begin
-    update gleaner.jobs as q
-    set status = p_status,
-        due_at = p_due,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        error = p_row.error,
-        finished_at = null,
-        deadline_at = null,
-        started = 0
-    where q.id = p_row.id;
-    return p_status::text;
-        exception when unique_violation then
-            -- The twin was enqueued between the look and the update; look again, now it can be seen.
-            null;
-        end;
+        return next;
     end loop;
-    raise exception 'could not put % back: its unique key is contended', p_row.id using errcode = '40001';
 end
 $$;
 
-ALTER FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.put_back_activities(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.put_back_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION gleaner.put_back_dumps(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_item record; v_it record;
 begin
-    update gleaner.polls as q
-    set status = p_status,
-        due_at = p_due,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        deadline_at = null,
-        started = 0
-    where q.provider_id = p_row.provider_id;
-    perform pg_notify('gleaner', 'polls');
-    return p_status::text;
-end
-$$;
-
-ALTER FUNCTION gleaner.put_back_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_now   timestamptz := clock_timestamp(); v_stamp bigint := (extract(epoch from v_now) * 1000000)::bigint;
-begin
-    if p_category is not null then
-        p_row.error := p_message;
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    if p_due is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
     end if;
-    update public.execution_jobs as q
-    set status = p_status,
-        due_at = p_due,
-        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, v_stamp) end,
-        attempts = p_attempts,
-        lost = p_lost,
-        error = p_row.error,
-        completed_at = null,
-        deadline_at = null,
-        started = 0
-    where q.id = p_row.id;
-    perform pg_notify('gleaner', 'runs');
-    return p_status::text;
+    perform gleaner.check_leases(p_ids, p_leases);
+    for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
+        v_it := gleaner.lock_dumps(v_item.id, v_item.lease);
+        id := v_item.id; outcome := v_it.outcome; status := v_it.status;
+        if outcome = 'done' then
+            status := gleaner.settle_dumps(v_it.held, 'pending'::public.processing_state, p_due, true, (v_it.held).attempts, (v_it.held).lost);
+        end if;
+        return next;
+    end loop;
 end
 $$;
 
-ALTER FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+ALTER FUNCTION gleaner.put_back_dumps(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_followups(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_item record; v_it record;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    if p_due is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    perform gleaner.check_leases(p_ids, p_leases);
+    for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
+        v_it := gleaner.lock_followups(v_item.id, v_item.lease);
+        id := v_item.id; outcome := v_it.outcome; status := v_it.status;
+        if outcome = 'done' then
+            status := gleaner.settle_followups(v_it.held, 'pending', p_due, true, (v_it.held).attempts, (v_it.held).lost);
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_followups(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_jobs(p_ids bigint[], p_leases bigint[], p_due timestamp with time zone) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_item record; v_it record;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    if p_due is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    perform gleaner.check_leases(p_ids, p_leases);
+    perform gleaner.unbatch_jobs(p_ids, array(select distinct -l from unnest(p_leases) as l where l < 0));
+    for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
+        v_it := gleaner.lock_jobs(v_item.id, v_item.lease);
+        id := v_item.id; outcome := v_it.outcome; status := v_it.status;
+        if outcome = 'done' then
+            status := gleaner.settle_jobs(v_it.held, 'ready', p_due, true, (v_it.held).attempts, (v_it.held).lost);
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_jobs(p_ids bigint[], p_leases bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_polls(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_item record; v_it record;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    if p_due is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    perform gleaner.check_leases(p_ids, p_leases);
+    for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
+        v_it := gleaner.lock_polls(v_item.id, v_item.lease);
+        id := v_item.id; outcome := v_it.outcome; status := v_it.status;
+        if outcome = 'done' then
+            status := gleaner.settle_polls(v_it.held, 'ready', p_due, true, (v_it.held).attempts, (v_it.held).lost);
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_polls(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_runs(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_item record; v_it record;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    if p_due is null then
+        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
+    end if;
+    perform gleaner.check_leases(p_ids, p_leases);
+    for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
+        v_it := gleaner.lock_runs(v_item.id, v_item.lease);
+        id := v_item.id; outcome := v_it.outcome; status := v_it.status;
+        if outcome = 'done' then
+            status := gleaner.settle_runs(v_it.held, 'queued', p_due, true, (v_it.held).attempts, (v_it.held).lost);
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_runs(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.raise_if_momentary(p_state text, p_message text) RETURNS void
     LANGUAGE plpgsql
@@ -8655,19 +7769,111 @@ $$;
 COMMENT ON FUNCTION gleaner.range_keys(p_queue text) IS 'Keys of the rows that lie in bulk ranges of a queue.';
 
 CREATE FUNCTION gleaner.read_cursor(p_setting text, p_asked text, p_now timestamp with time zone) RETURNS jsonb
-    LANGUAGE plpgsql STABLE
+    LANGUAGE plpgsql
     AS $$
 declare
     v_cursor jsonb := nullif(current_setting(p_setting, true), '')::jsonb;
 begin
-    if v_cursor ->> 'asked' = p_asked and (v_cursor ->> 'until')::double precision > extract(epoch from p_now) then
-        return v_cursor;
+    if (v_cursor ->> 'until')::double precision <= extract(epoch from p_now) then
+        -- Forgotten, so that claims of one row need not ask what it says.
+        perform set_config(p_setting, '', false);
+        return null;
+    end if;
+    return case when v_cursor ->> 'asked' = p_asked then v_cursor end;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.read_cursor(p_setting text, p_asked text, p_now timestamp with time zone) IS 'Where the last large or slow look of this session ended; null: from the start.';
+
+CREATE FUNCTION gleaner.reason_not_to_send(p_row public.scheduled_actions, p_to text) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_names text[] := array[p_row.prospect_id, 'telegram:' || p_row.prospect_id];
+begin
+    if exists (select from public.do_not_contact as d
+               where d.address = any (v_names || p_to || ('telegram:' || p_to)) or d.contact_id = p_row.contact_id) then
+        return 'the prospect is not to be written to';
+    end if;
+    if p_row.payload ->> 'keep_on_reply' is not distinct from 'true' or to_regclass('public.activities') is null then
+        return null;
+    end if;
+    if exists (
+        select from public.activities as a
+        where a.contact_id = p_row.contact_id and a.created_at >= p_row.armed_at
+          and a.direction = 'inbound' and a.type in ('email', 'call', 'sms', 'whatsapp', 'other')
+          and a.metadata ->> 'automatic' is distinct from 'true')
+       or p_row.contact_id is null and exists (
+        select from public.activities as a
+        where a.contact_id is null and a.sender_kind in ('email', 'phone', 'other') and a.sender_address = any (v_names)
+          and a.created_at >= p_row.armed_at and a.direction = 'inbound' and a.metadata ->> 'automatic' is distinct from 'true')
+    then
+        return 'the prospect replied';
     end if;
     return null;
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.read_cursor(p_setting text, p_asked text, p_now timestamp with time zone) IS 'Where the last large or slow look of this session ended; null: from the start.';
+COMMENT ON FUNCTION gleaner.reason_not_to_send(p_row public.scheduled_actions, p_to text) IS 'Why an action is no longer wanted; null when it is.';
+
+CREATE FUNCTION gleaner.reason_to_wait(p_row public.scheduled_actions, OUT until timestamp with time zone, OUT reason text) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now   timestamptz := clock_timestamp();
+    v_rules public.contact_preferences;
+    v_local timestamp;
+    v_day   timestamptz;
+    v_sent  bigint;
+begin
+    select p.* into v_rules from public.contact_preferences as p
+    where p.contact_id is null or p.contact_id = p_row.contact_id order by p.contact_id nulls last limit 1;
+    if p_row.approved_at is null and (v_rules.approval or p_row.payload ->> 'approval' = 'true') then
+        -- Approving makes it due; until then no daemon looks at it again.
+        until := v_now + interval '100 years';
+        reason := 'waits for approval';
+        return;
+    end if;
+    if v_rules is null then
+        return;
+    end if;
+    v_local := v_now at time zone v_rules.time_zone;
+    if v_rules.quiet_from <> v_rules.quiet_until and p_row.payload ->> 'ignore_quiet_hours' is distinct from 'true' then
+        if v_rules.quiet_from < v_rules.quiet_until then
+            if v_local::time >= v_rules.quiet_from and v_local::time < v_rules.quiet_until then
+                until := (v_local::date + v_rules.quiet_until) at time zone v_rules.time_zone;
+            end if;
+        elsif v_local::time >= v_rules.quiet_from then
+            until := (v_local::date + 1 + v_rules.quiet_until) at time zone v_rules.time_zone;
+        elsif v_local::time < v_rules.quiet_until then
+            until := (v_local::date + v_rules.quiet_until) at time zone v_rules.time_zone;
+        end if;
+        if until is not null then
+            -- What waited for the morning does not all go out in its first second.
+            until := greatest(until, v_now + interval '1 second') + random() * interval '2 minutes';
+            reason := format('quiet hours until %s %s', to_char(until at time zone v_rules.time_zone, 'YYYY-MM-DD HH24:MI'), v_rules.time_zone);
+            return;
+        end if;
+    end if;
+    if v_rules.daily_limit is not null and p_row.payload ->> 'ignore_daily_limit' is distinct from 'true' then
+        -- Two actions for one contact at the same moment: the second counts the first.
+        perform pg_advisory_xact_lock(hashtextextended('gleaner daily limit ' || coalesce(p_row.contact_id::text, p_row.prospect_id), 0));
+        v_day := date_trunc('day', v_local) at time zone v_rules.time_zone;
+        select count(*) into v_sent from public.scheduled_actions as a
+        where (a.contact_id = p_row.contact_id or p_row.contact_id is null and a.prospect_id = p_row.prospect_id)
+          and a.id <> p_row.id and a.sending_at >= v_day
+          and (a.status = 'executed' or a.status = 'processing' and a.sending_lease = a.lease);
+        if v_sent >= v_rules.daily_limit then
+            until := (v_local::date + 1)::timestamp at time zone v_rules.time_zone + random() * interval '2 minutes';
+            reason := format('daily limit of %s reached', v_rules.daily_limit);
+        end if;
+    end if;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.reason_to_wait(p_row public.scheduled_actions, OUT until timestamp with time zone, OUT reason text) IS 'Until when a due action must wait, and why.';
 
 CREATE FUNCTION gleaner.record_nodes(p_nodes jsonb) RETURNS double precision
     LANGUAGE plpgsql
@@ -8746,6 +7952,35 @@ $$;
 
 COMMENT ON FUNCTION gleaner.record_nodes(p_nodes jsonb) IS 'Writes down which devices work, and which have been silent for two minutes.';
 
+CREATE FUNCTION gleaner.record_outbound() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_channel uuid := (new.message ->> 'channel')::uuid;
+begin
+    if to_regclass('public.activities') is null then
+        return null;
+    end if;
+    begin
+        insert into public.activities (type, direction, contact_id, sales_id, processing_status, raw_data, metadata, provider_id, external_id)
+        values (
+            case new.message ->> 'sink' when 'email' then 'email' when 'sms' then 'sms' when 'whatsapp' then 'whatsapp' else 'other' end,
+            'outbound', new.contact_id, (select c.sales_id from public.contacts as c where c.id = new.contact_id), 'completed',
+            jsonb_strip_nulls(jsonb_build_object('source_type', 'text', 'content', new.message -> 'text', 'subject', new.message -> 'subject')),
+            jsonb_strip_nulls(jsonb_build_object(
+                'to', new.message -> 'to', 'sink', new.message -> 'sink', 'followup_id', new.id, 'message_id', new.result -> 'message_id')),
+            v_channel, case when v_channel is not null then 'outbound:' || new.idempotency_key end)
+        on conflict do nothing;
+    exception when others then
+        raise warning 'the message of follow-up % is not in the timeline: %', new.id, sqlerrm;
+    end;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.record_outbound() IS 'Keeps what was sent as an outbound activity of the contact.';
+
 CREATE FUNCTION gleaner.record_refusals(p_refusals jsonb) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -8774,7 +8009,7 @@ begin
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.record_refusals(p_refusals jsonb) IS 'Adds to the count of requests turned away, per channel, minute and reason.';
+COMMENT ON FUNCTION gleaner.record_refusals(p_refusals jsonb) IS 'Adds to the count of rejected requests, per channel, minute and reason.';
 
 CREATE FUNCTION gleaner.recover_activities(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -8785,28 +8020,15 @@ CREATE FUNCTION gleaner.recover_activities(p_older_than interval DEFAULT '00:00:
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_count  integer := 0;
-    v_lost   integer;
-    v_reason text;
-    v_row    public.activities;
+    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row public.activities;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     for v_row in
-        select q.*
-        from public.activities as q
+        select q.* from public.activities as q
         where q.processing_status in ('processing') and q.due_at <= v_now - p_older_than
-        order by q.id
-        limit 1000
-        for no key update skip locked
+        order by q.id limit 1000 for no key update skip locked
     loop
-        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            perform gleaner.end_activities(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-        else
-            perform gleaner.put_back_activities(v_row, 'raw', v_now, false, v_row.attempts, v_lost);
-        end if;
+        perform gleaner.lose_activities(v_row);
         v_count := v_count + 1;
     end loop;
     return v_count;
@@ -8815,8 +8037,7 @@ $$;
 
 ALTER FUNCTION gleaner.recover_activities(p_older_than interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.recover_activities(p_older_than interval) IS 'A sweep for display: rows whose lease ran out at least p_older_than ago wait again, to be seen as waiting.
-Nothing depends on it: a claim takes such rows by itself. At most a thousand rows per call.';
+COMMENT ON FUNCTION gleaner.recover_activities(p_older_than interval) IS 'For display: up to a thousand rows whose lease ran out p_older_than ago wait again. Claims take such rows without it.';
 
 CREATE FUNCTION gleaner.recover_dumps(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -8827,28 +8048,15 @@ CREATE FUNCTION gleaner.recover_dumps(p_older_than interval DEFAULT '00:00:00'::
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_count  integer := 0;
-    v_lost   integer;
-    v_reason text;
-    v_row    public.agent_processing_queue;
+    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row public.agent_processing_queue;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     for v_row in
-        select q.*
-        from public.agent_processing_queue as q
+        select q.* from public.agent_processing_queue as q
         where q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.due_at <= v_now - p_older_than
-        order by q.id
-        limit 1000
-        for no key update skip locked
+        order by q.id limit 1000 for no key update skip locked
     loop
-        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            perform gleaner.end_dumps(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-        else
-            perform gleaner.put_back_dumps(v_row, 'pending'::public.processing_state, v_now, false, v_row.attempts, v_lost);
-        end if;
+        perform gleaner.lose_dumps(v_row);
         v_count := v_count + 1;
     end loop;
     return v_count;
@@ -8857,8 +8065,7 @@ $$;
 
 ALTER FUNCTION gleaner.recover_dumps(p_older_than interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.recover_dumps(p_older_than interval) IS 'A sweep for display: rows whose lease ran out at least p_older_than ago wait again, to be seen as waiting.
-Nothing depends on it: a claim takes such rows by itself. At most a thousand rows per call.';
+COMMENT ON FUNCTION gleaner.recover_dumps(p_older_than interval) IS 'For display: up to a thousand rows whose lease ran out p_older_than ago wait again. Claims take such rows without it.';
 
 CREATE FUNCTION gleaner.recover_followups(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -8869,28 +8076,15 @@ CREATE FUNCTION gleaner.recover_followups(p_older_than interval DEFAULT '00:00:0
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_count  integer := 0;
-    v_lost   integer;
-    v_reason text;
-    v_row    public.scheduled_actions;
+    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row public.scheduled_actions;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     for v_row in
-        select q.*
-        from public.scheduled_actions as q
+        select q.* from public.scheduled_actions as q
         where q.status in ('processing') and q.due_at <= v_now - p_older_than
-        order by q.id
-        limit 1000
-        for no key update skip locked
+        order by q.id limit 1000 for no key update skip locked
     loop
-        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_row.status in ('processing') and v_row.started = 2 then 'outcome unknown: the lease ran out after the work had begun' when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            perform gleaner.end_followups(v_row, v_reason, case when v_row.started = 2 then 'OutcomeUnknown' else 'Poison' end, v_row.attempts, v_lost);
-        else
-            perform gleaner.put_back_followups(v_row, 'pending', v_now, false, v_row.attempts, v_lost);
-        end if;
+        perform gleaner.lose_followups(v_row);
         v_count := v_count + 1;
     end loop;
     return v_count;
@@ -8899,8 +8093,7 @@ $$;
 
 ALTER FUNCTION gleaner.recover_followups(p_older_than interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.recover_followups(p_older_than interval) IS 'A sweep for display: rows whose lease ran out at least p_older_than ago wait again, to be seen as waiting.
-Nothing depends on it: a claim takes such rows by itself. At most a thousand rows per call.';
+COMMENT ON FUNCTION gleaner.recover_followups(p_older_than interval) IS 'For display: up to a thousand rows whose lease ran out p_older_than ago wait again. Claims take such rows without it.';
 
 CREATE FUNCTION gleaner.recover_jobs(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -8911,29 +8104,16 @@ CREATE FUNCTION gleaner.recover_jobs(p_older_than interval DEFAULT '00:00:00'::i
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_count  integer := 0;
-    v_lost   integer;
-    v_reason text;
-    v_row    gleaner.jobs;
+    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row gleaner.jobs;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.unbatch_jobs(null, array(select b.id from gleaner.batch_lease as b where b.queue = 'jobs' and b.due_at <= v_now - p_older_than));
     for v_row in
-        select q.*
-        from gleaner.jobs as q
+        select q.* from gleaner.jobs as q
         where q.status in ('running') and q.due_at <= v_now - p_older_than and q.lease <> -1
-        order by q.id
-        limit 1000
-        for no key update skip locked
+        order by q.id limit 1000 for no key update skip locked
     loop
-        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            perform gleaner.end_jobs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-        else
-            perform gleaner.put_back_jobs(v_row, 'ready', v_now, false, v_row.attempts, v_lost);
-        end if;
+        perform gleaner.lose_jobs(v_row);
         v_count := v_count + 1;
     end loop;
     return v_count;
@@ -8942,8 +8122,7 @@ $$;
 
 ALTER FUNCTION gleaner.recover_jobs(p_older_than interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.recover_jobs(p_older_than interval) IS 'A sweep for display: rows whose lease ran out at least p_older_than ago wait again, to be seen as waiting.
-Nothing depends on it: a claim takes such rows by itself. At most a thousand rows per call.';
+COMMENT ON FUNCTION gleaner.recover_jobs(p_older_than interval) IS 'For display: up to a thousand rows whose lease ran out p_older_than ago wait again. Claims take such rows without it.';
 
 CREATE FUNCTION gleaner.recover_polls(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -8954,28 +8133,15 @@ CREATE FUNCTION gleaner.recover_polls(p_older_than interval DEFAULT '00:00:00'::
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_count  integer := 0;
-    v_lost   integer;
-    v_reason text;
-    v_row    gleaner.polls;
+    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row gleaner.polls;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     for v_row in
-        select q.*
-        from gleaner.polls as q
+        select q.* from gleaner.polls as q
         where q.status in ('running') and q.due_at <= v_now - p_older_than
-        order by q.provider_id
-        limit 1000
-        for no key update skip locked
+        order by q.provider_id limit 1000 for no key update skip locked
     loop
-        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 1000000 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            perform gleaner.end_polls(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-        else
-            perform gleaner.put_back_polls(v_row, 'ready', v_now, false, v_row.attempts, v_lost);
-        end if;
+        perform gleaner.lose_polls(v_row);
         v_count := v_count + 1;
     end loop;
     return v_count;
@@ -8984,8 +8150,7 @@ $$;
 
 ALTER FUNCTION gleaner.recover_polls(p_older_than interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.recover_polls(p_older_than interval) IS 'A sweep for display: rows whose lease ran out at least p_older_than ago wait again, to be seen as waiting.
-Nothing depends on it: a claim takes such rows by itself. At most a thousand rows per call.';
+COMMENT ON FUNCTION gleaner.recover_polls(p_older_than interval) IS 'For display: up to a thousand rows whose lease ran out p_older_than ago wait again. Claims take such rows without it.';
 
 CREATE FUNCTION gleaner.recover_runs(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -8996,28 +8161,15 @@ CREATE FUNCTION gleaner.recover_runs(p_older_than interval DEFAULT '00:00:00'::i
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now    timestamptz := clock_timestamp();
-    v_count  integer := 0;
-    v_lost   integer;
-    v_reason text;
-    v_row    public.execution_jobs;
+    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row public.execution_jobs;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     for v_row in
-        select q.*
-        from public.execution_jobs as q
+        select q.* from public.execution_jobs as q
         where q.status in ('running') and q.due_at <= v_now - p_older_than
-        order by q.id
-        limit 1000
-        for no key update skip locked
+        order by q.id limit 1000 for no key update skip locked
     loop
-        v_lost := v_row.lost + case when v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            perform gleaner.end_runs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-        else
-            perform gleaner.put_back_runs(v_row, 'queued', v_now, false, v_row.attempts, v_lost);
-        end if;
+        perform gleaner.lose_runs(v_row);
         v_count := v_count + 1;
     end loop;
     return v_count;
@@ -9026,8 +8178,7 @@ $$;
 
 ALTER FUNCTION gleaner.recover_runs(p_older_than interval) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.recover_runs(p_older_than interval) IS 'A sweep for display: rows whose lease ran out at least p_older_than ago wait again, to be seen as waiting.
-Nothing depends on it: a claim takes such rows by itself. At most a thousand rows per call.';
+COMMENT ON FUNCTION gleaner.recover_runs(p_older_than interval) IS 'For display: up to a thousand rows whose lease ran out p_older_than ago wait again. Claims take such rows without it.';
 
 CREATE FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) RETURNS uuid
     LANGUAGE plpgsql
@@ -9050,6 +8201,29 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) IS 'Uses up a one-time link; gives its user, or null.';
+
+CREATE FUNCTION gleaner.refresh_context_items(p_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    perform from public.context_items as c where c.id = any (p_ids) order by c.id for no key update;
+    update public.context_items as c
+    set metadata = said.metadata, updated_at = now()
+    from (
+        select i.id, coalesce((
+            select jsonb_object_agg(fact.key, fact.value order by s.created_at, s.dump_id nulls first)
+            from public.context_item_sources as s
+            cross join lateral jsonb_each(s.metadata) as fact
+            where s.context_item_id = i.id), '{}') as metadata
+        from unnest(p_ids) as i (id)
+    ) as said
+    where c.id = said.id
+      and c.metadata is distinct from said.metadata;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.refresh_context_items(p_ids uuid[]) IS 'Makes the metadata of entities what their sources say.';
 
 CREATE FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) RETURNS jsonb
     LANGUAGE plpgsql
@@ -9113,19 +8287,44 @@ CREATE FUNCTION gleaner.refuse_banned(p_user uuid) RETURNS void
     LANGUAGE plpgsql STABLE STRICT
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+declare
+    v_ban text;
 begin
     if not has_table_privilege('auth.users', 'select') then
         return;
     end if;
-    if gleaner.find_ban(p_user) is not null then
+    v_ban := gleaner.find_ban(p_user);
+    if v_ban is not null then
         raise insufficient_privilege using
-            message = 'User is banned',
-            hint = 'An administrator can let the user in again: gleaner users enable.';
+            message = case v_ban when 'deleted' then 'User was deleted' else 'User is banned' end,
+            hint = case v_ban when 'deleted' then 'Sign in as another user.' else 'An administrator can let the user in again: gleaner users enable.' end;
     end if;
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.refuse_banned(p_user uuid) IS 'Raises when the user of a token is banned or disabled.';
+COMMENT ON FUNCTION gleaner.refuse_banned(p_user uuid) IS 'Raises when the user of a token is banned, deleted or disabled.';
+
+CREATE FUNCTION gleaner.refuse_contact(p_request jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_row public.scheduled_actions;
+begin
+    select a.* into v_row from public.scheduled_actions as a where a.id = (p_request ->> 'id')::uuid for no key update;
+    if not found or v_row.status <> 'processing' or v_row.lease <> (p_request ->> 'lease')::bigint then
+        return '{"outcome": "lost"}';
+    end if;
+    insert into public.do_not_contact as d (address, contact_id, reason)
+    values (coalesce(v_row.message ->> 'to', v_row.prospect_id), v_row.contact_id, p_request ->> 'reason')
+    on conflict (address) do update set contact_id = coalesce(excluded.contact_id, d.contact_id);
+    perform from gleaner.cancel_followups(array[v_row.id], p_request ->> 'reason');
+    update public.scheduled_actions as a set cancelled_reason = p_request ->> 'reason' where a.id = v_row.id;
+    return '{"outcome": "done"}';
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.refuse_contact(p_request jsonb) IS 'Puts the recipient of an action on the list of people who are not written to.';
 
 CREATE FUNCTION gleaner.refuse_update() RETURNS trigger
     LANGUAGE plpgsql
@@ -9199,49 +8398,11 @@ $$;
 COMMENT ON FUNCTION gleaner.reject_row(p_queue text, p_tenant text, p_key text, p_reason text) IS 'Notes a row that rejected a change; claims leave it out for a while.';
 
 CREATE FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_done    uuid[] := '{}';
-    v_leases  bigint[] := '{}';
-    v_row     public.activities;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.check_leases(p_ids, p_leases);
-    for v_row in
-        select q.*
-        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
-        join public.activities as q on q.id = any (array[u.id]) and q.lease = u.lease
-        where q.processing_status in ('processing') and (v_trusted or q.session = v_session)
-        for no key update of q
-    loop
-        v_done := v_done || v_row.id;
-        v_leases := v_leases || v_row.lease;
-        return query select v_row.id, 'done', gleaner.put_back_activities(
-            v_row, 'raw', v_now, true, v_row.attempts, v_row.lost);
-    end loop;
-    if cardinality(v_done) < cardinality(p_ids) then
-        return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease + 1 and q.processing_status not in ('processing') then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.processing_status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
-        left join public.activities as q on q.id = any (array[u.id]);
-    end if;
-end
+    select * from gleaner.put_back_activities(p_ids, p_leases, clock_timestamp());
 $$;
 
 ALTER FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
@@ -9249,49 +8410,11 @@ ALTER FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) OWNER
 COMMENT ON FUNCTION gleaner.release_activities(p_ids uuid[], p_leases bigint[]) IS 'Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.';
 
 CREATE FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_done    uuid[] := '{}';
-    v_leases  bigint[] := '{}';
-    v_row     public.agent_processing_queue;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.check_leases(p_ids, p_leases);
-    for v_row in
-        select q.*
-        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
-        join public.agent_processing_queue as q on q.id = any (array[u.id]) and q.lease = u.lease
-        where q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and (v_trusted or q.session = v_session)
-        for no key update of q
-    loop
-        v_done := v_done || v_row.id;
-        v_leases := v_leases || v_row.lease;
-        return query select v_row.id, 'done', gleaner.put_back_dumps(
-            v_row, 'pending'::public.processing_state, v_now, true, v_row.attempts, v_row.lost);
-    end loop;
-    if cardinality(v_done) < cardinality(p_ids) then
-        return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease + 1 and q.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.processing_state::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
-        left join public.agent_processing_queue as q on q.id = any (array[u.id]);
-    end if;
-end
+    select * from gleaner.put_back_dumps(p_ids, p_leases, clock_timestamp());
 $$;
 
 ALTER FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
@@ -9299,49 +8422,11 @@ ALTER FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO g
 COMMENT ON FUNCTION gleaner.release_dumps(p_ids uuid[], p_leases bigint[]) IS 'Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.';
 
 CREATE FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_done    uuid[] := '{}';
-    v_leases  bigint[] := '{}';
-    v_row     public.scheduled_actions;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.check_leases(p_ids, p_leases);
-    for v_row in
-        select q.*
-        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
-        join public.scheduled_actions as q on q.id = any (array[u.id]) and q.lease = u.lease
-        where q.status in ('processing') and (v_trusted or q.session = v_session)
-        for no key update of q
-    loop
-        v_done := v_done || v_row.id;
-        v_leases := v_leases || v_row.lease;
-        return query select v_row.id, 'done', gleaner.put_back_followups(
-            v_row, 'pending', v_now, true, v_row.attempts, v_row.lost);
-    end loop;
-    if cardinality(v_done) < cardinality(p_ids) then
-        return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease + 1 and q.status not in ('processing') then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
-        left join public.scheduled_actions as q on q.id = any (array[u.id]);
-    end if;
-end
+    select * from gleaner.put_back_followups(p_ids, p_leases, clock_timestamp());
 $$;
 
 ALTER FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
@@ -9349,50 +8434,11 @@ ALTER FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) OWNER 
 COMMENT ON FUNCTION gleaner.release_followups(p_ids uuid[], p_leases bigint[]) IS 'Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.';
 
 CREATE FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) RETURNS TABLE(id bigint, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_done    bigint[] := '{}';
-    v_leases  bigint[] := '{}';
-    v_row     gleaner.jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.check_leases(p_ids, p_leases);
-    perform gleaner.unbatch_jobs(p_ids, array(select distinct -l from unnest(p_leases) as l where l < 0));
-    for v_row in
-        select q.*
-        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
-        join gleaner.jobs as q on q.id = any (array[u.id]) and q.lease = u.lease
-        where q.status in ('running') and (v_trusted or q.session = v_session)
-        for no key update of q
-    loop
-        v_done := v_done || v_row.id;
-        v_leases := v_leases || v_row.lease;
-        return query select v_row.id, 'done', gleaner.put_back_jobs(
-            v_row, 'ready', v_now, true, v_row.attempts, v_row.lost);
-    end loop;
-    if cardinality(v_done) < cardinality(p_ids) then
-        return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then (gleaner.as_held_jobs(q)).status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
-        left join gleaner.jobs as q on q.id = any (array[u.id]);
-    end if;
-end
+    select * from gleaner.put_back_jobs(p_ids, p_leases, clock_timestamp());
 $$;
 
 ALTER FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO gleaner_engine;
@@ -9400,49 +8446,11 @@ ALTER FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO 
 COMMENT ON FUNCTION gleaner.release_jobs(p_ids bigint[], p_leases bigint[]) IS 'Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.';
 
 CREATE FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_done    uuid[] := '{}';
-    v_leases  bigint[] := '{}';
-    v_row     gleaner.polls;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.check_leases(p_ids, p_leases);
-    for v_row in
-        select q.*
-        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
-        join gleaner.polls as q on q.provider_id = any (array[u.id]) and q.lease = u.lease
-        where q.status in ('running') and (v_trusted or q.session = v_session)
-        for no key update of q
-    loop
-        v_done := v_done || v_row.provider_id;
-        v_leases := v_leases || v_row.lease;
-        return query select v_row.provider_id, 'done', gleaner.put_back_polls(
-            v_row, 'ready', v_now, true, v_row.attempts, v_row.lost);
-    end loop;
-    if cardinality(v_done) < cardinality(p_ids) then
-        return query
-        select u.id,
-               case
-                   when q.provider_id is null then 'gone'
-                   when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
-        left join gleaner.polls as q on q.provider_id = any (array[u.id]);
-    end if;
-end
+    select * from gleaner.put_back_polls(p_ids, p_leases, clock_timestamp());
 $$;
 
 ALTER FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
@@ -9450,49 +8458,11 @@ ALTER FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) OWNER TO g
 COMMENT ON FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) IS 'Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.';
 
 CREATE FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now     timestamptz := clock_timestamp();
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_done    uuid[] := '{}';
-    v_leases  bigint[] := '{}';
-    v_row     public.execution_jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.check_leases(p_ids, p_leases);
-    for v_row in
-        select q.*
-        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
-        join public.execution_jobs as q on q.id = any (array[u.id]) and q.lease = u.lease
-        where q.status in ('running') and (v_trusted or q.session = v_session)
-        for no key update of q
-    loop
-        v_done := v_done || v_row.id;
-        v_leases := v_leases || v_row.lease;
-        return query select v_row.id, 'done', gleaner.put_back_runs(
-            v_row, 'queued', v_now, true, v_row.attempts, v_row.lost);
-    end loop;
-    if cardinality(v_done) < cardinality(p_ids) then
-        return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when q.lease = u.lease + 1 and q.status not in ('running') then 'already'
-                   else 'lost'
-               end,
-               case when (v_trusted or q.session = v_session) then q.status::text end
-        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
-        left join public.execution_jobs as q on q.id = any (array[u.id]);
-    end if;
-end
+    select * from gleaner.put_back_runs(p_ids, p_leases, clock_timestamp());
 $$;
 
 ALTER FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
@@ -9503,11 +8473,9 @@ CREATE FUNCTION gleaner.remember_activities(p_request uuid, p_keys uuid[], p_lea
     LANGUAGE plpgsql
     AS $$
 declare
-    v_keys   text[];
-    v_leases bigint[];
+    v_keys text[]; v_leases bigint[];
 begin
-    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n)
-    into v_keys, v_leases
+    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n) into v_keys, v_leases
     from (select distinct on (id) * from unnest(p_keys) with ordinality as k (id, n)) as k
     join public.activities as q on q.id = any (array[k.id])
     where q.lease >= p_lease and q.session = p_session and q.processing_status in ('processing');
@@ -9521,11 +8489,9 @@ CREATE FUNCTION gleaner.remember_dumps(p_request uuid, p_keys uuid[], p_lease bi
     LANGUAGE plpgsql
     AS $$
 declare
-    v_keys   text[];
-    v_leases bigint[];
+    v_keys text[]; v_leases bigint[];
 begin
-    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n)
-    into v_keys, v_leases
+    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n) into v_keys, v_leases
     from (select distinct on (id) * from unnest(p_keys) with ordinality as k (id, n)) as k
     join public.agent_processing_queue as q on q.id = any (array[k.id])
     where q.lease >= p_lease and q.session = p_session and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state);
@@ -9539,11 +8505,9 @@ CREATE FUNCTION gleaner.remember_followups(p_request uuid, p_keys uuid[], p_leas
     LANGUAGE plpgsql
     AS $$
 declare
-    v_keys   text[];
-    v_leases bigint[];
+    v_keys text[]; v_leases bigint[];
 begin
-    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n)
-    into v_keys, v_leases
+    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n) into v_keys, v_leases
     from (select distinct on (id) * from unnest(p_keys) with ordinality as k (id, n)) as k
     join public.scheduled_actions as q on q.id = any (array[k.id])
     where q.lease >= p_lease and q.session = p_session and q.status in ('processing');
@@ -9578,11 +8542,9 @@ CREATE FUNCTION gleaner.remember_polls(p_request uuid, p_keys uuid[], p_lease bi
     LANGUAGE plpgsql
     AS $$
 declare
-    v_keys   text[];
-    v_leases bigint[];
+    v_keys text[]; v_leases bigint[];
 begin
-    select array_agg(q.provider_id::text order by k.n), array_agg(q.lease order by k.n)
-    into v_keys, v_leases
+    select array_agg(q.provider_id::text order by k.n), array_agg(q.lease order by k.n) into v_keys, v_leases
     from (select distinct on (id) * from unnest(p_keys) with ordinality as k (id, n)) as k
     join gleaner.polls as q on q.provider_id = any (array[k.id])
     where q.lease >= p_lease and q.session = p_session and q.status in ('running');
@@ -9596,11 +8558,9 @@ CREATE FUNCTION gleaner.remember_runs(p_request uuid, p_keys uuid[], p_lease big
     LANGUAGE plpgsql
     AS $$
 declare
-    v_keys   text[];
-    v_leases bigint[];
+    v_keys text[]; v_leases bigint[];
 begin
-    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n)
-    into v_keys, v_leases
+    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n) into v_keys, v_leases
     from (select distinct on (id) * from unnest(p_keys) with ordinality as k (id, n)) as k
     join public.execution_jobs as q on q.id = any (array[k.id])
     where q.lease >= p_lease and q.session = p_session and q.status in ('running');
@@ -9615,13 +8575,11 @@ CREATE FUNCTION gleaner.repeat_activities(p_request uuid, v_session text) RETURN
     AS $$
 declare
     v_trusted boolean := gleaner.is_trusted();
-    v_keys    text[];
-    v_leases  bigint[];
+    v_keys    text[]; v_leases bigint[];
 begin
     select r.keys, r.leases into v_keys, v_leases from gleaner.request as r where r.queue = 'activities' and r.id = p_request;
     return query
-    select q.*
-    from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
+    select q.* from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
     join public.activities as q on q.id = any (array[k.id::uuid])
     where q.lease = k.lease and q.processing_status in ('processing') and (v_trusted or q.session = v_session)
     order by k.n;
@@ -9635,13 +8593,11 @@ CREATE FUNCTION gleaner.repeat_dumps(p_request uuid, v_session text) RETURNS SET
     AS $$
 declare
     v_trusted boolean := gleaner.is_trusted();
-    v_keys    text[];
-    v_leases  bigint[];
+    v_keys    text[]; v_leases bigint[];
 begin
     select r.keys, r.leases into v_keys, v_leases from gleaner.request as r where r.queue = 'dumps' and r.id = p_request;
     return query
-    select q.*
-    from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
+    select q.* from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
     join public.agent_processing_queue as q on q.id = any (array[k.id::uuid])
     where q.lease = k.lease and q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and (v_trusted or q.session = v_session)
     order by k.n;
@@ -9655,13 +8611,11 @@ CREATE FUNCTION gleaner.repeat_followups(p_request uuid, v_session text) RETURNS
     AS $$
 declare
     v_trusted boolean := gleaner.is_trusted();
-    v_keys    text[];
-    v_leases  bigint[];
+    v_keys    text[]; v_leases bigint[];
 begin
     select r.keys, r.leases into v_keys, v_leases from gleaner.request as r where r.queue = 'followups' and r.id = p_request;
     return query
-    select q.*
-    from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
+    select q.* from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
     join public.scheduled_actions as q on q.id = any (array[k.id::uuid])
     where q.lease = k.lease and q.status in ('processing') and (v_trusted or q.session = v_session)
     order by k.n;
@@ -9705,13 +8659,11 @@ CREATE FUNCTION gleaner.repeat_polls(p_request uuid, v_session text) RETURNS SET
     AS $$
 declare
     v_trusted boolean := gleaner.is_trusted();
-    v_keys    text[];
-    v_leases  bigint[];
+    v_keys    text[]; v_leases bigint[];
 begin
     select r.keys, r.leases into v_keys, v_leases from gleaner.request as r where r.queue = 'polls' and r.id = p_request;
     return query
-    select q.*
-    from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
+    select q.* from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
     join gleaner.polls as q on q.provider_id = any (array[k.id::uuid])
     where q.lease = k.lease and q.status in ('running') and (v_trusted or q.session = v_session)
     order by k.n;
@@ -9725,13 +8677,11 @@ CREATE FUNCTION gleaner.repeat_runs(p_request uuid, v_session text) RETURNS SETO
     AS $$
 declare
     v_trusted boolean := gleaner.is_trusted();
-    v_keys    text[];
-    v_leases  bigint[];
+    v_keys    text[]; v_leases bigint[];
 begin
     select r.keys, r.leases into v_keys, v_leases from gleaner.request as r where r.queue = 'runs' and r.id = p_request;
     return query
-    select q.*
-    from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
+    select q.* from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
     join public.execution_jobs as q on q.id = any (array[k.id::uuid])
     where q.lease = k.lease and q.status in ('running') and (v_trusted or q.session = v_session)
     order by k.n;
@@ -9754,253 +8704,148 @@ $$;
 COMMENT ON FUNCTION gleaner.request_poll(p_provider_id uuid) IS 'Asks for a look into the mailbox of a channel, now.';
 
 CREATE FUNCTION gleaner.requeue_activities(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row public.activities;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from public.activities as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.processing_status = 'raw' and v_row.due_at <= v_now then
-            return query select v_row.id, 'already', v_row.processing_status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('activities', '', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.processing_status));
-        return query select v_row.id, 'done', gleaner.put_back_activities(v_row, 'raw', v_now, false, 0, 0);
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from public.activities as q where q.id = u.id);
-end
+    select * from gleaner.operate_activities('requeue', p_ids, null);
 $$;
 
 ALTER FUNCTION gleaner.requeue_activities(p_ids uuid[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) IS 'An operator''s retry: the row waits again, due now, with its counts at zero. Also for finished and cancelled rows;
-a running one is taken from its holder. Already waiting and due: nothing to do.';
+COMMENT ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) IS 'An operator''s retry: rows wait again, due now, with counts at zero; also finished rows, and held ones.';
 
 CREATE FUNCTION gleaner.requeue_dumps(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row public.agent_processing_queue;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from public.agent_processing_queue as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.processing_state = 'pending'::public.processing_state and v_row.due_at <= v_now then
-            return query select v_row.id, 'already', v_row.processing_state::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('dumps', '', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.processing_state));
-        return query select v_row.id, 'done', gleaner.put_back_dumps(v_row, 'pending'::public.processing_state, v_now, false, 0, 0);
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from public.agent_processing_queue as q where q.id = u.id);
-end
+    select * from gleaner.operate_dumps('requeue', p_ids, null);
 $$;
 
 ALTER FUNCTION gleaner.requeue_dumps(p_ids uuid[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.requeue_dumps(p_ids uuid[]) IS 'An operator''s retry: the row waits again, due now, with its counts at zero. Also for finished and cancelled rows;
-a running one is taken from its holder. Already waiting and due: nothing to do.';
+COMMENT ON FUNCTION gleaner.requeue_dumps(p_ids uuid[]) IS 'An operator''s retry: rows wait again, due now, with counts at zero; also finished rows, and held ones.';
 
 CREATE FUNCTION gleaner.requeue_followups(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row public.scheduled_actions;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from public.scheduled_actions as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.status = 'pending' and v_row.due_at <= v_now then
-            return query select v_row.id, 'already', v_row.status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('followups', '', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.status));
-        return query select v_row.id, 'done', gleaner.put_back_followups(v_row, 'pending', v_now, false, 0, 0);
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from public.scheduled_actions as q where q.id = u.id);
-end
+    select * from gleaner.operate_followups('requeue', p_ids, null);
 $$;
 
 ALTER FUNCTION gleaner.requeue_followups(p_ids uuid[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.requeue_followups(p_ids uuid[]) IS 'An operator''s retry: the row waits again, due now, with its counts at zero. Also for finished and cancelled rows;
-a running one is taken from its holder. Already waiting and due: nothing to do.';
+COMMENT ON FUNCTION gleaner.requeue_followups(p_ids uuid[]) IS 'An operator''s retry: rows wait again, due now, with counts at zero; also finished rows, and held ones.';
 
 CREATE FUNCTION gleaner.requeue_jobs(p_ids bigint[]) RETURNS TABLE(id bigint, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row gleaner.jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.unbatch_jobs(p_ids);
-    for v_row in
-        select q.*
-        from gleaner.jobs as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.status = 'ready' and v_row.due_at <= v_now
-           -- A row whose bulk range is lost waits where no claim looks; it goes back in the line by itself.
-           and (v_row.lease <> -1 or (gleaner.range_keys('jobs') + gleaner.batch_keys('jobs')) @> v_row.id) then
-            return query select v_row.id, 'already', v_row.status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('jobs', '', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.status));
-        return query select v_row.id, 'done', gleaner.put_back_jobs(v_row, 'ready', v_now, false, 0, 0);
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from gleaner.jobs as q where q.id = u.id);
-end
+    select * from gleaner.operate_jobs('requeue', p_ids, null);
 $$;
 
 ALTER FUNCTION gleaner.requeue_jobs(p_ids bigint[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) IS 'An operator''s retry: the row waits again, due now, with its counts at zero. Also for finished and cancelled rows;
-a running one is taken from its holder. Already waiting and due: nothing to do.';
+COMMENT ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) IS 'An operator''s retry: rows wait again, due now, with counts at zero; also finished rows, and held ones.';
 
 CREATE FUNCTION gleaner.requeue_polls(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row gleaner.polls;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from gleaner.polls as q
-        where q.provider_id = any (p_ids)
-        order by q.provider_id
-        for no key update
-    loop
-        if v_row.status = 'ready' and v_row.due_at <= v_now then
-            return query select v_row.provider_id, 'already', v_row.status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('polls', '', v_row.provider_id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.status));
-        return query select v_row.provider_id, 'done', gleaner.put_back_polls(v_row, 'ready', v_now, false, 0, 0);
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from gleaner.polls as q where q.provider_id = u.id);
-end
+    select * from gleaner.operate_polls('requeue', p_ids, null);
 $$;
 
 ALTER FUNCTION gleaner.requeue_polls(p_ids uuid[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.requeue_polls(p_ids uuid[]) IS 'An operator''s retry: the row waits again, due now, with its counts at zero. Also for finished and cancelled rows;
-a running one is taken from its holder. Already waiting and due: nothing to do.';
+COMMENT ON FUNCTION gleaner.requeue_polls(p_ids uuid[]) IS 'An operator''s retry: rows wait again, due now, with counts at zero; also finished rows, and held ones.';
 
 CREATE FUNCTION gleaner.requeue_runs(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_now timestamptz := clock_timestamp();
-    v_row public.execution_jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
-        select q.*
-        from public.execution_jobs as q
-        where q.id = any (p_ids)
-        order by q.id
-        for no key update
-    loop
-        if v_row.status = 'queued' and v_row.due_at <= v_now then
-            return query select v_row.id, 'already', v_row.status::text;
-            continue;
-        end if;
-        insert into gleaner.audit (queue, tenant, key, act, caller, detail)
-        values ('runs', '', v_row.id::text, 'requeue', gleaner.caller_session(), jsonb_build_object('from', v_row.status));
-        return query select v_row.id, 'done', gleaner.put_back_runs(v_row, 'queued', v_now, false, 0, 0);
-    end loop;
-    return query
-    select u.id, 'gone', null::text
-    from unnest(p_ids) as u (id)
-    where not exists (select from public.execution_jobs as q where q.id = u.id);
-end
+    select * from gleaner.operate_runs('requeue', p_ids, null);
 $$;
 
 ALTER FUNCTION gleaner.requeue_runs(p_ids uuid[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) IS 'An operator''s retry: the row waits again, due now, with its counts at zero. Also for finished and cancelled rows;
-a running one is taken from its holder. Already waiting and due: nothing to do.';
+COMMENT ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) IS 'An operator''s retry: rows wait again, due now, with counts at zero; also finished rows, and held ones.';
+
+CREATE FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_activities('reschedule', p_ids, null, p_due);
+$$;
+
+ALTER FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) IS 'An operator''s change of the due time of rows that wait. A held row answers lost, a finished one already.';
+
+CREATE FUNCTION gleaner.reschedule_dumps(p_ids uuid[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_dumps('reschedule', p_ids, null, p_due);
+$$;
+
+ALTER FUNCTION gleaner.reschedule_dumps(p_ids uuid[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.reschedule_dumps(p_ids uuid[], p_due timestamp with time zone) IS 'An operator''s change of the due time of rows that wait. A held row answers lost, a finished one already.';
+
+CREATE FUNCTION gleaner.reschedule_followups(p_ids uuid[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_followups('reschedule', p_ids, null, p_due);
+$$;
+
+ALTER FUNCTION gleaner.reschedule_followups(p_ids uuid[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.reschedule_followups(p_ids uuid[], p_due timestamp with time zone) IS 'An operator''s change of the due time of rows that wait. A held row answers lost, a finished one already.';
+
+CREATE FUNCTION gleaner.reschedule_jobs(p_ids bigint[], p_due timestamp with time zone) RETURNS TABLE(id bigint, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_jobs('reschedule', p_ids, null, p_due);
+$$;
+
+ALTER FUNCTION gleaner.reschedule_jobs(p_ids bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.reschedule_jobs(p_ids bigint[], p_due timestamp with time zone) IS 'An operator''s change of the due time of rows that wait. A held row answers lost, a finished one already.';
+
+CREATE FUNCTION gleaner.reschedule_polls(p_ids uuid[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_polls('reschedule', p_ids, null, p_due);
+$$;
+
+ALTER FUNCTION gleaner.reschedule_polls(p_ids uuid[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.reschedule_polls(p_ids uuid[], p_due timestamp with time zone) IS 'An operator''s change of the due time of rows that wait. A held row answers lost, a finished one already.';
+
+CREATE FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_runs('reschedule', p_ids, null, p_due);
+$$;
+
+ALTER FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) IS 'An operator''s change of the due time of rows that wait. A held row answers lost, a finished one already.';
 
 CREATE FUNCTION gleaner.reserve_keys_jobs(p_count integer) RETURNS TABLE(first bigint, last bigint)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10066,6 +8911,40 @@ $$;
 
 ALTER FUNCTION gleaner.restamp_activities(p_ids uuid[], p_open_at timestamp with time zone[]) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+begin
+    -- While the rights are still the server's own: the caller's role may not call it.
+    perform gleaner.refuse_banned(p_user);
+    perform pg_catalog.set_config(s.name, p_settings[s.n], true)
+    from (values (1, 'search_path'), (2, 'role'), (3, 'request.jwt.claims'), (4, 'request.method'), (5, 'request.path'),
+                 (6, 'request.headers'), (7, 'timezone')) as s (n, name)
+    where p_settings[s.n] is not null;
+    if current_user::pg_catalog.text is distinct from p_settings[2] then
+        raise exception 'the role % was not taken on', p_settings[2] using errcode = '42501';
+    end if;
+    execute p_sql into rows, shown, total, inserted using p_parameters;
+    if octet_length(rows) > 67108864 then
+        raise exception 'the response has more than 64 MiB'
+            using errcode = '54000', hint = 'Select fewer columns, fewer rows, or fewer embedded rows.';
+    end if;
+    status := pg_catalog.current_setting('response.status', true);
+    headers := pg_catalog.current_setting('response.headers', true);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) IS 'Runs one statement of an API request as its caller.';
+
+CREATE FUNCTION gleaner.same_label(p_label text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select lower(btrim(regexp_replace(p_label, '\s+', ' ', 'g')))
+$$;
+
+COMMENT ON FUNCTION gleaner.same_label(p_label text) IS 'A label as it is compared: without case, and with single spaces.';
+
 CREATE FUNCTION gleaner.schedule_poll() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -10110,6 +8989,32 @@ $$;
 
 COMMENT ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) IS 'The kinds a claim may take: those it asks for, within the scope of a worker''s key.';
 
+CREATE FUNCTION gleaner.sees(p_queue text, p_key text) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    v_table text;
+    v_key   text;
+    v_type  text;
+    v_sees  boolean;
+begin
+    select q.table_name, a.attname, format_type(a.atttypid, a.atttypmod) into v_table, v_key, v_type
+    from gleaner.queue as q
+    join pg_attribute as a on a.attrelid = to_regclass(q.table_name) and a.attname = q.declaration ->> 'key'
+    where q.name = p_queue;
+    if not found then
+        return false;
+    end if;
+    execute format('select exists (select from %s as q where q.%I = $1::%s)', v_table, v_key, v_type) into v_sees using p_key;
+    return v_sees;
+exception when insufficient_privilege or data_exception then
+    return false;
+end
+$_$;
+
+COMMENT ON FUNCTION gleaner.sees(p_queue text, p_key text) IS 'Whether the caller may see this row of the queue.';
+
 CREATE FUNCTION gleaner.serves_auth() RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -10122,6 +9027,182 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.serves_auth() IS 'True where users are ours to keep, false on a platform that has its own.';
+
+CREATE FUNCTION gleaner.settle_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if p_category is not null and (p_message is not null or p_category <> 'Cancelled') then
+        p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{error}', jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_message, 'agent_id', case when p_category = 'Cancelled' then gleaner.caller_session() else coalesce(p_row.agent, p_row.session) end, 'retry_count', coalesce(p_attempts, 0)));
+    end if;
+    if p_lost > p_row.lost then
+        p_row.metadata := jsonb_set(coalesce(p_row.metadata, '{}'), '{recovery_count}', to_jsonb(p_lost));
+    end if;
+    update public.activities as q
+    set processing_status = p_status, due_at = p_due,
+        -- Anew, by the owner's policy: the claim moved it to the end of a lease that is no more.
+        open_at = case when p_due is null then q.open_at when p_row.sales_id is null then p_due
+            else gleaner.open_activities(p_row.sales_id, coalesce(p_row.created_at, p_due), p_due) end,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts, lost = p_lost,
+        metadata = p_row.metadata,
+        deadline_at = null, started = 0,
+        locked_by = null,
+        locked_at = null
+    where q.id = p_row.id;
+    if p_due is null and p_category is distinct from 'Cancelled' and p_category is distinct from 'Superseded' then
+        perform gleaner.dead_letter_activities(p_row, p_message);
+    end if;
+    if p_due is not null then perform pg_notify('gleaner', 'activities'); end if;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.settle_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.settle_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if p_category is not null and (p_message is not null or p_category <> 'Cancelled') then
+        p_row.error_message := p_message;
+    end if;
+    update public.agent_processing_queue as q
+    set processing_state = p_status, due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts, lost = p_lost,
+        error_message = p_row.error_message,
+        completed_at = case when p_due is null then v_now end,
+        deadline_at = null, started = 0
+    where q.id = p_row.id;
+    if p_due is not null then perform pg_notify('gleaner', 'dumps'); end if;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.settle_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.settle_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if p_category is not null and (p_message is not null or p_category <> 'Cancelled') then
+        p_row.error_message := p_message;
+    end if;
+    update public.scheduled_actions as q
+    set status = p_status, due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts, lost = p_lost,
+        error_message = p_row.error_message,
+        finished_at = case when p_due is null then v_now end,
+        deadline_at = null, started = 0
+    where q.id = p_row.id;
+    if p_due is not null then perform pg_notify('gleaner', 'followups'); end if;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.settle_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.settle_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if p_category is not null and (p_message is not null or p_category <> 'Cancelled') then
+        p_row.error := jsonb_build_object('timestamp', v_now, 'type', p_category, 'message', p_message, 'agent_id', case when p_category = 'Cancelled' then gleaner.caller_session() else coalesce(p_row.agent, p_row.session) end, 'retry_count', coalesce(p_attempts, 0));
+    end if;
+    for v_try in 1 .. 5 loop
+        exit when p_due is null;
+        if p_row.unique_key is not null and exists (
+            select from gleaner.jobs as q
+            where q.unique_key = p_row.unique_key
+              and q.status in ('ready', 'failed') and q.due_at is not null and not (q.id = p_row.id)
+        ) then
+            return gleaner.settle_jobs(p_row, 'cancelled', null, p_own, p_row.attempts, p_row.lost,
+                'Superseded', 'superseded by a waiting row with the same key');
+        end if;
+        begin
+            update gleaner.jobs as q
+            set status = p_status, due_at = p_due,
+                lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+                attempts = p_attempts, lost = p_lost,
+                error = p_row.error,
+                finished_at = case when p_due is null then v_now end,
+                deadline_at = null, started = 0
+            where q.id = p_row.id;
+            return p_status::text;
+        exception when unique_violation then
+            -- The twin was enqueued between the look and the update; look again, now it can be seen.
+            null;
+        end;
+    end loop;
+    if p_due is not null then
+        raise exception 'could not put % back: its unique key is contended', p_row.id using errcode = '40001';
+    end if;
+    update gleaner.jobs as q
+    set status = p_status, due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts, lost = p_lost,
+        error = p_row.error,
+        finished_at = case when p_due is null then v_now end,
+        deadline_at = null, started = 0
+    where q.id = p_row.id;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.settle_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.settle_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    update gleaner.polls as q
+    set status = p_status, due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts, lost = p_lost,
+        deadline_at = null, started = 0
+    where q.provider_id = p_row.provider_id;
+    if p_due is not null then perform pg_notify('gleaner', 'polls'); end if;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.settle_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.settle_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if p_category is not null and (p_message is not null or p_category <> 'Cancelled') then
+        p_row.error := p_message;
+    end if;
+    update public.execution_jobs as q
+    set status = p_status, due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts, lost = p_lost,
+        error = p_row.error,
+        completed_at = case when p_due is null then v_now end,
+        deadline_at = null, started = 0
+    where q.id = p_row.id;
+    if p_due is not null then perform pg_notify('gleaner', 'runs'); end if;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.settle_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.short_key(p_key text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -10173,35 +9254,11 @@ $$;
 COMMENT ON FUNCTION gleaner.show_user(p_user uuid) IS 'A user as /auth/v1/user answers; null when there is none.';
 
 CREATE FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_row     public.activities;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_until is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
-    select q.* into v_row from public.activities as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.processing_status not in ('processing') then
-        return query select p_id, 'already', v_row.processing_status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.processing_status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_status::text end;
-    else
-        return query select p_id, 'done', gleaner.put_back_activities(
-            v_row, 'raw', p_until, true, v_row.attempts, v_row.lost);
-    end if;
-end
+    select * from gleaner.put_back_activities(array[p_id], array[p_lease], p_until);
 $$;
 
 ALTER FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
@@ -10209,35 +9266,11 @@ ALTER FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until time
 COMMENT ON FUNCTION gleaner.snooze_activities(p_id uuid, p_lease bigint, p_until timestamp with time zone) IS 'Puts the work off until a time, without burning an attempt.';
 
 CREATE FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_row     public.agent_processing_queue;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_until is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
-    select q.* into v_row from public.agent_processing_queue as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
-        return query select p_id, 'already', v_row.processing_state::text;
-    elsif v_row.lease is distinct from p_lease or v_row.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.processing_state::text end;
-    else
-        return query select p_id, 'done', gleaner.put_back_dumps(
-            v_row, 'pending'::public.processing_state, p_until, true, v_row.attempts, v_row.lost);
-    end if;
-end
+    select * from gleaner.put_back_dumps(array[p_id], array[p_lease], p_until);
 $$;
 
 ALTER FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
@@ -10245,35 +9278,11 @@ ALTER FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp
 COMMENT ON FUNCTION gleaner.snooze_dumps(p_id uuid, p_lease bigint, p_until timestamp with time zone) IS 'Puts the work off until a time, without burning an attempt.';
 
 CREATE FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_row     public.scheduled_actions;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_until is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
-    select q.* into v_row from public.scheduled_actions as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.status not in ('processing') then
-        return query select p_id, 'already', v_row.status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.status not in ('processing') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
-    else
-        return query select p_id, 'done', gleaner.put_back_followups(
-            v_row, 'pending', p_until, true, v_row.attempts, v_row.lost);
-    end if;
-end
+    select * from gleaner.put_back_followups(array[p_id], array[p_lease], p_until);
 $$;
 
 ALTER FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
@@ -10281,39 +9290,11 @@ ALTER FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until times
 COMMENT ON FUNCTION gleaner.snooze_followups(p_id uuid, p_lease bigint, p_until timestamp with time zone) IS 'Puts the work off until a time, without burning an attempt.';
 
 CREATE FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id bigint, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_row     gleaner.jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_until is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
-    if p_lease < 0 then
-        perform gleaner.unbatch_jobs(array[p_id], array[-p_lease]);
-    end if;
-    select q.* into v_row from gleaner.jobs as q where q.id = p_id for no key update;
-    v_row := gleaner.as_held_jobs(v_row);
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
-        return query select p_id, 'already', v_row.status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
-    else
-        return query select p_id, 'done', gleaner.put_back_jobs(
-            v_row, 'ready', p_until, true, v_row.attempts, v_row.lost);
-    end if;
-end
+    select * from gleaner.put_back_jobs(array[p_id], array[p_lease], p_until);
 $$;
 
 ALTER FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
@@ -10321,35 +9302,11 @@ ALTER FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestam
 COMMENT ON FUNCTION gleaner.snooze_jobs(p_id bigint, p_lease bigint, p_until timestamp with time zone) IS 'Puts the work off until a time, without burning an attempt.';
 
 CREATE FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_row     gleaner.polls;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_until is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
-    select q.* into v_row from gleaner.polls as q where q.provider_id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
-        return query select p_id, 'already', v_row.status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
-    else
-        return query select p_id, 'done', gleaner.put_back_polls(
-            v_row, 'ready', p_until, true, v_row.attempts, v_row.lost);
-    end if;
-end
+    select * from gleaner.put_back_polls(array[p_id], array[p_lease], p_until);
 $$;
 
 ALTER FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
@@ -10357,35 +9314,11 @@ ALTER FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until timestamp
 COMMENT ON FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until timestamp with time zone) IS 'Puts the work off until a time, without burning an attempt.';
 
 CREATE FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
     SET jit TO 'off'
-    SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
-declare
-    v_trusted boolean := gleaner.is_trusted();
-    v_session text := gleaner.caller_session();
-    v_row     public.execution_jobs;
-begin
-    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_until is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
-    select q.* into v_row from public.execution_jobs as q where q.id = p_id for no key update;
-    if not found then
-        return query select p_id, 'gone', null::text;
-    elsif v_row.lease = p_lease + 1 and v_row.status not in ('running') then
-        return query select p_id, 'already', v_row.status::text;
-    elsif v_row.lease is distinct from p_lease or v_row.status not in ('running') or not (v_trusted or v_row.session = v_session) then
-        return query select p_id, 'lost', case when (v_trusted or v_row.session = v_session) then v_row.status::text end;
-    else
-        return query select p_id, 'done', gleaner.put_back_runs(
-            v_row, 'queued', p_until, true, v_row.attempts, v_row.lost);
-    end if;
-end
+    select * from gleaner.put_back_runs(array[p_id], array[p_lease], p_until);
 $$;
 
 ALTER FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
@@ -10422,12 +9355,10 @@ CREATE FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) RETURN
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -10442,12 +9373,7 @@ begin
     return query select d, 'done', ('processing')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when false then 'already'
-                   else 'lost'
-               end,
+        select u.id, case when q.id is null then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.processing_status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join public.activities as q on q.id = any (array[u.id]);
@@ -10457,8 +9383,7 @@ $$;
 
 ALTER FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
-that went away. Agents that prefetch call it for many rows at once.';
+COMMENT ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.';
 
 CREATE FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10468,12 +9393,10 @@ CREATE FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) RETURNS TAB
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -10489,12 +9412,7 @@ begin
     return query select d, 'done', ('processing'::public.processing_state)::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when false then 'already'
-                   else 'lost'
-               end,
+        select u.id, case when q.id is null then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.processing_state::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join public.agent_processing_queue as q on q.id = any (array[u.id]);
@@ -10504,8 +9422,7 @@ $$;
 
 ALTER FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
-that went away. Agents that prefetch call it for many rows at once.';
+COMMENT ON FUNCTION gleaner.start_dumps(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.';
 
 CREATE FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10515,12 +9432,10 @@ CREATE FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) RETURNS
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -10535,12 +9450,7 @@ begin
     return query select d, 'done', ('processing')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when false then 'already'
-                   else 'lost'
-               end,
+        select u.id, case when q.id is null then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join public.scheduled_actions as q on q.id = any (array[u.id]);
@@ -10550,8 +9460,7 @@ $$;
 
 ALTER FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
-that went away. Agents that prefetch call it for many rows at once.';
+COMMENT ON FUNCTION gleaner.start_followups(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.';
 
 CREATE FUNCTION gleaner.start_in_batch_jobs(p_ids bigint[], p_leases bigint[]) RETURNS TABLE(id bigint, lease bigint)
     LANGUAGE plpgsql
@@ -10590,12 +9499,10 @@ CREATE FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) RETURNS TA
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    bigint[];
-    v_leases  bigint[];
+    v_done    bigint[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -10612,12 +9519,7 @@ begin
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when false then 'already'
-                   else 'lost'
-               end,
+        select u.id, case when q.id is null then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then (gleaner.as_held_jobs(q)).status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join gleaner.jobs as q on q.id = any (array[u.id]);
@@ -10627,8 +9529,7 @@ $$;
 
 ALTER FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) IS 'Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
-that went away. Agents that prefetch call it for many rows at once.';
+COMMENT ON FUNCTION gleaner.start_jobs(p_ids bigint[], p_leases bigint[]) IS 'Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.';
 
 CREATE FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10638,12 +9539,10 @@ CREATE FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) RETURNS TAB
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -10658,12 +9557,7 @@ begin
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id,
-               case
-                   when q.provider_id is null then 'gone'
-                   when false then 'already'
-                   else 'lost'
-               end,
+        select u.id, case when q.provider_id is null then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join gleaner.polls as q on q.provider_id = any (array[u.id]);
@@ -10673,8 +9567,7 @@ $$;
 
 ALTER FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
-that went away. Agents that prefetch call it for many rows at once.';
+COMMENT ON FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.';
 
 CREATE FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10684,12 +9577,10 @@ CREATE FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) RETURNS TABL
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    uuid[];
-    v_leases  bigint[];
+    v_done    uuid[]; v_leases bigint[];
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.check_leases(p_ids, p_leases);
@@ -10704,12 +9595,7 @@ begin
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id,
-               case
-                   when q.id is null then 'gone'
-                   when false then 'already'
-                   else 'lost'
-               end,
+        select u.id, case when q.id is null then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join public.execution_jobs as q on q.id = any (array[u.id]);
@@ -10719,8 +9605,114 @@ $$;
 
 ALTER FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
-that went away. Agents that prefetch call it for many rows at once.';
+COMMENT ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.';
+
+CREATE FUNCTION gleaner.state_activities(p_row public.activities, p_now timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    select case
+        when p_row.processing_status in ('processing') then 'running'
+        when p_row.processing_status = 'completed' then 'done'
+        when (p_row.processing_status = 'failed' and p_row.due_at is null) then 'dead'
+        when p_row.processing_status = 'cancelled' then 'cancelled'
+        when p_row.processing_status not in ('raw', 'processing', 'failed') then 'other'
+        when p_row.due_at is null then 'unfilled'
+        when p_row.processing_status = 'failed' then 'backing off'
+        when p_row.due_at > p_now then 'scheduled'
+        else 'ready'
+    end;
+$$;
+
+ALTER FUNCTION gleaner.state_activities(p_row public.activities, p_now timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.state_dumps(p_row public.agent_processing_queue, p_now timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    select case
+        when p_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 'running'
+        when p_row.processing_state = 'completed'::public.processing_state then 'done'
+        when (p_row.processing_state = 'failed'::public.processing_state and p_row.due_at is null) then 'dead'
+        when p_row.processing_state = 'cancelled'::public.processing_state then 'cancelled'
+        when p_row.processing_state not in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) then 'other'
+        when p_row.due_at is null then 'unfilled'
+        when p_row.processing_state = 'failed'::public.processing_state then 'backing off'
+        when p_row.due_at > p_now then 'scheduled'
+        else 'ready'
+    end;
+$$;
+
+ALTER FUNCTION gleaner.state_dumps(p_row public.agent_processing_queue, p_now timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.state_followups(p_row public.scheduled_actions, p_now timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    select case
+        when p_row.status in ('processing') then 'running'
+        when p_row.status = 'executed' then 'done'
+        when (p_row.status = 'failed' and p_row.due_at is null) then 'dead'
+        when p_row.status = 'cancelled' then 'cancelled'
+        when p_row.status not in ('pending', 'processing', 'failed') then 'other'
+        when p_row.due_at is null then 'unfilled'
+        when p_row.status = 'failed' then 'backing off'
+        when p_row.due_at > p_now then 'scheduled'
+        else 'ready'
+    end;
+$$;
+
+ALTER FUNCTION gleaner.state_followups(p_row public.scheduled_actions, p_now timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.state_jobs(p_row gleaner.jobs, p_now timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    select case
+        when p_row.status in ('running') then 'running'
+        when p_row.status = 'done' then 'done'
+        when (p_row.status = 'failed' and p_row.due_at is null) then 'dead'
+        when p_row.status = 'cancelled' then 'cancelled'
+        when p_row.status not in ('ready', 'running', 'failed') then 'other'
+        when p_row.due_at is null then 'unfilled'
+        when p_row.status = 'failed' then 'backing off'
+        when p_row.due_at > p_now then 'scheduled'
+        else 'ready'
+    end;
+$$;
+
+ALTER FUNCTION gleaner.state_jobs(p_row gleaner.jobs, p_now timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.state_polls(p_row gleaner.polls, p_now timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    select case
+        when p_row.status in ('running') then 'running'
+        when p_row.status = 'done' then 'done'
+        when (p_row.status = 'failed' and p_row.due_at is null) then 'dead'
+        when p_row.status not in ('ready', 'running', 'failed') then 'other'
+        when p_row.due_at is null then 'unfilled'
+        when p_row.status = 'failed' then 'backing off'
+        when p_row.due_at > p_now then 'scheduled'
+        else 'ready'
+    end;
+$$;
+
+ALTER FUNCTION gleaner.state_polls(p_row gleaner.polls, p_now timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.state_runs(p_row public.execution_jobs, p_now timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    select case
+        when p_row.status in ('running') then 'running'
+        when p_row.status = 'completed' then 'done'
+        when (p_row.status = 'failed' and p_row.due_at is null) then 'dead'
+        when p_row.status = 'cancelled' then 'cancelled'
+        when p_row.status not in ('queued', 'running', 'failed') then 'other'
+        when p_row.due_at is null then 'unfilled'
+        when p_row.status = 'failed' then 'backing off'
+        when p_row.due_at > p_now then 'scheduled'
+        else 'ready'
+    end;
+$$;
+
+ALTER FUNCTION gleaner.state_runs(p_row public.execution_jobs, p_now timestamp with time zone) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.stats_activities() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10730,57 +9722,32 @@ CREATE FUNCTION gleaner.stats_activities() RETURNS TABLE(state text, count bigin
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
-    v_now   timestamptz := clock_timestamp();
-    v_known bigint := 0;
-    v_part  record;
+    v_now       timestamptz := clock_timestamp();
+    v_estimated bigint := gleaner.estimate_rows('public.activities');
 begin
-    for v_part in
-        select s.state, count(*) as n, min(s.at) as oldest
-        from (
-            select case when q.processing_status in ('processing') then case when q.due_at < v_now then 'expired' else 'running' end
-                        when q.processing_status = 'failed' then 'backing off'
-                        when q.due_at > v_now then 'scheduled'
-                        else 'ready' end as state,
-                   q.due_at as at
-            from (select q.* from public.activities as q where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null) as q
-            limit 10001
-        ) as s
-        group by s.state
-    loop
-        v_known := v_known + v_part.n;
-        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
-        return next;
-    end loop;
-    if v_known > 10000 then
-        state := 'waiting'; capped := true; oldest := null;
-        count := v_known;
-        return next;
-    end if;
-    select 'dead', count(*), count(*) > 10000, null::timestamptz
-    into state, count, capped, oldest
-    from (select from public.activities as q where q.processing_status = 'failed' and q.due_at is null limit 10001) as d;
-    v_known := v_known + count;
-    return next;
-    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('public.activities')) from pg_partition_tree('public.activities') as t), pg_relation_size('public.activities')) < 16 * 1024 * 1024 then
-        -- A new table has no statistics yet, and reading this much takes milliseconds.
-        select 'finished', count(*), false, null::timestamptz
-        into state, count, capped, oldest
-        from public.activities as q where q.processing_status in ('completed', 'cancelled');
-    else
-        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
-        into state, count, capped, oldest
-        from pg_class as c where c.oid = 'public.activities'::regclass;
-    end if;
-    return next;
+    perform gleaner.operates('activities', array['service_role'], array['authenticated']);
+    return query
+    with standing as materialized (
+        select case when q.processing_status in ('processing') and q.due_at < v_now then 'expired' else gleaner.state_activities(q, v_now) end as state, q.due_at as at
+        from (select q.* from public.activities as q where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null) as q limit 10001
+    ), dead as materialized (
+        select count(*) as n from (select from public.activities as q where q.processing_status = 'failed' and q.due_at is null limit 10001) as d)
+    select s.state, count(*), false, min(s.at) from standing as s group by s.state
+    union all
+    select 'waiting', count(*), true, null from standing having count(*) > 10000
+    union all
+    select 'dead', d.n, d.n > 10000, null from dead as d
+    union all
+    select 'finished', case when v_estimated is null then (select count(*) from public.activities as q where q.processing_status in ('completed', 'cancelled'))
+                            else greatest(v_estimated - (select count(*) from standing) - d.n, 0) end, v_estimated is not null, null
+    from dead as d;
 end
 $$;
 
 ALTER FUNCTION gleaner.stats_activities() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.stats_activities() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, so that a dashboard cannot
-melt the database; `capped` says so. Finished rows are counted in a small table, and estimated from the statistics of a large one.';
+COMMENT ON FUNCTION gleaner.stats_activities() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, or are estimates (`capped`).';
 
 CREATE FUNCTION gleaner.stats_dumps() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10790,57 +9757,32 @@ CREATE FUNCTION gleaner.stats_dumps() RETURNS TABLE(state text, count bigint, ca
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
-    v_now   timestamptz := clock_timestamp();
-    v_known bigint := 0;
-    v_part  record;
+    v_now       timestamptz := clock_timestamp();
+    v_estimated bigint := gleaner.estimate_rows('public.agent_processing_queue');
 begin
-    for v_part in
-        select s.state, count(*) as n, min(s.at) as oldest
-        from (
-            select case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then case when q.due_at < v_now then 'expired' else 'running' end
-                        when q.processing_state = 'failed'::public.processing_state then 'backing off'
-                        when q.due_at > v_now then 'scheduled'
-                        else 'ready' end as state,
-                   q.due_at as at
-            from (select q.* from public.agent_processing_queue as q where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null) as q
-            limit 10001
-        ) as s
-        group by s.state
-    loop
-        v_known := v_known + v_part.n;
-        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
-        return next;
-    end loop;
-    if v_known > 10000 then
-        state := 'waiting'; capped := true; oldest := null;
-        count := v_known;
-        return next;
-    end if;
-    select 'dead', count(*), count(*) > 10000, null::timestamptz
-    into state, count, capped, oldest
-    from (select from public.agent_processing_queue as q where q.processing_state = 'failed'::public.processing_state and q.due_at is null limit 10001) as d;
-    v_known := v_known + count;
-    return next;
-    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('public.agent_processing_queue')) from pg_partition_tree('public.agent_processing_queue') as t), pg_relation_size('public.agent_processing_queue')) < 16 * 1024 * 1024 then
-        -- A new table has no statistics yet, and reading this much takes milliseconds.
-        select 'finished', count(*), false, null::timestamptz
-        into state, count, capped, oldest
-        from public.agent_processing_queue as q where q.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state);
-    else
-        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
-        into state, count, capped, oldest
-        from pg_class as c where c.oid = 'public.agent_processing_queue'::regclass;
-    end if;
-    return next;
+    perform gleaner.operates('dumps', array['service_role'], '{}');
+    return query
+    with standing as materialized (
+        select case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.due_at < v_now then 'expired' else gleaner.state_dumps(q, v_now) end as state, q.due_at as at
+        from (select q.* from public.agent_processing_queue as q where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null) as q limit 10001
+    ), dead as materialized (
+        select count(*) as n from (select from public.agent_processing_queue as q where q.processing_state = 'failed'::public.processing_state and q.due_at is null limit 10001) as d)
+    select s.state, count(*), false, min(s.at) from standing as s group by s.state
+    union all
+    select 'waiting', count(*), true, null from standing having count(*) > 10000
+    union all
+    select 'dead', d.n, d.n > 10000, null from dead as d
+    union all
+    select 'finished', case when v_estimated is null then (select count(*) from public.agent_processing_queue as q where q.processing_state in ('completed'::public.processing_state, 'cancelled'::public.processing_state))
+                            else greatest(v_estimated - (select count(*) from standing) - d.n, 0) end, v_estimated is not null, null
+    from dead as d;
 end
 $$;
 
 ALTER FUNCTION gleaner.stats_dumps() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.stats_dumps() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, so that a dashboard cannot
-melt the database; `capped` says so. Finished rows are counted in a small table, and estimated from the statistics of a large one.';
+COMMENT ON FUNCTION gleaner.stats_dumps() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, or are estimates (`capped`).';
 
 CREATE FUNCTION gleaner.stats_followups() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10850,57 +9792,32 @@ CREATE FUNCTION gleaner.stats_followups() RETURNS TABLE(state text, count bigint
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
-    v_now   timestamptz := clock_timestamp();
-    v_known bigint := 0;
-    v_part  record;
+    v_now       timestamptz := clock_timestamp();
+    v_estimated bigint := gleaner.estimate_rows('public.scheduled_actions');
 begin
-    for v_part in
-        select s.state, count(*) as n, min(s.at) as oldest
-        from (
-            select case when q.status in ('processing') then case when q.due_at < v_now then 'expired' else 'running' end
-                        when q.status = 'failed' then 'backing off'
-                        when q.due_at > v_now then 'scheduled'
-                        else 'ready' end as state,
-                   q.due_at as at
-            from (select q.* from public.scheduled_actions as q where q.status in ('pending', 'processing', 'failed') and q.due_at is not null) as q
-            limit 10001
-        ) as s
-        group by s.state
-    loop
-        v_known := v_known + v_part.n;
-        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
-        return next;
-    end loop;
-    if v_known > 10000 then
-        state := 'waiting'; capped := true; oldest := null;
-        count := v_known;
-        return next;
-    end if;
-    select 'dead', count(*), count(*) > 10000, null::timestamptz
-    into state, count, capped, oldest
-    from (select from public.scheduled_actions as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
-    v_known := v_known + count;
-    return next;
-    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('public.scheduled_actions')) from pg_partition_tree('public.scheduled_actions') as t), pg_relation_size('public.scheduled_actions')) < 16 * 1024 * 1024 then
-        -- A new table has no statistics yet, and reading this much takes milliseconds.
-        select 'finished', count(*), false, null::timestamptz
-        into state, count, capped, oldest
-        from public.scheduled_actions as q where q.status in ('executed', 'cancelled');
-    else
-        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
-        into state, count, capped, oldest
-        from pg_class as c where c.oid = 'public.scheduled_actions'::regclass;
-    end if;
-    return next;
+    perform gleaner.operates('followups', array['service_role'], array['authenticated']);
+    return query
+    with standing as materialized (
+        select case when q.status in ('processing') and q.due_at < v_now then 'expired' else gleaner.state_followups(q, v_now) end as state, q.due_at as at
+        from (select q.* from public.scheduled_actions as q where q.status in ('pending', 'processing', 'failed') and q.due_at is not null) as q limit 10001
+    ), dead as materialized (
+        select count(*) as n from (select from public.scheduled_actions as q where q.status = 'failed' and q.due_at is null limit 10001) as d)
+    select s.state, count(*), false, min(s.at) from standing as s group by s.state
+    union all
+    select 'waiting', count(*), true, null from standing having count(*) > 10000
+    union all
+    select 'dead', d.n, d.n > 10000, null from dead as d
+    union all
+    select 'finished', case when v_estimated is null then (select count(*) from public.scheduled_actions as q where q.status in ('executed', 'cancelled'))
+                            else greatest(v_estimated - (select count(*) from standing) - d.n, 0) end, v_estimated is not null, null
+    from dead as d;
 end
 $$;
 
 ALTER FUNCTION gleaner.stats_followups() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.stats_followups() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, so that a dashboard cannot
-melt the database; `capped` says so. Finished rows are counted in a small table, and estimated from the statistics of a large one.';
+COMMENT ON FUNCTION gleaner.stats_followups() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, or are estimates (`capped`).';
 
 CREATE FUNCTION gleaner.stats_jobs() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10910,63 +9827,38 @@ CREATE FUNCTION gleaner.stats_jobs() RETURNS TABLE(state text, count bigint, cap
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
-    v_now   timestamptz := clock_timestamp();
-    v_known bigint := 0;
-    v_part  record;
-    v_batches int8multirange := gleaner.batch_keys('jobs');
+    v_now       timestamptz := clock_timestamp();
+    v_estimated bigint := gleaner.estimate_rows('gleaner.jobs');
+    v_batches   int8multirange := gleaner.batch_keys('jobs');
 begin
-    for v_part in
-        select s.state, count(*) as n, min(s.at) as oldest
-        from (
-            select case when q.status in ('running') then case when q.due_at < v_now then 'expired' else 'running' end
-                        when q.lease in (0, -1) and v_batches @> q.id then 'running'
-                        when q.status = 'failed' then 'backing off'
-                        when q.due_at > v_now then 'scheduled'
-                        else 'ready' end as state,
-                   q.due_at as at
-            from (select q.* from gleaner.jobs as q where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null union all
+    perform gleaner.operates('jobs', array['service_role'], '{}');
+    return query
+    with standing as materialized (
+        select case when q.status in ('running') and q.due_at < v_now then 'expired'
+                    when q.lease in (0, -1) and v_batches @> q.id then 'running' else gleaner.state_jobs(q, v_now) end as state, q.due_at as at
+        from (select q.* from gleaner.jobs as q where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null union all
                 select q.* from unnest(gleaner.range_keys('jobs') + gleaner.batch_keys('jobs')) as r cross join lateral (
                     select q.* from gleaner.jobs as q where q.id >= lower(r) and q.id < upper(r) order by q.id offset 0
                 ) as q
-                where q.lease = -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null) as q
-            limit 10001
-        ) as s
-        group by s.state
-    loop
-        v_known := v_known + v_part.n;
-        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
-        return next;
-    end loop;
-    if v_known > 10000 then
-        state := 'waiting'; capped := true; oldest := null;
-        count := v_known;
-        return next;
-    end if;
-    select 'dead', count(*), count(*) > 10000, null::timestamptz
-    into state, count, capped, oldest
-    from (select from gleaner.jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
-    v_known := v_known + count;
-    return next;
-    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('gleaner.jobs')) from pg_partition_tree('gleaner.jobs') as t), pg_relation_size('gleaner.jobs')) < 16 * 1024 * 1024 then
-        -- A new table has no statistics yet, and reading this much takes milliseconds.
-        select 'finished', count(*), false, null::timestamptz
-        into state, count, capped, oldest
-        from gleaner.jobs as q where q.status in ('done', 'cancelled');
-    else
-        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
-        into state, count, capped, oldest
-        from pg_class as c where c.oid = 'gleaner.jobs'::regclass;
-    end if;
-    return next;
+                where q.lease = -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null) as q limit 10001
+    ), dead as materialized (
+        select count(*) as n from (select from gleaner.jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d)
+    select s.state, count(*), false, min(s.at) from standing as s group by s.state
+    union all
+    select 'waiting', count(*), true, null from standing having count(*) > 10000
+    union all
+    select 'dead', d.n, d.n > 10000, null from dead as d
+    union all
+    select 'finished', case when v_estimated is null then (select count(*) from gleaner.jobs as q where q.status in ('done', 'cancelled'))
+                            else greatest(v_estimated - (select count(*) from standing) - d.n, 0) end, v_estimated is not null, null
+    from dead as d;
 end
 $$;
 
 ALTER FUNCTION gleaner.stats_jobs() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.stats_jobs() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, so that a dashboard cannot
-melt the database; `capped` says so. Finished rows are counted in a small table, and estimated from the statistics of a large one.';
+COMMENT ON FUNCTION gleaner.stats_jobs() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, or are estimates (`capped`).';
 
 CREATE FUNCTION gleaner.stats_polls() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10976,57 +9868,32 @@ CREATE FUNCTION gleaner.stats_polls() RETURNS TABLE(state text, count bigint, ca
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
-    v_now   timestamptz := clock_timestamp();
-    v_known bigint := 0;
-    v_part  record;
+    v_now       timestamptz := clock_timestamp();
+    v_estimated bigint := gleaner.estimate_rows('gleaner.polls');
 begin
-    for v_part in
-        select s.state, count(*) as n, min(s.at) as oldest
-        from (
-            select case when q.status in ('running') then case when q.due_at < v_now then 'expired' else 'running' end
-                        when q.status = 'failed' then 'backing off'
-                        when q.due_at > v_now then 'scheduled'
-                        else 'ready' end as state,
-                   q.due_at as at
-            from (select q.* from gleaner.polls as q where q.status in ('ready', 'running', 'failed') and q.due_at is not null) as q
-            limit 10001
-        ) as s
-        group by s.state
-    loop
-        v_known := v_known + v_part.n;
-        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
-        return next;
-    end loop;
-    if v_known > 10000 then
-        state := 'waiting'; capped := true; oldest := null;
-        count := v_known;
-        return next;
-    end if;
-    select 'dead', count(*), count(*) > 10000, null::timestamptz
-    into state, count, capped, oldest
-    from (select from gleaner.polls as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
-    v_known := v_known + count;
-    return next;
-    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('gleaner.polls')) from pg_partition_tree('gleaner.polls') as t), pg_relation_size('gleaner.polls')) < 16 * 1024 * 1024 then
-        -- A new table has no statistics yet, and reading this much takes milliseconds.
-        select 'finished', count(*), false, null::timestamptz
-        into state, count, capped, oldest
-        from gleaner.polls as q where q.status in ('done');
-    else
-        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
-        into state, count, capped, oldest
-        from pg_class as c where c.oid = 'gleaner.polls'::regclass;
-    end if;
-    return next;
+    perform gleaner.operates('polls', array['service_role'], '{}');
+    return query
+    with standing as materialized (
+        select case when q.status in ('running') and q.due_at < v_now then 'expired' else gleaner.state_polls(q, v_now) end as state, q.due_at as at
+        from (select q.* from gleaner.polls as q where q.status in ('ready', 'running', 'failed') and q.due_at is not null) as q limit 10001
+    ), dead as materialized (
+        select count(*) as n from (select from gleaner.polls as q where q.status = 'failed' and q.due_at is null limit 10001) as d)
+    select s.state, count(*), false, min(s.at) from standing as s group by s.state
+    union all
+    select 'waiting', count(*), true, null from standing having count(*) > 10000
+    union all
+    select 'dead', d.n, d.n > 10000, null from dead as d
+    union all
+    select 'finished', case when v_estimated is null then (select count(*) from gleaner.polls as q where q.status in ('done'))
+                            else greatest(v_estimated - (select count(*) from standing) - d.n, 0) end, v_estimated is not null, null
+    from dead as d;
 end
 $$;
 
 ALTER FUNCTION gleaner.stats_polls() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.stats_polls() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, so that a dashboard cannot
-melt the database; `capped` says so. Finished rows are counted in a small table, and estimated from the statistics of a large one.';
+COMMENT ON FUNCTION gleaner.stats_polls() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, or are estimates (`capped`).';
 
 CREATE FUNCTION gleaner.stats_runs() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -11036,103 +9903,179 @@ CREATE FUNCTION gleaner.stats_runs() RETURNS TABLE(state text, count bigint, cap
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
     AS $$
-#variable_conflict use_column
 declare
-    v_now   timestamptz := clock_timestamp();
-    v_known bigint := 0;
-    v_part  record;
+    v_now       timestamptz := clock_timestamp();
+    v_estimated bigint := gleaner.estimate_rows('public.execution_jobs');
 begin
-    for v_part in
-        select s.state, count(*) as n, min(s.at) as oldest
-        from (
-            select case when q.status in ('running') then case when q.due_at < v_now then 'expired' else 'running' end
-                        when q.status = 'failed' then 'backing off'
-                        when q.due_at > v_now then 'scheduled'
-                        else 'ready' end as state,
-                   q.due_at as at
-            from (select q.* from public.execution_jobs as q where q.status in ('queued', 'running', 'failed') and q.due_at is not null) as q
-            limit 10001
-        ) as s
-        group by s.state
-    loop
-        v_known := v_known + v_part.n;
-        state := v_part.state; count := v_part.n; oldest := v_part.oldest; capped := false;
-        return next;
-    end loop;
-    if v_known > 10000 then
-        state := 'waiting'; capped := true; oldest := null;
-        count := v_known;
-        return next;
-    end if;
-    select 'dead', count(*), count(*) > 10000, null::timestamptz
-    into state, count, capped, oldest
-    from (select from public.execution_jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d;
-    v_known := v_known + count;
-    return next;
-    if coalesce((select coalesce(sum(pg_relation_size(t.relid)), pg_relation_size('public.execution_jobs')) from pg_partition_tree('public.execution_jobs') as t), pg_relation_size('public.execution_jobs')) < 16 * 1024 * 1024 then
-        -- A new table has no statistics yet, and reading this much takes milliseconds.
-        select 'finished', count(*), false, null::timestamptz
-        into state, count, capped, oldest
-        from public.execution_jobs as q where q.status in ('completed', 'cancelled');
-    else
-        select 'finished', greatest(c.reltuples::bigint - v_known, 0), true, null::timestamptz
-        into state, count, capped, oldest
-        from pg_class as c where c.oid = 'public.execution_jobs'::regclass;
-    end if;
-    return next;
+    perform gleaner.operates('runs', array['service_role'], array['authenticated']);
+    return query
+    with standing as materialized (
+        select case when q.status in ('running') and q.due_at < v_now then 'expired' else gleaner.state_runs(q, v_now) end as state, q.due_at as at
+        from (select q.* from public.execution_jobs as q where q.status in ('queued', 'running', 'failed') and q.due_at is not null) as q limit 10001
+    ), dead as materialized (
+        select count(*) as n from (select from public.execution_jobs as q where q.status = 'failed' and q.due_at is null limit 10001) as d)
+    select s.state, count(*), false, min(s.at) from standing as s group by s.state
+    union all
+    select 'waiting', count(*), true, null from standing having count(*) > 10000
+    union all
+    select 'dead', d.n, d.n > 10000, null from dead as d
+    union all
+    select 'finished', case when v_estimated is null then (select count(*) from public.execution_jobs as q where q.status in ('completed', 'cancelled'))
+                            else greatest(v_estimated - (select count(*) from standing) - d.n, 0) end, v_estimated is not null, null
+    from dead as d;
 end
 $$;
 
 ALTER FUNCTION gleaner.stats_runs() OWNER TO gleaner_engine;
 
-COMMENT ON FUNCTION gleaner.stats_runs() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, so that a dashboard cannot
-melt the database; `capped` says so. Finished rows are counted in a small table, and estimated from the statistics of a large one.';
+COMMENT ON FUNCTION gleaner.stats_runs() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, or are estimates (`capped`).';
+
+CREATE FUNCTION gleaner.store_blocks(p_basket_id uuid, p_dump_id uuid, p_blocks jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_ids uuid[];
+begin
+    select array_agg(public.fn_block_create(p_basket_id, b.title, b.content, b.semantic_type, b.confidence, p_dump_id)) into v_ids
+    from (
+        select distinct on (given.block ->> 'semantic_type', given.block ->> 'title', given.block ->> 'content')
+               left(given.block ->> 'title', 300) as title,
+               coalesce(given.block ->> 'content', '') as content,
+               coalesce(given.block ->> 'semantic_type', 'insight') as semantic_type,
+               case when jsonb_typeof(given.block -> 'confidence') = 'number'
+                    then least(greatest((given.block ->> 'confidence')::numeric, 0), 1) end as confidence
+        from jsonb_array_elements(p_blocks) as given (block)
+        where btrim(given.block ->> 'title') <> ''
+    ) as b;
+    delete from public.blocks as b where b.dump_id = p_dump_id and b.id <> all (coalesce(v_ids, '{}'));
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.store_blocks(p_basket_id uuid, p_dump_id uuid, p_blocks jsonb) IS 'Makes the blocks of a dump those of the list.';
+
+CREATE FUNCTION gleaner.store_context_items(p_basket_id uuid, p_dump_id uuid, p_items jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_items jsonb;
+begin
+    select coalesce(jsonb_agg(given.item || jsonb_build_object('label', left(given.item ->> 'label', 300))), '[]') into v_items
+    from jsonb_array_elements(p_items) as given (item)
+    where btrim(given.item ->> 'kind') <> '' and btrim(given.item ->> 'label') <> '';
+    perform public.fn_context_item_upsert_bulk(p_basket_id, v_items, p_dump_id);
+    -- The trigger forget_context_items deletes those that no dump mentions any more.
+    delete from public.context_item_sources as s
+    where s.dump_id = p_dump_id
+      and s.context_item_id <> all (array(select known.id from gleaner.match_context_items(p_basket_id, v_items) as known));
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.store_context_items(p_basket_id uuid, p_dump_id uuid, p_items jsonb) IS 'Makes the entities that a dump mentions those of the list.';
+
+CREATE FUNCTION gleaner.store_relationships(p_basket_id uuid, p_dump_id uuid, p_edges jsonb) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_edges jsonb;
+begin
+    with thing as (
+        select distinct on (same, type) t.type, t.same, t.id
+        from (
+            select 'block' as type, gleaner.same_label(b.title) as same, b.id, b.semantic_type as kind
+            from public.blocks as b where b.dump_id = p_dump_id
+            union all
+            select 'context_item', gleaner.same_label(c.label), c.id, c.kind
+            from public.context_item_sources as s join public.context_items as c on c.id = s.context_item_id
+            where s.dump_id = p_dump_id
+        ) as t
+        order by same, type, t.kind, t.id
+    )
+    select coalesce(jsonb_agg(jsonb_build_object(
+               'from_type', f.type, 'from_id', f.id, 'to_type', t.type, 'to_id', t.id,
+               'relationship_type', coalesce(nullif(btrim(given.edge ->> 'relationship_type'), ''), 'links_to'),
+               'strength', case when jsonb_typeof(given.edge -> 'strength') = 'number'
+                                then least(greatest((given.edge ->> 'strength')::numeric, 0), 1) end,
+               'description', given.edge ->> 'description')), '[]') into v_edges
+    from jsonb_array_elements(p_edges) as given (edge)
+    join thing as f on f.same = gleaner.same_label(given.edge ->> 'from') and f.type = given.edge ->> 'from_type'
+    join thing as t on t.same = gleaner.same_label(given.edge ->> 'to') and t.type = given.edge ->> 'to_type'
+    where f.id <> t.id;
+    perform public.fn_relationship_upsert_bulk(p_basket_id, v_edges, p_dump_id);
+    delete from public.substrate_relationships as r
+    where r.dump_id = p_dump_id
+      and not exists (
+          select from jsonb_to_recordset(v_edges) as e (from_id uuid, to_id uuid, relationship_type text)
+          where e.from_id = r.from_id and e.to_id = r.to_id and e.relationship_type = r.relationship_type);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.store_relationships(p_basket_id uuid, p_dump_id uuid, p_edges jsonb) IS 'Makes the connections found in a dump those of the list.';
+
+CREATE FUNCTION gleaner.store_substrate() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_before  jsonb := case when jsonb_typeof(old.result) = 'object' then old.result else '{}' end;
+    v_result  jsonb := case when jsonb_typeof(new.result) = 'object' then new.result else '{}' end;
+    v_blocks  bigint; v_items bigint; v_edges bigint;
+begin
+    -- The text of a file becomes the dump's own, for people and for the next agent, and is not kept twice.
+    if jsonb_typeof(v_result -> 'transcript') = 'string' then
+        update public.raw_dumps as d
+        set body_md = v_result ->> 'transcript'
+        where d.id = new.dump_id and d.file_sha256 is not null and d.body_md = '';
+        if exists (select from public.raw_dumps as d where d.id = new.dump_id and d.file_sha256 is not null and d.body_md = v_result ->> 'transcript') then
+            new.result := v_result - 'transcript';
+            v_result := new.result;
+        end if;
+    end if;
+    if jsonb_typeof(v_result -> 'blocks') = 'array' and v_result -> 'blocks' is distinct from v_before -> 'blocks' then
+        perform gleaner.store_blocks(new.basket_id, new.dump_id, v_result -> 'blocks');
+    end if;
+    if jsonb_typeof(v_result -> 'context_items') = 'array' and v_result -> 'context_items' is distinct from v_before -> 'context_items' then
+        perform gleaner.store_context_items(new.basket_id, new.dump_id, v_result -> 'context_items');
+    end if;
+    if jsonb_typeof(v_result -> 'relationships') = 'array' and v_result -> 'relationships' is distinct from v_before -> 'relationships' then
+        perform gleaner.store_relationships(new.basket_id, new.dump_id, v_result -> 'relationships');
+    end if;
+    select count(*) into v_blocks from public.blocks as b where b.dump_id = new.dump_id;
+    select count(*) into v_items from public.context_item_sources as s where s.dump_id = new.dump_id;
+    select count(*) into v_edges from public.substrate_relationships as r where r.dump_id = new.dump_id;
+    -- A worker that stores things without naming the dump is not contradicted by zeros.
+    if v_blocks + v_items + v_edges > 0 or v_result ?| array['blocks', 'context_items', 'relationships'] then
+        new.result := v_result || jsonb_build_object(
+            'counts', jsonb_build_object('insights', v_blocks, 'entities', v_items, 'connections', v_edges),
+            'message', format('%s %s, %s %s, %s %s',
+                v_blocks, case v_blocks when 1 then 'insight' else 'insights' end,
+                v_items, case v_items when 1 then 'entity' else 'entities' end,
+                v_edges, case v_edges when 1 then 'connection' else 'connections' end));
+    end if;
+    if new.processing_state = 'completed' and old.processing_state <> 'completed' then
+        new.progress := jsonb_build_object('stage', 'Analysis complete', 'percent', 100, 'at', clock_timestamp());
+    end if;
+    return new;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.store_substrate() IS 'Stores what a checkpoint of the queue dumps found, in its transaction.';
 
 CREATE FUNCTION gleaner.take_each_activities(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) RETURNS SETOF public.activities
     LANGUAGE plpgsql
     AS $$
 declare
-    v_lease    bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_keys     uuid[] := p_keys;
-    v_count    integer;
-    v_wait     interval;
-    v_reason   text;
+    v_lease  bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_keys   uuid[]; v_count integer; v_rejected integer := 0; v_wait interval; v_reason text;
 begin
-    if cardinality(p_keys) <= p_most then
-        begin
-            update public.activities as q
-            set processing_status = 'processing',
-                due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)), deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
-                open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end))) end,
-                lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
-                lost = q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end),
-                metadata = case when (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) = 1 then jsonb_set(coalesce(q.metadata, '{}'), '{recovery_count}', to_jsonb(q.lost + 1)) else q.metadata end,
-                started = case when p_started then 1 when q.processing_status in ('processing') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
-                agent = p_agent, session = v_session,
-                locked_by = v_holder,
-                locked_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
-        exception when others then
-            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        end;
-    end if;
-    return query
-    select q.*
-    from unnest(p_keys) as k (id)
-    join public.activities as q on q.id = any (array[k.id]) and q.processing_status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-    get diagnostics v_count = row_count;
-    p_most := p_most - v_count;
-    if v_count = cardinality(p_keys) then
-        return;
-    end if;
-    v_count := 0;
-    for v_i in 1 .. cardinality(p_keys) loop
+    for v_i in 0 .. cardinality(p_keys) loop
         -- Where all reject, a claim must still end.
-        exit when v_count >= 100 or p_most <= 0;
-        continue when exists (select from public.activities as q where q.id = p_keys[v_i] and q.processing_status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent);
-        v_keys := p_keys[v_i : v_i];
+        exit when v_rejected >= 100 or p_most <= 0;
+        -- All at once, then each that was not taken.
+        continue when case when v_i = 0 then cardinality(p_keys) > p_most else exists (select from public.activities as q where q.id = p_keys[v_i] and q.processing_status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent) end;
+        v_keys := case when v_i = 0 then p_keys else p_keys[v_i : v_i] end;
         v_reason := 'a trigger skipped the claim, or set another status';
         begin
             update public.activities as q
@@ -11140,25 +10083,23 @@ begin
                 due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)), deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
                 open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end))) end,
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end),
                 metadata = case when (case when q.processing_status in ('processing') and q.started >= 1 then 1 else 0 end) = 1 then jsonb_set(coalesce(q.metadata, '{}'), '{recovery_count}', to_jsonb(q.lost + 1)) else q.metadata end,
                 started = case when p_started then 1 when q.processing_status in ('processing') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session,
                 locked_by = v_holder,
                 locked_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id]);
         exception when others then
             perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
             v_reason := sqlerrm;
         end;
-        return query select q.* from public.activities as q where q.id = p_keys[v_i] and q.processing_status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-        if found then
-            p_most := p_most - 1;
-            continue;
-        end if;
-        v_count := v_count + 1;
+        return query select q.* from unnest(v_keys) as k (id) join public.activities as q on q.id = any (array[k.id]) and q.processing_status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent;
+        get diagnostics v_count = row_count;
+        exit when v_count = cardinality(p_keys);
+        p_most := p_most - v_count;
+        continue when v_i = 0 or v_count > 0;
+        v_rejected := v_rejected + 1;
         v_wait := gleaner.reject_row('activities', '', p_keys[v_i]::text, v_reason);
         begin
             -- The row moves, where it lets itself be moved, so that the next claims need not step over it.
@@ -11176,69 +10117,37 @@ CREATE FUNCTION gleaner.take_each_dumps(p_keys uuid[], p_most integer, p_agent t
     LANGUAGE plpgsql
     AS $$
 declare
-    v_lease    bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_keys     uuid[] := p_keys;
-    v_count    integer;
-    v_wait     interval;
-    v_reason   text;
+    v_lease  bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_keys   uuid[]; v_count integer; v_rejected integer := 0; v_wait interval; v_reason text;
 begin
-    if cardinality(p_keys) <= p_most then
-        begin
-            update public.agent_processing_queue as q
-            set processing_state = 'claimed'::public.processing_state,
-                due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '30 minutes'), deadline_at = v_now + interval '30 minutes',
-                lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
-                lost = q.lost + (case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started >= 1 then 1 else 0 end),
-                started = case when p_started then 1 when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
-                agent = p_agent, session = v_session,
-                claimed_by = v_holder,
-                claimed_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
-        exception when others then
-            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        end;
-    end if;
-    return query
-    select q.*
-    from unnest(p_keys) as k (id)
-    join public.agent_processing_queue as q on q.id = any (array[k.id]) and q.processing_state = 'claimed'::public.processing_state and q.lease >= v_lease and q.agent is not distinct from p_agent;
-    get diagnostics v_count = row_count;
-    p_most := p_most - v_count;
-    if v_count = cardinality(p_keys) then
-        return;
-    end if;
-    v_count := 0;
-    for v_i in 1 .. cardinality(p_keys) loop
+    for v_i in 0 .. cardinality(p_keys) loop
         -- Where all reject, a claim must still end.
-        exit when v_count >= 100 or p_most <= 0;
-        continue when exists (select from public.agent_processing_queue as q where q.id = p_keys[v_i] and q.processing_state = 'claimed'::public.processing_state and q.lease >= v_lease and q.agent is not distinct from p_agent);
-        v_keys := p_keys[v_i : v_i];
+        exit when v_rejected >= 100 or p_most <= 0;
+        -- All at once, then each that was not taken.
+        continue when case when v_i = 0 then cardinality(p_keys) > p_most else exists (select from public.agent_processing_queue as q where q.id = p_keys[v_i] and q.processing_state = 'claimed'::public.processing_state and q.lease >= v_lease and q.agent is not distinct from p_agent) end;
+        v_keys := case when v_i = 0 then p_keys else p_keys[v_i : v_i] end;
         v_reason := 'a trigger skipped the claim, or set another status';
         begin
             update public.agent_processing_queue as q
             set processing_state = 'claimed'::public.processing_state,
                 due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '30 minutes'), deadline_at = v_now + interval '30 minutes',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started >= 1 then 1 else 0 end),
                 started = case when p_started then 1 when q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session,
                 claimed_by = v_holder,
                 claimed_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id]);
         exception when others then
             perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
             v_reason := sqlerrm;
         end;
-        return query select q.* from public.agent_processing_queue as q where q.id = p_keys[v_i] and q.processing_state = 'claimed'::public.processing_state and q.lease >= v_lease and q.agent is not distinct from p_agent;
-        if found then
-            p_most := p_most - 1;
-            continue;
-        end if;
-        v_count := v_count + 1;
+        return query select q.* from unnest(v_keys) as k (id) join public.agent_processing_queue as q on q.id = any (array[k.id]) and q.processing_state = 'claimed'::public.processing_state and q.lease >= v_lease and q.agent is not distinct from p_agent;
+        get diagnostics v_count = row_count;
+        exit when v_count = cardinality(p_keys);
+        p_most := p_most - v_count;
+        continue when v_i = 0 or v_count > 0;
+        v_rejected := v_rejected + 1;
         v_wait := gleaner.reject_row('dumps', '', p_keys[v_i]::text, v_reason);
         begin
             -- The row moves, where it lets itself be moved, so that the next claims need not step over it.
@@ -11256,67 +10165,36 @@ CREATE FUNCTION gleaner.take_each_followups(p_keys uuid[], p_most integer, p_age
     LANGUAGE plpgsql
     AS $$
 declare
-    v_lease    bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_keys     uuid[] := p_keys;
-    v_count    integer;
-    v_wait     interval;
-    v_reason   text;
+    v_lease  bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_keys   uuid[]; v_count integer; v_rejected integer := 0; v_wait interval; v_reason text;
 begin
-    if cardinality(p_keys) <= p_most then
-        begin
-            update public.scheduled_actions as q
-            set status = 'processing',
-                due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '15 minutes'), deadline_at = v_now + interval '15 minutes',
-                lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
-                lost = q.lost + (case when q.status in ('processing') and q.started >= 1 then 1 else 0 end),
-                started = case when p_started then 1 when q.status in ('processing') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
-                agent = p_agent, session = v_session,
-                started_processing_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
-        exception when others then
-            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        end;
-    end if;
-    return query
-    select q.*
-    from unnest(p_keys) as k (id)
-    join public.scheduled_actions as q on q.id = any (array[k.id]) and q.status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-    get diagnostics v_count = row_count;
-    p_most := p_most - v_count;
-    if v_count = cardinality(p_keys) then
-        return;
-    end if;
-    v_count := 0;
-    for v_i in 1 .. cardinality(p_keys) loop
+    for v_i in 0 .. cardinality(p_keys) loop
         -- Where all reject, a claim must still end.
-        exit when v_count >= 100 or p_most <= 0;
-        continue when exists (select from public.scheduled_actions as q where q.id = p_keys[v_i] and q.status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent);
-        v_keys := p_keys[v_i : v_i];
+        exit when v_rejected >= 100 or p_most <= 0;
+        -- All at once, then each that was not taken.
+        continue when case when v_i = 0 then cardinality(p_keys) > p_most else exists (select from public.scheduled_actions as q where q.id = p_keys[v_i] and q.status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent) end;
+        v_keys := case when v_i = 0 then p_keys else p_keys[v_i : v_i] end;
         v_reason := 'a trigger skipped the claim, or set another status';
         begin
             update public.scheduled_actions as q
             set status = 'processing',
                 due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '15 minutes'), deadline_at = v_now + interval '15 minutes',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.status in ('processing') and q.started >= 1 then 1 else 0 end),
                 started = case when p_started then 1 when q.status in ('processing') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session,
                 started_processing_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id]);
         exception when others then
             perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
             v_reason := sqlerrm;
         end;
-        return query select q.* from public.scheduled_actions as q where q.id = p_keys[v_i] and q.status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-        if found then
-            p_most := p_most - 1;
-            continue;
-        end if;
-        v_count := v_count + 1;
+        return query select q.* from unnest(v_keys) as k (id) join public.scheduled_actions as q on q.id = any (array[k.id]) and q.status = 'processing' and q.lease >= v_lease and q.agent is not distinct from p_agent;
+        get diagnostics v_count = row_count;
+        exit when v_count = cardinality(p_keys);
+        p_most := p_most - v_count;
+        continue when v_i = 0 or v_count > 0;
+        v_rejected := v_rejected + 1;
         v_wait := gleaner.reject_row('followups', '', p_keys[v_i]::text, v_reason);
         begin
             -- The row moves, where it lets itself be moved, so that the next claims need not step over it.
@@ -11334,65 +10212,35 @@ CREATE FUNCTION gleaner.take_each_jobs(p_keys bigint[], p_most integer, p_agent 
     LANGUAGE plpgsql
     AS $$
 declare
-    v_lease    bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_keys     bigint[] := p_keys;
-    v_count    integer;
-    v_wait     interval;
-    v_reason   text;
+    v_lease  bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_keys   bigint[]; v_count integer; v_rejected integer := 0; v_wait interval; v_reason text;
 begin
-    if cardinality(p_keys) <= p_most then
-        begin
-            update gleaner.jobs as q
-            set status = 'running',
-                due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'), deadline_at = v_now + interval '1 hour',
-                lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
-                lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
-                started = case when p_started then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
-                agent = p_agent, session = v_session
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
-        exception when others then
-            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        end;
-    end if;
-    return query
-    select q.*
-    from unnest(p_keys) as k (id)
-    join gleaner.jobs as q on q.id = any (array[k.id]) and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-    get diagnostics v_count = row_count;
-    p_most := p_most - v_count;
-    if v_count = cardinality(p_keys) then
-        return;
-    end if;
-    v_count := 0;
-    for v_i in 1 .. cardinality(p_keys) loop
+    for v_i in 0 .. cardinality(p_keys) loop
         -- Where all reject, a claim must still end.
-        exit when v_count >= 100 or p_most <= 0;
-        continue when exists (select from gleaner.jobs as q where q.id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent);
-        v_keys := p_keys[v_i : v_i];
+        exit when v_rejected >= 100 or p_most <= 0;
+        -- All at once, then each that was not taken.
+        continue when case when v_i = 0 then cardinality(p_keys) > p_most else exists (select from gleaner.jobs as q where q.id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent) end;
+        v_keys := case when v_i = 0 then p_keys else p_keys[v_i : v_i] end;
         v_reason := 'a trigger skipped the claim, or set another status';
         begin
             update gleaner.jobs as q
             set status = 'running',
                 due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'), deadline_at = v_now + interval '1 hour',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
                 started = case when p_started then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id]);
         exception when others then
             perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
             v_reason := sqlerrm;
         end;
-        return query select q.* from gleaner.jobs as q where q.id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-        if found then
-            p_most := p_most - 1;
-            continue;
-        end if;
-        v_count := v_count + 1;
+        return query select q.* from unnest(v_keys) as k (id) join gleaner.jobs as q on q.id = any (array[k.id]) and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
+        get diagnostics v_count = row_count;
+        exit when v_count = cardinality(p_keys);
+        p_most := p_most - v_count;
+        continue when v_i = 0 or v_count > 0;
+        v_rejected := v_rejected + 1;
         v_wait := gleaner.reject_row('jobs', '', p_keys[v_i]::text, v_reason);
         begin
             -- The row moves, where it lets itself be moved, so that the next claims need not step over it.
@@ -11410,65 +10258,35 @@ CREATE FUNCTION gleaner.take_each_polls(p_keys uuid[], p_most integer, p_agent t
     LANGUAGE plpgsql
     AS $$
 declare
-    v_lease    bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_keys     uuid[] := p_keys;
-    v_count    integer;
-    v_wait     interval;
-    v_reason   text;
+    v_lease  bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_keys   uuid[]; v_count integer; v_rejected integer := 0; v_wait interval; v_reason text;
 begin
-    if cardinality(p_keys) <= p_most then
-        begin
-            update gleaner.polls as q
-            set status = 'running',
-                due_at = v_now + least(coalesce(p_hold, interval '2 minutes'), interval '6 hours'), deadline_at = v_now + interval '6 hours',
-                lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
-                lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
-                started = case when p_started then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
-                agent = p_agent, session = v_session
-            from unnest(v_keys) as k (id)
-            where q.provider_id = any (array[k.id]);
-        exception when others then
-            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        end;
-    end if;
-    return query
-    select q.*
-    from unnest(p_keys) as k (id)
-    join gleaner.polls as q on q.provider_id = any (array[k.id]) and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-    get diagnostics v_count = row_count;
-    p_most := p_most - v_count;
-    if v_count = cardinality(p_keys) then
-        return;
-    end if;
-    v_count := 0;
-    for v_i in 1 .. cardinality(p_keys) loop
+    for v_i in 0 .. cardinality(p_keys) loop
         -- Where all reject, a claim must still end.
-        exit when v_count >= 100 or p_most <= 0;
-        continue when exists (select from gleaner.polls as q where q.provider_id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent);
-        v_keys := p_keys[v_i : v_i];
+        exit when v_rejected >= 100 or p_most <= 0;
+        -- All at once, then each that was not taken.
+        continue when case when v_i = 0 then cardinality(p_keys) > p_most else exists (select from gleaner.polls as q where q.provider_id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent) end;
+        v_keys := case when v_i = 0 then p_keys else p_keys[v_i : v_i] end;
         v_reason := 'a trigger skipped the claim, or set another status';
         begin
             update gleaner.polls as q
             set status = 'running',
                 due_at = v_now + least(coalesce(p_hold, interval '2 minutes'), interval '6 hours'), deadline_at = v_now + interval '6 hours',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
                 started = case when p_started then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session
-            from unnest(v_keys) as k (id)
-            where q.provider_id = any (array[k.id]);
+            from unnest(v_keys) as k (id) where q.provider_id = any (array[k.id]);
         exception when others then
             perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
             v_reason := sqlerrm;
         end;
-        return query select q.* from gleaner.polls as q where q.provider_id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-        if found then
-            p_most := p_most - 1;
-            continue;
-        end if;
-        v_count := v_count + 1;
+        return query select q.* from unnest(v_keys) as k (id) join gleaner.polls as q on q.provider_id = any (array[k.id]) and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
+        get diagnostics v_count = row_count;
+        exit when v_count = cardinality(p_keys);
+        p_most := p_most - v_count;
+        continue when v_i = 0 or v_count > 0;
+        v_rejected := v_rejected + 1;
         v_wait := gleaner.reject_row('polls', '', p_keys[v_i]::text, v_reason);
         begin
             -- The row moves, where it lets itself be moved, so that the next claims need not step over it.
@@ -11486,69 +10304,37 @@ CREATE FUNCTION gleaner.take_each_runs(p_keys uuid[], p_most integer, p_agent te
     LANGUAGE plpgsql
     AS $$
 declare
-    v_lease    bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_keys     uuid[] := p_keys;
-    v_count    integer;
-    v_wait     interval;
-    v_reason   text;
+    v_lease  bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_keys   uuid[]; v_count integer; v_rejected integer := 0; v_wait interval; v_reason text;
 begin
-    if cardinality(p_keys) <= p_most then
-        begin
-            update public.execution_jobs as q
-            set status = 'running',
-                due_at = v_now + least(coalesce(p_hold, interval '30 minutes'), interval '2 hours'), deadline_at = v_now + interval '2 hours',
-                lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
-                lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
-                started = case when p_started then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
-                agent = p_agent, session = v_session,
-                worker_id = v_holder,
-                started_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
-        exception when others then
-            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        end;
-    end if;
-    return query
-    select q.*
-    from unnest(p_keys) as k (id)
-    join public.execution_jobs as q on q.id = any (array[k.id]) and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-    get diagnostics v_count = row_count;
-    p_most := p_most - v_count;
-    if v_count = cardinality(p_keys) then
-        return;
-    end if;
-    v_count := 0;
-    for v_i in 1 .. cardinality(p_keys) loop
+    for v_i in 0 .. cardinality(p_keys) loop
         -- Where all reject, a claim must still end.
-        exit when v_count >= 100 or p_most <= 0;
-        continue when exists (select from public.execution_jobs as q where q.id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent);
-        v_keys := p_keys[v_i : v_i];
+        exit when v_rejected >= 100 or p_most <= 0;
+        -- All at once, then each that was not taken.
+        continue when case when v_i = 0 then cardinality(p_keys) > p_most else exists (select from public.execution_jobs as q where q.id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent) end;
+        v_keys := case when v_i = 0 then p_keys else p_keys[v_i : v_i] end;
         v_reason := 'a trigger skipped the claim, or set another status';
         begin
             update public.execution_jobs as q
             set status = 'running',
                 due_at = v_now + least(coalesce(p_hold, interval '30 minutes'), interval '2 hours'), deadline_at = v_now + interval '2 hours',
                 lease = greatest(q.lease + 1, v_lease),
-                -- A lease that ran out on work that was begun is a lost one. Of work that was not, `started` counts how often, below zero.
                 lost = q.lost + (case when q.status in ('running') and q.started >= 1 then 1 else 0 end),
                 started = case when p_started then 1 when q.status in ('running') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
                 agent = p_agent, session = v_session,
                 worker_id = v_holder,
                 started_at = v_now
-            from unnest(v_keys) as k (id)
-            where q.id = any (array[k.id]);
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id]);
         exception when others then
             perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
             v_reason := sqlerrm;
         end;
-        return query select q.* from public.execution_jobs as q where q.id = p_keys[v_i] and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
-        if found then
-            p_most := p_most - 1;
-            continue;
-        end if;
-        v_count := v_count + 1;
+        return query select q.* from unnest(v_keys) as k (id) join public.execution_jobs as q on q.id = any (array[k.id]) and q.status = 'running' and q.lease >= v_lease and q.agent is not distinct from p_agent;
+        get diagnostics v_count = row_count;
+        exit when v_count = cardinality(p_keys);
+        p_most := p_most - v_count;
+        continue when v_i = 0 or v_count > 0;
+        v_rejected := v_rejected + 1;
         v_wait := gleaner.reject_row('runs', '', p_keys[v_i]::text, v_reason);
         begin
             -- The row moves, where it lets itself be moved, so that the next claims need not step over it.
@@ -11562,338 +10348,14 @@ $$;
 
 ALTER FUNCTION gleaner.take_each_runs(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.take_over_activities(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_most   integer;
-    v_row    public.activities;
-    v_lost   integer;
-    v_reason text;
-begin
-    places := '{}';
-    passed := '{}';
-    alone := false;
-    room := p_limit;
-    for v_i in 1 .. cardinality(p_keys) loop
-        -- The rows behind a batch that is full are not left out: they are next in the line.
-        exit when cardinality(places) >= room;
-        if p_held_before[v_i] >= 0 then
-            v_most := case when p_held_before[v_i] > 1 then greatest((p_taken + p_limit) >> (p_held_before[v_i] - 1), 1) - p_taken else room end;
-            if cardinality(places) < v_most then
-                places := places || v_i;
-                room := least(room, v_most);
-                alone := p_held_before[v_i] > 1 and room = 1 and p_taken = 0;
-            else
-                passed := passed || p_keys[v_i];
-            end if;
-            continue;
-        end if;
-        select q.* into v_row from public.activities as q
-        where q.id = p_keys[v_i];
-        v_lost := v_row.lost + case when v_row.processing_status in ('processing') and v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            begin
-                perform gleaner.end_activities(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-                if exists (select from public.activities as q where q.id = p_keys[v_i] and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null) then
-                    raise exception 'a trigger skipped the change';
-                end if;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('activities', '', p_keys[v_i]::text, sqlerrm);
-            end;
-        elsif p_taken = 0 and cardinality(places) = 0 then
-            places := array[v_i];
-            alone := true;
-            exit;
-        else
-            passed := passed || p_keys[v_i];
-        end if;
-    end loop;
-end
-$$;
-
-ALTER FUNCTION gleaner.take_over_activities(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.take_over_dumps(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_most   integer;
-    v_row    public.agent_processing_queue;
-    v_lost   integer;
-    v_reason text;
-begin
-    places := '{}';
-    passed := '{}';
-    alone := false;
-    room := p_limit;
-    for v_i in 1 .. cardinality(p_keys) loop
-        -- The rows behind a batch that is full are not left out: they are next in the line.
-        exit when cardinality(places) >= room;
-        if p_held_before[v_i] >= 0 then
-            v_most := case when p_held_before[v_i] > 1 then greatest((p_taken + p_limit) >> (p_held_before[v_i] - 1), 1) - p_taken else room end;
-            if cardinality(places) < v_most then
-                places := places || v_i;
-                room := least(room, v_most);
-                alone := p_held_before[v_i] > 1 and room = 1 and p_taken = 0;
-            else
-                passed := passed || p_keys[v_i];
-            end if;
-            continue;
-        end if;
-        select q.* into v_row from public.agent_processing_queue as q
-        where q.id = p_keys[v_i];
-        v_lost := v_row.lost + case when v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            begin
-                perform gleaner.end_dumps(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-                if exists (select from public.agent_processing_queue as q where q.id = p_keys[v_i] and q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null) then
-                    raise exception 'a trigger skipped the change';
-                end if;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('dumps', '', p_keys[v_i]::text, sqlerrm);
-            end;
-        elsif p_taken = 0 and cardinality(places) = 0 then
-            places := array[v_i];
-            alone := true;
-            exit;
-        else
-            passed := passed || p_keys[v_i];
-        end if;
-    end loop;
-end
-$$;
-
-ALTER FUNCTION gleaner.take_over_dumps(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.take_over_followups(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_most   integer;
-    v_row    public.scheduled_actions;
-    v_lost   integer;
-    v_reason text;
-begin
-    places := '{}';
-    passed := '{}';
-    alone := false;
-    room := p_limit;
-    for v_i in 1 .. cardinality(p_keys) loop
-        -- The rows behind a batch that is full are not left out: they are next in the line.
-        exit when cardinality(places) >= room;
-        if p_held_before[v_i] >= 0 then
-            v_most := case when p_held_before[v_i] > 1 then greatest((p_taken + p_limit) >> (p_held_before[v_i] - 1), 1) - p_taken else room end;
-            if cardinality(places) < v_most then
-                places := places || v_i;
-                room := least(room, v_most);
-                alone := p_held_before[v_i] > 1 and room = 1 and p_taken = 0;
-            else
-                passed := passed || p_keys[v_i];
-            end if;
-            continue;
-        end if;
-        select q.* into v_row from public.scheduled_actions as q
-        where q.id = p_keys[v_i];
-        v_lost := v_row.lost + case when v_row.status in ('processing') and v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_row.status in ('processing') and v_row.started = 2 then 'outcome unknown: the lease ran out after the work had begun' when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            begin
-                perform gleaner.end_followups(v_row, v_reason, case when v_row.started = 2 then 'OutcomeUnknown' else 'Poison' end, v_row.attempts, v_lost);
-                if exists (select from public.scheduled_actions as q where q.id = p_keys[v_i] and q.status in ('pending', 'processing', 'failed') and q.due_at is not null) then
-                    raise exception 'a trigger skipped the change';
-                end if;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('followups', '', p_keys[v_i]::text, sqlerrm);
-            end;
-        elsif p_taken = 0 and cardinality(places) = 0 then
-            places := array[v_i];
-            alone := true;
-            exit;
-        else
-            passed := passed || p_keys[v_i];
-        end if;
-    end loop;
-end
-$$;
-
-ALTER FUNCTION gleaner.take_over_followups(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.take_over_jobs(p_keys bigint[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed bigint[], OUT room integer) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_most   integer;
-    v_row    gleaner.jobs;
-    v_lost   integer;
-    v_reason text;
-begin
-    places := '{}';
-    passed := '{}';
-    alone := false;
-    room := p_limit;
-    for v_i in 1 .. cardinality(p_keys) loop
-        -- The rows behind a batch that is full are not left out: they are next in the line.
-        exit when cardinality(places) >= room;
-        if p_held_before[v_i] >= 0 then
-            v_most := case when p_held_before[v_i] > 1 then greatest((p_taken + p_limit) >> (p_held_before[v_i] - 1), 1) - p_taken else room end;
-            if cardinality(places) < v_most then
-                places := places || v_i;
-                room := least(room, v_most);
-                alone := p_held_before[v_i] > 1 and room = 1 and p_taken = 0;
-            else
-                passed := passed || p_keys[v_i];
-            end if;
-            continue;
-        end if;
-        select q.* into v_row from gleaner.jobs as q
-        where q.id = p_keys[v_i];
-        v_lost := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            begin
-                perform gleaner.end_jobs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-                if exists (select from gleaner.jobs as q where q.id = p_keys[v_i] and q.status in ('ready', 'running', 'failed') and q.due_at is not null) then
-                    raise exception 'a trigger skipped the change';
-                end if;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('jobs', '', p_keys[v_i]::text, sqlerrm);
-            end;
-        elsif p_taken = 0 and cardinality(places) = 0 then
-            places := array[v_i];
-            alone := true;
-            exit;
-        else
-            passed := passed || p_keys[v_i];
-        end if;
-    end loop;
-end
-$$;
-
-ALTER FUNCTION gleaner.take_over_jobs(p_keys bigint[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed bigint[], OUT room integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.take_over_polls(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_most   integer;
-    v_row    gleaner.polls;
-    v_lost   integer;
-    v_reason text;
-begin
-    places := '{}';
-    passed := '{}';
-    alone := false;
-    room := p_limit;
-    for v_i in 1 .. cardinality(p_keys) loop
-        -- The rows behind a batch that is full are not left out: they are next in the line.
-        exit when cardinality(places) >= room;
-        if p_held_before[v_i] >= 0 then
-            v_most := case when p_held_before[v_i] > 1 then greatest((p_taken + p_limit) >> (p_held_before[v_i] - 1), 1) - p_taken else room end;
-            if cardinality(places) < v_most then
-                places := places || v_i;
-                room := least(room, v_most);
-                alone := p_held_before[v_i] > 1 and room = 1 and p_taken = 0;
-            else
-                passed := passed || p_keys[v_i];
-            end if;
-            continue;
-        end if;
-        select q.* into v_row from gleaner.polls as q
-        where q.provider_id = p_keys[v_i];
-        v_lost := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 1000000 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            begin
-                perform gleaner.end_polls(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-                if exists (select from gleaner.polls as q where q.provider_id = p_keys[v_i] and q.status in ('ready', 'running', 'failed') and q.due_at is not null) then
-                    raise exception 'a trigger skipped the change';
-                end if;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('polls', '', p_keys[v_i]::text, sqlerrm);
-            end;
-        elsif p_taken = 0 and cardinality(places) = 0 then
-            places := array[v_i];
-            alone := true;
-            exit;
-        else
-            passed := passed || p_keys[v_i];
-        end if;
-    end loop;
-end
-$$;
-
-ALTER FUNCTION gleaner.take_over_polls(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.take_over_runs(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_most   integer;
-    v_row    public.execution_jobs;
-    v_lost   integer;
-    v_reason text;
-begin
-    places := '{}';
-    passed := '{}';
-    alone := false;
-    room := p_limit;
-    for v_i in 1 .. cardinality(p_keys) loop
-        -- The rows behind a batch that is full are not left out: they are next in the line.
-        exit when cardinality(places) >= room;
-        if p_held_before[v_i] >= 0 then
-            v_most := case when p_held_before[v_i] > 1 then greatest((p_taken + p_limit) >> (p_held_before[v_i] - 1), 1) - p_taken else room end;
-            if cardinality(places) < v_most then
-                places := places || v_i;
-                room := least(room, v_most);
-                alone := p_held_before[v_i] > 1 and room = 1 and p_taken = 0;
-            else
-                passed := passed || p_keys[v_i];
-            end if;
-            continue;
-        end if;
-        select q.* into v_row from public.execution_jobs as q
-        where q.id = p_keys[v_i];
-        v_lost := v_row.lost + case when v_row.status in ('running') and v_row.started >= 1 then 1 else 0 end;
-        v_reason := case when v_lost >= 3 then format('lost %s leases', v_lost) end;
-        if v_reason is not null then
-            begin
-                perform gleaner.end_runs(v_row, v_reason, 'Poison', v_row.attempts, v_lost);
-                if exists (select from public.execution_jobs as q where q.id = p_keys[v_i] and q.status in ('queued', 'running', 'failed') and q.due_at is not null) then
-                    raise exception 'a trigger skipped the change';
-                end if;
-            exception when others then
-                perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-                perform gleaner.reject_row('runs', '', p_keys[v_i]::text, sqlerrm);
-            end;
-        elsif p_taken = 0 and cardinality(places) = 0 then
-            places := array[v_i];
-            alone := true;
-            exit;
-        else
-            passed := passed || p_keys[v_i];
-        end if;
-    end loop;
-end
-$$;
-
-ALTER FUNCTION gleaner.take_over_runs(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) OWNER TO gleaner_engine;
-
 CREATE FUNCTION gleaner.unbatch_jobs(p_ids bigint[], p_batches bigint[] DEFAULT NULL::bigint[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
+    SET enable_bitmapscan TO 'off'
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    SET enable_bitmapscan TO 'off'
     AS $$
 declare
     v_wanted int8multirange := (select range_agg(int8range(i, i, '[]')) from unnest(p_ids) as i);
@@ -11949,13 +10411,14 @@ begin
         return query select p_activity, 'already';
         return;
     end if;
+    perform set_config('gleaner.by_hand', 'on', true);
     update public.activities as a
     set contact_id = null,
         metadata = case when jsonb_typeof(coalesce(a.metadata, '{}')) = 'object'
             then coalesce(a.metadata, '{}') || jsonb_build_object('match', jsonb_build_object('method', 'unlinked', 'candidates', array[v_contact]))
             else a.metadata end
     where a.id = p_activity;
-    perform gleaner.audit_link(array[p_activity], 'unlink', v_contact, null);
+    perform set_config('gleaner.by_hand', '', true);
     return query select p_activity, 'done';
 end
 $$;
@@ -11964,12 +10427,12 @@ COMMENT ON FUNCTION gleaner.unlink_activity(p_activity uuid) IS 'Takes an activi
 
 CREATE FUNCTION gleaner.unpack_range_jobs(p_range gleaner.bulk_range, p_upto bigint) RETURNS bigint[]
     LANGUAGE plpgsql SECURITY DEFINER
+    SET enable_bitmapscan TO 'off'
     SET search_path TO 'pg_catalog', 'gleaner', 'public', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
     SET jit TO 'off'
     SET vacuum_cost_page_hit TO '0'
-    SET enable_bitmapscan TO 'off'
     AS $$
 declare
     v_now    timestamptz := clock_timestamp();
@@ -12034,7 +10497,7 @@ begin
     if not found then
         return null;
     end if;
-    -- To the minute, and never waiting for somebody who does the same.
+    -- To the minute, and never waiting for another session that does the same.
     if v_key.last_used_at is null or v_now - v_key.last_used_at > interval '1 minute' then
         update gleaner.api_key as k set last_used_at = v_now
         where k.id = (select l.id from gleaner.api_key as l where l.id = v_key.id for no key update skip locked);
@@ -12077,7 +10540,7 @@ begin
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.worker_session() IS 'The session of a caller with a worker''s key; null for everybody else.';
+COMMENT ON FUNCTION gleaner.worker_session() IS 'The session of a caller with a worker''s key; null for other callers.';
 
 CREATE FUNCTION gleaner.write_cursor(p_setting text, p_asked text, p_before jsonb, p_now timestamp with time zone, p_took interval, p_cursor jsonb) RETURNS void
     LANGUAGE plpgsql
@@ -12090,6 +10553,35 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.write_cursor(p_setting text, p_asked text, p_before jsonb, p_now timestamp with time zone, p_took interval, p_cursor jsonb) IS 'Remembers where a look ended, for the next looks of this session.';
+
+CREATE FUNCTION public.approve_scheduled_actions(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_row public.scheduled_actions;
+begin
+    perform gleaner.operates('followups', '{service_role}', '{authenticated}');
+    for v_row in select a.* from public.scheduled_actions as a where a.id = any (p_ids) order by a.id for no key update loop
+        id := v_row.id;
+        status := v_row.status;
+        outcome := 'already';
+        if v_row.approved_at is null and v_row.status in ('pending', 'processing', 'failed') then
+            update public.scheduled_actions as a set approved_at = clock_timestamp(), deferred_reason = null where a.id = v_row.id;
+            if v_row.deferred_reason is not null and v_row.status = 'pending' then
+                perform from gleaner.requeue_followups(array[v_row.id]);
+            end if;
+            outcome := 'done';
+        end if;
+        return next;
+    end loop;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from public.scheduled_actions as a where a.id = u.id);
+end
+$$;
+
+COMMENT ON FUNCTION public.approve_scheduled_actions(p_ids uuid[]) IS 'Approves actions that wait for it.';
 
 CREATE FUNCTION public.auto_link_contact() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
@@ -12105,7 +10597,7 @@ begin
         new.sender_kind := case when new.sender_address is not null then 'email' when v_phone is not null then 'phone' end;
         new.sender_address := coalesce(new.sender_address, v_phone);
     end if;
-    -- Nobody's address is that long, and it would not fit the index.
+    -- No address is that long, and it would not fit the index.
     if octet_length(new.sender_address) > 512 then
         new.sender_address := null;
     end if;
@@ -12139,17 +10631,53 @@ CREATE FUNCTION public.cancel_pending_for_prospect(p_prospect_id text, p_reason 
 declare
     v_ids uuid[];
 begin
-    -- Two statements: the second must see what the first changed.
     v_ids := array(
-        select c.id
-        from gleaner.cancel_followups_matching(jsonb_build_object('prospect_id', p_prospect_id), p_reason) as c
-        where c.outcome = 'done');
+        select a.id
+        from public.scheduled_actions as a
+        where a.prospect_id = p_prospect_id
+          and (a.status in ('pending', 'processing') or a.status = 'failed' and a.due_at is not null)
+          and not (a.status = 'processing' and a.sending_lease is not distinct from a.lease)
+        order by a.id
+        for no key update);
+    -- Two statements: the second must see what the first changed.
+    v_ids := array(select c.id from gleaner.cancel_followups(v_ids, p_reason) as c where c.outcome = 'done');
     update public.scheduled_actions as a set cancelled_reason = p_reason where a.id = any (v_ids);
     return cardinality(v_ids);
 end
 $$;
 
 COMMENT ON FUNCTION public.cancel_pending_for_prospect(p_prospect_id text, p_reason text) IS 'Calls off every unfinished action of a prospect, running ones included; returns how many.';
+
+CREATE FUNCTION public.cancel_scheduled_actions(p_ids uuid[], p_reason text DEFAULT 'called off by hand'::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+declare
+    v_row  record;
+    v_idle uuid[] := '{}';
+begin
+    perform gleaner.operates('followups', '{service_role}', '{authenticated}');
+    for v_row in
+        select a.id, a.status, a.status = 'processing' and a.sending_lease is not distinct from a.lease as sending
+        from public.scheduled_actions as a where a.id = any (p_ids) order by a.id for no key update
+    loop
+        if v_row.sending then
+            id := v_row.id; outcome := 'lost'; status := v_row.status;
+            return next;
+        else
+            v_idle := v_idle || v_row.id;
+        end if;
+    end loop;
+    return query select c.id, c.outcome, c.status from gleaner.cancel_followups(v_idle, p_reason) as c;
+    update public.scheduled_actions as a set cancelled_reason = p_reason
+    where a.id = any (v_idle) and a.status = 'cancelled' and a.cancelled_reason is null;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from public.scheduled_actions as a where a.id = u.id);
+end
+$$;
+
+COMMENT ON FUNCTION public.cancel_scheduled_actions(p_ids uuid[], p_reason text) IS 'Calls off actions that are not being sent.';
 
 CREATE FUNCTION public.claim_due_actions(p_limit integer DEFAULT 10, p_max_delay_seconds integer DEFAULT 5) RETURNS SETOF public.scheduled_actions
     LANGUAGE sql
@@ -12181,7 +10709,7 @@ CREATE FUNCTION public.claim_next_pending_activity(p_agent_sales_id bigint) RETU
         p_started => true) as a
 $$;
 
-COMMENT ON FUNCTION public.claim_next_pending_activity(p_agent_sales_id bigint) IS 'Takes one activity: the owner''s own, then nobody''s, then what another owner left standing too long.';
+COMMENT ON FUNCTION public.claim_next_pending_activity(p_agent_sales_id bigint) IS 'Takes one activity: the owner''s own, then one without an owner, then one that another owner left waiting too long.';
 
 CREATE FUNCTION public.claim_stale_activity() RETURNS TABLE(id uuid, raw_data jsonb, type text, is_global boolean, direction text, sales_id bigint, contact_id bigint, processing_status text, processed_data jsonb, metadata jsonb, locked_by uuid, locked_at timestamp with time zone, provider_id uuid, created_at timestamp with time zone, progress jsonb, attempts integer, lease bigint, due_at timestamp with time zone, deadline_at timestamp with time zone)
     LANGUAGE plpgsql
@@ -12221,18 +10749,18 @@ $$;
 
 COMMENT ON FUNCTION public.create_scheduled_action(p_prospect_id text, p_action_type text, p_scheduled_for timestamp with time zone, p_payload jsonb) IS 'Schedules an action and returns it.';
 
-CREATE FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric DEFAULT NULL::numeric) RETURNS uuid
+CREATE FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric DEFAULT NULL::numeric, p_dump_id uuid DEFAULT NULL::uuid) RETURNS uuid
     LANGUAGE sql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
-    insert into public.blocks as b (basket_id, title, content, semantic_type, confidence_score)
-    values (p_basket_id, p_title, coalesce(p_content, ''), p_semantic_type, p_confidence_score)
-    on conflict (basket_id, semantic_type, md5(title), md5(content))
+    insert into public.blocks as b (basket_id, dump_id, title, content, semantic_type, confidence_score)
+    values (p_basket_id, p_dump_id, p_title, coalesce(p_content, ''), p_semantic_type, p_confidence_score)
+    on conflict (basket_id, dump_id, semantic_type, md5(title), md5(content))
     do update set confidence_score = coalesce(excluded.confidence_score, b.confidence_score)
     returning b.id
 $$;
 
-COMMENT ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric) IS 'Stores one insight of a basket; returns its id.';
+COMMENT ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric, p_dump_id uuid) IS 'Stores one insight of a basket; returns its id.';
 
 CREATE FUNCTION public.fn_claim_next_dumps(p_worker_id text, p_limit integer DEFAULT 10, p_stale_after_minutes integer DEFAULT 5) RETURNS SETOF public.agent_processing_queue
     LANGUAGE sql
@@ -12249,30 +10777,204 @@ $$;
 
 COMMENT ON FUNCTION public.fn_claim_next_dumps(p_worker_id text, p_limit integer, p_stale_after_minutes integer) IS 'Takes up to p_limit dumps for a worker.';
 
-CREATE FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb) RETURNS integer
+CREATE FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb, p_dump_id uuid DEFAULT NULL::uuid) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_ids uuid[];
+begin
+    with item as (
+        select distinct on (given.item ->> 'kind', gleaner.same_label(given.item ->> 'label'))
+               given.item ->> 'kind' as kind, given.item ->> 'label' as label, gleaner.same_label(given.item ->> 'label') as same
+        from jsonb_array_elements(p_items) with ordinality as given (item, n)
+        order by given.item ->> 'kind', gleaner.same_label(given.item ->> 'label'), given.n
+    )
+    insert into public.context_items (basket_id, kind, label)
+    select p_basket_id, item.kind, item.label
+    from item
+    order by item.kind, item.same
+    on conflict do nothing;
+
+    -- An entity that was written without a source keeps what it had.
+    insert into public.context_item_sources (context_item_id, dump_id, metadata)
+    select c.id, null, c.metadata
+    from public.context_items as c
+    where c.id = any (array(select known.id from gleaner.match_context_items(p_basket_id, p_items) as known))
+      and c.metadata <> '{}'
+      and not exists (select from public.context_item_sources as s where s.context_item_id = c.id)
+    on conflict on constraint context_item_sources_once_key do nothing;
+
+    with stored as (
+        insert into public.context_item_sources as s (context_item_id, dump_id, metadata)
+        select known.id, p_dump_id, known.metadata
+        from gleaner.match_context_items(p_basket_id, p_items) as known
+        order by known.id
+        on conflict on constraint context_item_sources_once_key
+        do update set metadata = s.metadata || excluded.metadata
+        returning s.context_item_id
+    )
+    select array_agg(stored.context_item_id) into v_ids from stored;
+    perform gleaner.refresh_context_items(v_ids);
+    return coalesce(cardinality(v_ids), 0);
+end
+$$;
+
+COMMENT ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb, p_dump_id uuid) IS 'Stores the entities of a basket, once each; returns how many.';
+
+CREATE FUNCTION public.fn_reflections(p_basket_id uuid, p_days integer DEFAULT 14, p_limit integer DEFAULT 50) RETURNS jsonb
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    with dump as (
+        select d.id
+        from public.raw_dumps as d
+        where d.basket_id = p_basket_id
+          and d.created_at > now() - make_interval(days => p_days)
+        order by d.created_at desc, d.id
+        limit least(p_limit, 500)
+    ), item as (
+        select c.kind, c.label, count(*) as dumps, row_number() over (partition by c.kind order by count(*) desc, c.label) as place
+        from public.context_item_sources as s
+        join public.context_items as c on c.id = s.context_item_id
+        where s.dump_id in (select dump.id from dump)
+        group by c.id, c.kind, c.label
+    ), edge as (
+        select count(*) as count from public.substrate_relationships as r where r.dump_id in (select dump.id from dump)
+    ), theme as (
+        select item.label, item.dumps from item where item.kind in ('topic', 'entity') order by item.kind = 'topic' desc, item.place limit 1
+    ), task as (
+        select item.label, item.dumps from item where item.kind in ('intent', 'task') order by item.kind = 'intent' desc, item.place limit 1
+    ), asked as (
+        select b.content
+        from public.blocks as b
+        where b.dump_id in (select dump.id from dump) and b.semantic_type = 'question'
+        order by b.created_at desc, b.id
+        limit 1
+    ), counted as (
+        select count(*) as dumps from dump
+    )
+    select jsonb_build_object(
+        'pattern', (select format('%s comes back in %s of %s dumps.', theme.label, theme.dumps, counted.dumps) from theme, counted),
+        'tension', (select format('%s is to be done, while most is about %s.', task.label, theme.label) from task, theme),
+        'question', coalesce((select asked.content from asked), (select format('What does %s need next?', theme.label) from theme)),
+        'reasons', (
+            select coalesce(jsonb_agg(reason order by place), '[]') from (
+                select 1 as place, format('Theme: %s (%s of %s dumps)', theme.label, theme.dumps, counted.dumps) as reason from theme, counted
+                union all
+                select 2, format('To do: %s', task.label) from task
+                union all
+                select 3, format('%s connections between what was found', edge.count) from edge where edge.count > 0
+            ) as given),
+        'dumps', (select counted.dumps from counted),
+        'version', md5(coalesce((select string_agg(item.kind || ':' || item.label || ':' || item.dumps, ',' order by item.kind, item.label) from item), '')
+                       || (select edge.count from edge)))
+$$;
+
+COMMENT ON FUNCTION public.fn_reflections(p_basket_id uuid, p_days integer, p_limit integer) IS 'What the newest dumps of a basket have in common, computed on read.';
+
+CREATE FUNCTION public.fn_relationship_upsert_bulk(p_basket_id uuid, p_edges jsonb, p_dump_id uuid DEFAULT NULL::uuid) RETURNS integer
     LANGUAGE sql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
-    with item as (
-        select distinct on (item ->> 'kind', item ->> 'label')
-               item ->> 'kind' as kind,
-               item ->> 'label' as label,
-               coalesce(nullif(item -> 'metadata', 'null'), '{}') as metadata
-        from jsonb_array_elements(p_items) with ordinality as given (item, n)
-        order by item ->> 'kind', item ->> 'label', n desc
+    with edge as (
+        select distinct on (e.from_id, e.to_id, e.relationship_type)
+               e.from_type, e.from_id, e.to_type, e.to_id, e.relationship_type, e.strength, e.description
+        from jsonb_array_elements(p_edges) with ordinality as given (edge, n)
+        cross join lateral jsonb_to_record(given.edge) as e
+            (from_type text, from_id uuid, to_type text, to_id uuid, relationship_type text, strength numeric, description text)
+        order by e.from_id, e.to_id, e.relationship_type, given.n desc
     ), stored as (
-        insert into public.context_items as c (basket_id, kind, label, metadata)
-        select p_basket_id, item.kind, item.label, item.metadata
-        from item
-        order by item.kind, item.label
-        on conflict on constraint context_items_basket_id_kind_label_key
-        do update set metadata = c.metadata || excluded.metadata, updated_at = now()
+        insert into public.substrate_relationships as r
+            (basket_id, dump_id, from_type, from_id, to_type, to_id, relationship_type, strength, description)
+        select p_basket_id, p_dump_id, edge.from_type, edge.from_id, edge.to_type, edge.to_id, edge.relationship_type,
+               coalesce(edge.strength, 0.5), edge.description
+        from edge
+        order by edge.from_id, edge.to_id, edge.relationship_type
+        on conflict on constraint substrate_relationships_once_key
+        do update set strength = excluded.strength, description = coalesce(excluded.description, r.description)
         returning 1
     )
     select count(*)::integer from stored
 $$;
 
-COMMENT ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb) IS 'Stores the entities of a basket, once each; returns how many.';
+COMMENT ON FUNCTION public.fn_relationship_upsert_bulk(p_basket_id uuid, p_edges jsonb, p_dump_id uuid) IS 'Stores how dumps, blocks and entities relate; returns how many.';
+
+CREATE FUNCTION public.fn_workspace_create(p_name text, p_basket text DEFAULT 'Inbox'::text) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_workspace uuid;
+    v_basket    uuid;
+begin
+    if not gleaner.is_trusted()
+       and (auth.uid() is null or to_regprocedure('gleaner.is_salesperson()') is not null and not gleaner.is_member()
+            or gleaner.worker_session() is not null) then
+        raise exception 'only members of the team make workspaces' using errcode = '42501', hint = 'Ask an administrator to add you to the team.';
+    end if;
+    insert into public.workspaces (name) values (p_name) returning id into v_workspace;
+    insert into public.baskets (workspace_id, name) values (v_workspace, p_basket) returning id into v_basket;
+    if auth.uid() is not null then
+        insert into public.workspace_members (workspace_id, user_id, role) values (v_workspace, auth.uid(), 'owner');
+    end if;
+    return jsonb_build_object('workspace_id', v_workspace, 'basket_id', v_basket);
+end
+$$;
+
+COMMENT ON FUNCTION public.fn_workspace_create(p_name text, p_basket text) IS 'Makes a workspace with one basket; the caller becomes its owner.';
+
+CREATE FUNCTION public.fn_workspace_invite(p_workspace_id uuid, p_email text, p_role text DEFAULT 'member'::text) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    -- Two version 4 uuids: 244 random bits, without an extension.
+    v_token text := replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '');
+    v_id    uuid;
+    v_until timestamptz;
+begin
+    if not gleaner.owns_workspace(p_workspace_id) then
+        raise exception 'only owners of the workspace invite to it' using errcode = '42501', hint = 'Ask an owner of the workspace.';
+    end if;
+    insert into public.workspace_invitations (workspace_id, email, role, token_hash, invited_by)
+    values (p_workspace_id, lower(btrim(p_email)), p_role, sha256(convert_to(v_token, 'UTF8')), auth.uid())
+    returning id, expires_at into v_id, v_until;
+    return jsonb_build_object('id', v_id, 'token', v_token, 'expires_at', v_until);
+end
+$$;
+
+COMMENT ON FUNCTION public.fn_workspace_invite(p_workspace_id uuid, p_email text, p_role text) IS 'Invites an e-mail address to a workspace; returns the token once.';
+
+CREATE FUNCTION public.fn_workspace_join(p_token text) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_workspace uuid;
+    v_role      text;
+begin
+    update public.workspace_invitations as i
+    set accepted_at = now(), accepted_by = auth.uid()
+    where i.token_hash = sha256(convert_to(p_token, 'UTF8'))
+      and i.accepted_at is null
+      and i.expires_at > clock_timestamp()
+      and auth.uid() is not null
+      and i.email = lower(auth.jwt() ->> 'email')
+    returning i.workspace_id, i.role into v_workspace, v_role;
+    if not found then
+        raise exception 'this invitation cannot be accepted'
+            using errcode = '42501', hint = 'Sign in with the address that was invited, or ask for a new invitation: each is good once, for seven days.';
+    end if;
+    insert into public.workspace_members (workspace_id, user_id, role)
+    values (v_workspace, auth.uid(), v_role)
+    -- Who is an owner already stays one.
+    on conflict on constraint workspace_members_pkey do nothing;
+    return v_workspace;
+end
+$$;
+
+COMMENT ON FUNCTION public.fn_workspace_join(p_token text) IS 'Accepts an invitation to a workspace.';
 
 CREATE FUNCTION public.get_pending_actions(p_prospect_id text DEFAULT NULL::text) RETURNS SETOF public.scheduled_actions
     LANGUAGE sql STABLE
@@ -12286,6 +10988,46 @@ CREATE FUNCTION public.get_pending_actions(p_prospect_id text DEFAULT NULL::text
 $$;
 
 COMMENT ON FUNCTION public.get_pending_actions(p_prospect_id text) IS 'Actions that wait, of one prospect or of all, earliest first.';
+
+CREATE FUNCTION public.guard_activity() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_worker boolean := gleaner.worker_session() is not null;
+begin
+    if tg_op = 'INSERT' then
+        if new.provider_id is not null then
+            raise exception 'only its webhook adds activities to a channel'
+                using errcode = '42501', hint = 'Leave provider_id out.';
+        end if;
+        return new;
+    end if;
+
+    if (v_worker or old.provider_id is not null or new.provider_id is not null)
+       and (new.provider_id, new.external_id, new.sender_kind, new.sender_address, new.raw_data)
+           is distinct from (old.provider_id, old.external_id, old.sender_kind, old.sender_address, old.raw_data)
+    then
+        raise exception 'where activity % came from and what it said cannot be changed', old.id
+            using errcode = '42501',
+                  hint = 'provider_id, external_id, sender_kind, sender_address and raw_data are written by the webhook endpoint. Use metadata or processed_data.';
+    end if;
+
+    if new.sales_id is distinct from old.sales_id
+       and (v_worker or not (
+            gleaner.is_administrator()
+            or exists (
+                select from public.sales as s
+                where s.id = old.sales_id and s.user_id = gleaner.caller_uid() and not s.disabled)))
+    then
+        raise exception 'only the owner of activity % or an administrator may give it to somebody else', old.id
+            using errcode = '42501', hint = 'gleaner.assign_activities changes the owner of rows that you may operate, and records it.';
+    end if;
+    return new;
+end
+$$;
+
+COMMENT ON FUNCTION public.guard_activity() IS 'Keeps the origin and the owner of an activity from those they are not for.';
 
 CREATE FUNCTION public.keep_channel_secrets() RETURNS trigger
     LANGUAGE plpgsql
@@ -12457,7 +11199,7 @@ CREATE FUNCTION public.reset_stale_locks() RETURNS integer
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
-    select gleaner.recover_activities()
+    select public.unlock_stale_locks()
 $$;
 
 COMMENT ON FUNCTION public.reset_stale_locks() IS 'Gives activities whose lease has ended back; returns how many.';
@@ -12470,6 +11212,34 @@ CREATE FUNCTION public.reset_stale_processing(p_stale_after_seconds integer DEFA
 $$;
 
 COMMENT ON FUNCTION public.reset_stale_processing(p_stale_after_seconds integer) IS 'Gives actions whose lease has ended back; returns how many.';
+
+CREATE FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb DEFAULT '{}'::jsonb, p_action_type text DEFAULT 'follow_up'::text) RETURNS public.scheduled_actions
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_row     public.scheduled_actions;
+    v_contact bigint := gleaner.contact_of_prospect(p_prospect_id);
+begin
+    if gleaner.operates('followups', '{service_role}', '{authenticated}') = 'own' then
+        if v_contact is null then
+            raise exception 'no contact is known as %', p_prospect_id
+                using errcode = 'GL002', hint = 'Add the contact, or give it this identity; contact:ID names one by its id.';
+        end if;
+        if not exists (select from public.contacts as c left join public.sales as s on s.id = c.sales_id
+                       where c.id = v_contact and (c.sales_id is null or s.user_id = gleaner.caller_uid()::uuid)) then
+            raise exception 'contact % belongs to another member', v_contact
+                using errcode = '42501', hint = 'Its owner or an administrator may plan a message.';
+        end if;
+    end if;
+    insert into public.scheduled_actions (prospect_id, contact_id, action_type, scheduled_for, payload)
+    values (p_prospect_id, v_contact, p_action_type, p_scheduled_for, coalesce(p_payload, '{}'))
+    returning * into v_row;
+    return v_row;
+end
+$$;
+
+COMMENT ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) IS 'Plans a message to a contact of the caller''s own.';
 
 CREATE FUNCTION public.touch_execution_jobs() RETURNS trigger
     LANGUAGE plpgsql
@@ -12487,25 +11257,43 @@ $$;
 COMMENT ON FUNCTION public.touch_execution_jobs() IS 'Keeps version and updated_at of test runs.';
 
 CREATE FUNCTION public.touch_scheduled_actions() RETURNS trigger
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 begin
+    if tg_op = 'INSERT' then
+        new.contact_id := coalesce(new.contact_id, gleaner.contact_of_prospect(new.prospect_id));
+        new.prospect_id := coalesce(new.prospect_id, 'contact:' || new.contact_id);
+        return new;
+    end if;
     new.updated_at := clock_timestamp();
+    if new.prospect_id is distinct from old.prospect_id and new.contact_id is not distinct from old.contact_id then
+        new.contact_id := gleaner.contact_of_prospect(new.prospect_id);
+    end if;
     if new.status is distinct from old.status then
         new.executed_at := case when new.status = 'executed' then coalesce(new.executed_at, new.updated_at) end;
+        if new.status = 'pending' and old.status in ('executed', 'cancelled', 'failed') then
+            new.armed_at := new.updated_at;
+            new.cancelled_reason := null;
+            if old.status = 'executed' then
+                select gen_random_uuid(), null, null into new.idempotency_key, new.message, new.result;
+            end if;
+        end if;
+        if new.status in ('processing', 'executed', 'cancelled') then
+            new.deferred_reason := null;
+        end if;
     end if;
     return new;
 end
 $$;
 
-COMMENT ON FUNCTION public.touch_scheduled_actions() IS 'Keeps updated_at and executed_at of follow-ups.';
+COMMENT ON FUNCTION public.touch_scheduled_actions() IS 'Keeps the contact, updated_at, executed_at and armed_at of follow-ups.';
 
 CREATE FUNCTION public.unlock_stale_locks() RETURNS integer
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
-    select gleaner.recover_activities()
+    select case when gleaner.is_trusted() or gleaner.is_member() then gleaner.recover_activities() else 0 end
 $$;
 
 COMMENT ON FUNCTION public.unlock_stale_locks() IS 'Gives activities whose lease has ended back; returns how many.';
@@ -12753,6 +11541,21 @@ CREATE SEQUENCE gleaner.changes_wanted_until
 
 COMMENT ON SEQUENCE gleaner.changes_wanted_until IS 'Until then (milliseconds since 1970) somebody follows, and changes are noted.';
 
+CREATE TABLE gleaner.deleted_user (
+    id uuid NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+COMMENT ON TABLE gleaner.deleted_user IS 'Users who were deleted; their tokens are refused.';
+
+CREATE TABLE gleaner.forgotten_dump_files (
+    dump_id uuid NOT NULL,
+    sha256 text NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE gleaner.forgotten_dump_files IS 'Deleted dumps whose files are still to be deleted.';
+
 CREATE TABLE gleaner.forgotten_files (
     activity_id uuid NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL
@@ -12817,6 +11620,18 @@ ALTER TABLE gleaner.late_result ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     CACHE 1
 );
 
+CREATE TABLE gleaner.media_reference (
+    activity_id uuid NOT NULL,
+    provider_id uuid NOT NULL,
+    media jsonb NOT NULL
+);
+
+COMMENT ON TABLE gleaner.media_reference IS 'The files of activities that came through a channel, as recorded on arrival.';
+
+COMMENT ON COLUMN gleaner.media_reference.provider_id IS 'The channel whose credentials fetch them.';
+
+COMMENT ON COLUMN gleaner.media_reference.media IS '[{place, content_type, name}], in the order in which they are numbered.';
+
 CREATE TABLE gleaner.migration (
     name text NOT NULL,
     checksum text NOT NULL,
@@ -12833,6 +11648,35 @@ CREATE TABLE gleaner.migration_lock (
     backend_start timestamp with time zone,
     CONSTRAINT migration_lock_single CHECK ((id = 1))
 );
+
+CREATE TABLE gleaner.operation (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    queue text NOT NULL,
+    act text NOT NULL,
+    filter jsonb NOT NULL,
+    caller text NOT NULL,
+    state text DEFAULT 'running'::text NOT NULL,
+    total integer NOT NULL,
+    done integer DEFAULT 0 NOT NULL,
+    already integer DEFAULT 0 NOT NULL,
+    failed integer DEFAULT 0 NOT NULL,
+    stopped boolean DEFAULT false NOT NULL,
+    error text,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT operation_state_known CHECK ((state = ANY (ARRAY['running'::text, 'done'::text, 'stopped'::text, 'failed'::text, 'interrupted'::text])))
+);
+
+COMMENT ON TABLE gleaner.operation IS 'Acts of an operator on many rows, and how far they have come.';
+
+CREATE TABLE gleaner.pause (
+    queue text NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    caller text NOT NULL,
+    reason text
+);
+
+COMMENT ON TABLE gleaner.pause IS 'Queues in which claims find nothing, until they are resumed.';
 
 CREATE TABLE gleaner.prune_mark (
     queue text NOT NULL,
@@ -12940,10 +11784,13 @@ CREATE TABLE public.blocks (
     semantic_type text NOT NULL,
     confidence_score numeric,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    dump_id uuid,
     CONSTRAINT blocks_confidence_score_check CHECK (((confidence_score >= (0)::numeric) AND (confidence_score <= (1)::numeric)))
 );
 
 COMMENT ON TABLE public.blocks IS 'Structured insights extracted from dumps.';
+
+COMMENT ON COLUMN public.blocks.dump_id IS 'The dump it was extracted from. Null if the worker that stored it did not say.';
 
 CREATE TABLE public.contact_addresses (
     contact_id bigint NOT NULL,
@@ -12967,6 +11814,45 @@ COMMENT ON COLUMN public.contact_addresses.loose IS 'The form of the second look
 COMMENT ON COLUMN public.contact_addresses.parsed IS 'False while address is only what SQL could make of it.';
 
 COMMENT ON COLUMN public.contact_addresses.written_at IS 'Since when: messages that came later deserve a second look once it is parsed.';
+
+CREATE TABLE public.contact_identities (
+    contact_id bigint NOT NULL,
+    kind text NOT NULL,
+    value text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT contact_identities_kind_check CHECK ((kind ~ '^[a-z][a-z0-9_]{0,31}$'::text)),
+    CONSTRAINT contact_identities_value_check CHECK (((value <> ''::text) AND (octet_length(value) <= 512)))
+);
+
+COMMENT ON TABLE public.contact_identities IS 'Further names of contacts: (telegram, 7836623698), (prospect, 4711).';
+
+COMMENT ON COLUMN public.contact_identities.kind IS 'Whose name it is: telegram, prospect, or any other word.';
+
+COMMENT ON COLUMN public.contact_identities.value IS 'The name itself, exactly as the other system writes it.';
+
+CREATE TABLE public.contact_preferences (
+    contact_id bigint,
+    time_zone text DEFAULT 'UTC'::text NOT NULL,
+    quiet_from time without time zone,
+    quiet_until time without time zone,
+    daily_limit integer,
+    approval boolean DEFAULT false NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT contact_preferences_daily_limit_check CHECK ((daily_limit > 0)),
+    CONSTRAINT contact_preferences_quiet_check CHECK (((quiet_from IS NULL) = (quiet_until IS NULL)))
+);
+
+COMMENT ON TABLE public.contact_preferences IS 'When a contact may be written to, and how often. The row without contact holds for all others.';
+
+COMMENT ON COLUMN public.contact_preferences.time_zone IS 'Name of a time zone, such as Europe/Berlin; days and quiet hours are counted there.';
+
+COMMENT ON COLUMN public.contact_preferences.quiet_from IS 'Nothing is sent from this time on …';
+
+COMMENT ON COLUMN public.contact_preferences.quiet_until IS '… until this one, on the next day if it is earlier.';
+
+COMMENT ON COLUMN public.contact_preferences.daily_limit IS 'At most so many messages a local day; null for any number.';
+
+COMMENT ON COLUMN public.contact_preferences.approval IS 'Whether a person approves each message before it is sent.';
 
 CREATE TABLE public.contacts (
     id bigint NOT NULL,
@@ -12995,6 +11881,17 @@ ALTER TABLE public.contacts ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY
     CACHE 1
 );
 
+CREATE TABLE public.context_item_sources (
+    context_item_id uuid NOT NULL,
+    dump_id uuid,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE public.context_item_sources IS 'Which dumps mention an entity, and what each says of it.';
+
+COMMENT ON COLUMN public.context_item_sources.dump_id IS 'Null if the worker that stored the entity did not say where it came from.';
+
 CREATE TABLE public.context_items (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     basket_id uuid NOT NULL,
@@ -13021,6 +11918,37 @@ CREATE TABLE public.crm_processing_nodes (
 );
 
 COMMENT ON TABLE public.crm_processing_nodes IS 'Agents by owner and device, for display only; silent for two minutes means offline.';
+
+CREATE TABLE public.do_not_contact (
+    address text NOT NULL,
+    contact_id bigint,
+    reason text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE public.do_not_contact IS 'People who asked not to be written to, or cannot be.';
+
+COMMENT ON COLUMN public.do_not_contact.address IS 'An e-mail address, a number in E.164, telegram:ID, or contact:ID.';
+
+CREATE VIEW public.dump_agents WITH (security_invoker='true') AS
+ SELECT agent,
+    completed,
+    running,
+    round(busy, 3) AS busy_seconds,
+    round((busy / GREATEST(since, 0.001)), 3) AS busy_share,
+    round(((1)::numeric - (busy / GREATEST(since, 0.001))), 3) AS idle_share
+   FROM ( SELECT claimed_by AS agent,
+            count(*) FILTER (WHERE (processing_state = 'completed'::public.processing_state)) AS completed,
+            count(*) FILTER (WHERE (processing_state = ANY (ARRAY['claimed'::public.processing_state, 'processing'::public.processing_state]))) AS running,
+            ( SELECT COALESCE(sum(EXTRACT(epoch FROM (upper(span) - lower(span)))), (0)::numeric) AS "coalesce"
+                   FROM unnest(range_agg(span)) span(span)) AS busy,
+            EXTRACT(epoch FROM (now() - min(lower(span)))) AS since
+           FROM (public.agent_processing_queue q
+             CROSS JOIN LATERAL ( SELECT tstzrange(GREATEST(claimed_at, (now() - '01:00:00'::interval)), GREATEST(COALESCE(completed_at, now()), claimed_at, (now() - '01:00:00'::interval))) AS span) held_from)
+          WHERE ((claimed_by IS NOT NULL) AND (((processing_state = 'completed'::public.processing_state) AND (completed_at > (now() - '01:00:00'::interval))) OR (processing_state = ANY (ARRAY['claimed'::public.processing_state, 'processing'::public.processing_state]))))
+          GROUP BY claimed_by) held;
+
+COMMENT ON VIEW public.dump_agents IS 'How busy each agent was with dumps in the last hour.';
 
 CREATE VIEW public.failed_dumps WITH (security_invoker='true') AS
  SELECT id,
@@ -13153,10 +12081,24 @@ CREATE TABLE public.raw_dumps (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     basket_id uuid NOT NULL,
     body_md text DEFAULT ''::text NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    file_name text,
+    file_size bigint,
+    media_type text,
+    file_sha256 text,
+    CONSTRAINT raw_dumps_file_sha256_check CHECK ((file_sha256 ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT raw_dumps_file_whole_check CHECK ((num_nonnulls(file_name, file_size, media_type, file_sha256) = ANY (ARRAY[0, 4])))
 );
 
 COMMENT ON TABLE public.raw_dumps IS 'Captured text, kept as it came; each one is queued for processing as it arrives.';
+
+COMMENT ON COLUMN public.raw_dumps.body_md IS 'The text: as it was captured, or as it was read from the file.';
+
+COMMENT ON COLUMN public.raw_dumps.file_name IS 'Name of the file it was added as; null for captured text.';
+
+COMMENT ON COLUMN public.raw_dumps.file_size IS 'In bytes.';
+
+COMMENT ON COLUMN public.raw_dumps.file_sha256 IS 'SHA-256 of the file, in hexadecimal digits.';
 
 CREATE TABLE public.sales (
     id bigint NOT NULL,
@@ -13219,11 +12161,16 @@ CREATE TABLE public.substrate_relationships (
     relationship_type text NOT NULL,
     strength numeric,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    dump_id uuid,
+    description text,
     CONSTRAINT substrate_relationships_from_type_check CHECK ((from_type = ANY (ARRAY['dump'::text, 'block'::text, 'context_item'::text]))),
+    CONSTRAINT substrate_relationships_strength_check CHECK (((strength >= (0)::numeric) AND (strength <= (1)::numeric))),
     CONSTRAINT substrate_relationships_to_type_check CHECK ((to_type = ANY (ARRAY['dump'::text, 'block'::text, 'context_item'::text])))
 );
 
 COMMENT ON TABLE public.substrate_relationships IS 'How dumps, blocks and context items of a basket relate.';
+
+COMMENT ON COLUMN public.substrate_relationships.dump_id IS 'The dump it was found in. Null if the worker that stored it did not say.';
 
 CREATE VIEW public.unmatched_activities WITH (security_invoker='true') AS
  SELECT id,
@@ -13243,6 +12190,64 @@ CREATE VIEW public.unmatched_activities WITH (security_invoker='true') AS
   WHERE ((contact_id IS NULL) AND (NOT ((processing_status = 'cancelled'::text) AND (metadata @> '{"test": true}'::jsonb))));
 
 COMMENT ON VIEW public.unmatched_activities IS 'Activities without a contact, for a person to link.';
+
+CREATE VIEW public.workspace_health WITH (security_invoker='true') AS
+ SELECT id AS workspace_id,
+    name AS workspace,
+    pending,
+    running,
+    failed,
+    oldest_pending_seconds,
+    completed_24h,
+    avg_duration_seconds,
+    p95_duration_seconds
+   FROM ((public.workspaces w
+     CROSS JOIN LATERAL ( SELECT count(*) FILTER (WHERE (processing_state = 'pending'::public.processing_state)) AS pending,
+            count(*) FILTER (WHERE (processing_state = ANY (ARRAY['claimed'::public.processing_state, 'processing'::public.processing_state]))) AS running,
+            count(*) FILTER (WHERE (processing_state = 'failed'::public.processing_state)) AS failed,
+            max(EXTRACT(epoch FROM (now() - created_at))) FILTER (WHERE (processing_state = 'pending'::public.processing_state)) AS oldest_pending_seconds
+           FROM ( SELECT processing_state,
+                    created_at
+                   FROM (unnest('{pending,claimed,processing,failed}'::public.processing_state[]) state(processing_state)
+                     CROSS JOIN LATERAL ( SELECT created_at
+                           FROM public.agent_processing_queue queue
+                          WHERE ((workspace_id = id) AND (processing_state = processing_state))
+                         LIMIT 10000) found)) waiting) q)
+     CROSS JOIN LATERAL ( SELECT count(*) AS completed_24h,
+            avg(seconds) AS avg_duration_seconds,
+            percentile_cont((0.95)::double precision) WITHIN GROUP (ORDER BY ((seconds)::double precision)) AS p95_duration_seconds
+           FROM ( SELECT EXTRACT(epoch FROM (completed_at - created_at)) AS seconds
+                   FROM public.agent_processing_queue queue
+                  WHERE ((workspace_id = id) AND (processing_state = 'completed'::public.processing_state) AND (completed_at > (now() - '24:00:00'::interval)))
+                 LIMIT 10000) took) done);
+
+COMMENT ON VIEW public.workspace_health IS 'Dumps by workspace: waiting, running, failed, and the speed of the last 24 hours.';
+
+CREATE TABLE public.workspace_invitations (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    workspace_id uuid NOT NULL,
+    email text NOT NULL,
+    role text DEFAULT 'member'::text NOT NULL,
+    token_hash bytea NOT NULL,
+    invited_by uuid,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    expires_at timestamp with time zone DEFAULT (now() + '7 days'::interval) NOT NULL,
+    accepted_at timestamp with time zone,
+    accepted_by uuid,
+    CONSTRAINT workspace_invitations_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'member'::text])))
+);
+
+COMMENT ON TABLE public.workspace_invitations IS 'Invitations to a workspace. The token itself is shown once and not stored.';
+
+CREATE TABLE public.workspace_members (
+    workspace_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    role text DEFAULT 'member'::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT workspace_members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'member'::text])))
+);
+
+COMMENT ON TABLE public.workspace_members IS 'Who belongs to a workspace.';
 
 ALTER TABLE auth.identities
     ADD CONSTRAINT identities_pkey PRIMARY KEY (id);
@@ -13289,6 +12294,12 @@ ALTER TABLE gleaner.batch_lease
 ALTER TABLE gleaner.bulk_range
     ADD CONSTRAINT bulk_range_pkey PRIMARY KEY (queue, kind, class, due_at, first);
 
+ALTER TABLE gleaner.deleted_user
+    ADD CONSTRAINT deleted_user_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.forgotten_dump_files
+    ADD CONSTRAINT forgotten_dump_files_pkey PRIMARY KEY (dump_id);
+
 ALTER TABLE gleaner.forgotten_files
     ADD CONSTRAINT forgotten_files_pkey PRIMARY KEY (activity_id);
 
@@ -13304,11 +12315,20 @@ ALTER TABLE gleaner.jobs
 ALTER TABLE gleaner.late_result
     ADD CONSTRAINT late_result_pkey PRIMARY KEY (id);
 
+ALTER TABLE gleaner.media_reference
+    ADD CONSTRAINT media_reference_pkey PRIMARY KEY (activity_id);
+
 ALTER TABLE gleaner.migration_lock
     ADD CONSTRAINT migration_lock_pkey PRIMARY KEY (id);
 
 ALTER TABLE gleaner.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (name);
+
+ALTER TABLE gleaner.operation
+    ADD CONSTRAINT operation_pkey PRIMARY KEY (id);
+
+ALTER TABLE gleaner.pause
+    ADD CONSTRAINT pause_pkey PRIMARY KEY (queue);
 
 ALTER TABLE gleaner.polls
     ADD CONSTRAINT polls_pkey PRIMARY KEY (provider_id);
@@ -13352,8 +12372,17 @@ ALTER TABLE public.blocks
 ALTER TABLE public.contact_addresses
     ADD CONSTRAINT contact_addresses_pkey PRIMARY KEY (kind, address, contact_id, written);
 
+ALTER TABLE public.contact_identities
+    ADD CONSTRAINT contact_identities_pkey PRIMARY KEY (kind, value);
+
+ALTER TABLE public.contact_preferences
+    ADD CONSTRAINT contact_preferences_key UNIQUE NULLS NOT DISTINCT (contact_id);
+
 ALTER TABLE public.contacts
     ADD CONSTRAINT contacts_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.context_item_sources
+    ADD CONSTRAINT context_item_sources_once_key UNIQUE NULLS NOT DISTINCT (context_item_id, dump_id);
 
 ALTER TABLE public.context_items
     ADD CONSTRAINT context_items_basket_id_kind_label_key UNIQUE (basket_id, kind, label);
@@ -13366,6 +12395,9 @@ ALTER TABLE public.crm_processing_nodes
 
 ALTER TABLE public.crm_processing_nodes
     ADD CONSTRAINT crm_processing_nodes_sales_id_app_name_device_name_key UNIQUE (sales_id, app_name, device_name);
+
+ALTER TABLE public.do_not_contact
+    ADD CONSTRAINT do_not_contact_pkey PRIMARY KEY (address);
 
 ALTER TABLE public.execution_jobs
     ADD CONSTRAINT execution_jobs_pkey PRIMARY KEY (id);
@@ -13386,10 +12418,19 @@ ALTER TABLE public.scheduled_actions
     ADD CONSTRAINT scheduled_actions_pkey PRIMARY KEY (id);
 
 ALTER TABLE public.substrate_relationships
-    ADD CONSTRAINT substrate_relationships_once_key UNIQUE (basket_id, from_id, to_id, relationship_type);
+    ADD CONSTRAINT substrate_relationships_once_key UNIQUE NULLS NOT DISTINCT (basket_id, dump_id, from_id, to_id, relationship_type);
 
 ALTER TABLE public.substrate_relationships
     ADD CONSTRAINT substrate_relationships_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.workspace_invitations
+    ADD CONSTRAINT workspace_invitations_pkey PRIMARY KEY (id);
+
+ALTER TABLE public.workspace_invitations
+    ADD CONSTRAINT workspace_invitations_token_hash_key UNIQUE (token_hash);
+
+ALTER TABLE public.workspace_members
+    ADD CONSTRAINT workspace_members_pkey PRIMARY KEY (workspace_id, user_id);
 
 ALTER TABLE public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (id);
@@ -13404,11 +12445,17 @@ CREATE INDEX sessions_user_id_idx ON auth.sessions USING btree (user_id);
 
 CREATE UNIQUE INDEX api_key_name_key ON gleaner.api_key USING btree (name) WHERE (revoked_at IS NULL);
 
+CREATE INDEX audit_caller_idx ON gleaner.audit USING btree (caller text_pattern_ops, id DESC);
+
 CREATE INDEX audit_key_idx ON gleaner.audit USING btree (queue, key, id);
+
+CREATE INDEX audit_queue_idx ON gleaner.audit USING btree (queue, id DESC);
 
 CREATE INDEX batch_lease_queue_idx ON gleaner.batch_lease USING btree (queue, xid);
 
 CREATE INDEX change_xid_idx ON gleaner.change USING btree (xid);
+
+CREATE INDEX forgotten_dump_files_at_idx ON gleaner.forgotten_dump_files USING btree (at);
 
 CREATE INDEX forgotten_files_at_idx ON gleaner.forgotten_files USING btree (at);
 
@@ -13434,6 +12481,10 @@ CREATE INDEX ingest_refusal_at_minute_idx ON gleaner.ingest_refusal USING btree 
 
 CREATE INDEX late_result_key_idx ON gleaner.late_result USING btree (queue, key);
 
+CREATE INDEX operation_queue_idx ON gleaner.operation USING btree (queue, started_at DESC);
+
+CREATE UNIQUE INDEX operation_running_idx ON gleaner.operation USING btree (queue) WHERE (state = 'running'::text);
+
 CREATE INDEX prune_mark_oldest_idx ON gleaner.prune_mark USING btree (queue, oldest);
 
 CREATE INDEX raw_request_received_at_idx ON gleaner.raw_request USING btree (received_at);
@@ -13456,7 +12507,9 @@ CREATE INDEX activity_failures_original_activity_id_idx ON public.activity_failu
 
 CREATE INDEX baskets_workspace_id_idx ON public.baskets USING btree (workspace_id);
 
-CREATE UNIQUE INDEX blocks_same_insight_key ON public.blocks USING btree (basket_id, semantic_type, md5(title), md5(content));
+CREATE INDEX blocks_dump_id_idx ON public.blocks USING btree (dump_id);
+
+CREATE UNIQUE INDEX blocks_same_insight_key ON public.blocks USING btree (basket_id, dump_id, semantic_type, md5(title), md5(content)) NULLS NOT DISTINCT;
 
 CREATE INDEX contact_addresses_contact_id_idx ON public.contact_addresses USING btree (contact_id);
 
@@ -13464,7 +12517,17 @@ CREATE INDEX contact_addresses_loose_idx ON public.contact_addresses USING btree
 
 CREATE INDEX contact_addresses_unparsed_idx ON public.contact_addresses USING btree (contact_id) WHERE (NOT parsed);
 
+CREATE INDEX contact_identities_contact_id_idx ON public.contact_identities USING btree (contact_id);
+
+CREATE INDEX contact_identities_value_idx ON public.contact_identities USING btree (value);
+
+CREATE INDEX context_item_sources_dump_id_idx ON public.context_item_sources USING btree (dump_id);
+
+CREATE UNIQUE INDEX context_items_same_entity_key ON public.context_items USING btree (basket_id, kind, md5(lower(btrim(regexp_replace(label, '\s+'::text, ' '::text, 'g'::text)))));
+
 CREATE INDEX crm_processing_nodes_current_activity_id_idx ON public.crm_processing_nodes USING btree (current_activity_id) WHERE (current_activity_id IS NOT NULL);
+
+CREATE INDEX do_not_contact_contact_id_idx ON public.do_not_contact USING btree (contact_id) WHERE (contact_id IS NOT NULL);
 
 CREATE INDEX gleaner_activities_dead ON public.activities USING btree (id) WHERE ((due_at IS NULL) AND (processing_status = 'failed'::text));
 
@@ -13500,6 +12563,8 @@ CREATE INDEX idx_queue_state_created ON public.agent_processing_queue USING btre
 
 CREATE INDEX idx_queue_workspace ON public.agent_processing_queue USING btree (workspace_id, processing_state);
 
+CREATE INDEX idx_scheduled_actions_contact ON public.scheduled_actions USING btree (contact_id, scheduled_for) WHERE (contact_id IS NOT NULL);
+
 CREATE INDEX idx_scheduled_actions_polling ON public.scheduled_actions USING btree (scheduled_for, status) WHERE ((status)::text = ANY ((ARRAY['pending'::character varying, 'processing'::character varying])::text[]));
 
 CREATE INDEX idx_scheduled_actions_prospect ON public.scheduled_actions USING btree (prospect_id, scheduled_for);
@@ -13512,13 +12577,27 @@ CREATE INDEX ingestion_providers_sales_id_idx ON public.ingestion_providers USIN
 
 CREATE INDEX raw_dumps_basket_id_idx ON public.raw_dumps USING btree (basket_id);
 
+CREATE UNIQUE INDEX raw_dumps_same_file_key ON public.raw_dumps USING btree (basket_id, file_sha256);
+
 CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
+
+CREATE INDEX scheduled_actions_receipt_idx ON public.scheduled_actions USING btree (((result ->> 'receipt_id'::text))) WHERE ((result ->> 'receipt_id'::text) IS NOT NULL);
+
+CREATE INDEX substrate_relationships_dump_id_idx ON public.substrate_relationships USING btree (dump_id);
+
+CREATE INDEX substrate_relationships_from_id_idx ON public.substrate_relationships USING btree (from_id);
 
 CREATE INDEX substrate_relationships_to_id_idx ON public.substrate_relationships USING btree (to_id);
 
-CREATE TRIGGER zz_gleaner_delete_jobs AFTER DELETE ON gleaner.jobs FOR EACH ROW WHEN (((old.lease = ANY (ARRAY[(0)::bigint, ('-1'::integer)::bigint])) AND (old.status = 'ready'::text))) EXECUTE FUNCTION gleaner.leave_batch('jobs', 'id');
+CREATE INDEX workspace_invitations_workspace_id_idx ON public.workspace_invitations USING btree (workspace_id);
 
-CREATE TRIGGER zz_gleaner_insert_polls BEFORE INSERT ON gleaner.polls FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_insert_polls();
+CREATE INDEX workspace_members_user_id_idx ON public.workspace_members USING btree (user_id);
+
+CREATE TRIGGER note_deleted_user AFTER INSERT OR DELETE ON auth.users FOR EACH ROW EXECUTE FUNCTION gleaner.note_deleted_user();
+
+CREATE TRIGGER hear_receipts AFTER INSERT OR UPDATE ON gleaner.ingest_memory FOR EACH ROW WHEN ((new.key ~~ 'receipt:%'::text)) EXECUTE FUNCTION gleaner.hear_receipts();
+
+CREATE TRIGGER zz_gleaner_delete_jobs AFTER DELETE ON gleaner.jobs FOR EACH ROW WHEN (((old.lease = ANY (ARRAY[(0)::bigint, ('-1'::integer)::bigint])) AND (old.status = 'ready'::text))) EXECUTE FUNCTION gleaner.leave_batch('jobs', 'id');
 
 CREATE TRIGGER zz_gleaner_lock_jobs BEFORE DELETE ON gleaner.jobs FOR EACH STATEMENT WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.leave_batch('jobs');
 
@@ -13528,15 +12607,37 @@ CREATE TRIGGER zz_gleaner_truncate_jobs AFTER TRUNCATE ON gleaner.jobs FOR EACH 
 
 CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_at, attempts, lost, started, agent, session, id, status, kind, priority, unique_key ON gleaner.jobs FOR EACH STATEMENT WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.refuse_update('jobs');
 
-CREATE TRIGGER zz_gleaner_update_polls BEFORE UPDATE ON gleaner.polls FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_update_polls();
+CREATE TRIGGER zz_gleaner_update_polls BEFORE INSERT OR UPDATE ON gleaner.polls FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_polls();
 
 CREATE TRIGGER after_dump_insert AFTER INSERT ON public.raw_dumps FOR EACH ROW EXECUTE FUNCTION public.queue_agent_processing();
 
+CREATE TRIGGER audit_link AFTER UPDATE OF contact_id ON public.activities FOR EACH ROW WHEN (((new.contact_id IS DISTINCT FROM old.contact_id) AND (((CURRENT_USER)::text = ANY (ARRAY['anon'::text, 'authenticated'::text, 'service_role'::text])) OR (current_setting('gleaner.by_hand'::text, true) = 'on'::text)))) EXECUTE FUNCTION gleaner.audit_link();
+
 CREATE TRIGGER before_insert_activity_link_contact BEFORE INSERT ON public.activities FOR EACH ROW WHEN (((new.contact_id IS NULL) AND ((new.sender_address IS NOT NULL) OR (new.metadata ? 'from'::text) OR (new.raw_data ? 'sender'::text)))) EXECUTE FUNCTION public.auto_link_contact();
+
+CREATE TRIGGER forget_context_items AFTER DELETE ON public.context_item_sources REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.forget_context_items();
+
+CREATE TRIGGER forget_dump_files AFTER DELETE ON public.raw_dumps REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.forget_dump_files();
 
 CREATE TRIGGER forget_files AFTER DELETE ON public.activities REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.forget_files();
 
+CREATE TRIGGER forget_relationships AFTER DELETE ON public.blocks REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.forget_relationships();
+
+CREATE TRIGGER forget_relationships AFTER DELETE ON public.context_items REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.forget_relationships();
+
+CREATE TRIGGER forget_relationships AFTER DELETE ON public.raw_dumps REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.forget_relationships();
+
+CREATE TRIGGER guard_activity BEFORE INSERT OR UPDATE OF provider_id, external_id, sender_kind, sender_address, raw_data, sales_id ON public.activities FOR EACH ROW WHEN (((CURRENT_USER)::text = ANY (ARRAY['anon'::text, 'authenticated'::text]))) EXECUTE FUNCTION public.guard_activity();
+
+CREATE TRIGGER hear_linked AFTER UPDATE OF contact_id ON public.activities FOR EACH ROW WHEN (((new.contact_id IS NOT NULL) AND (new.contact_id IS DISTINCT FROM old.contact_id) AND (new.direction = 'inbound'::text) AND (new.type = ANY (ARRAY['email'::text, 'call'::text, 'sms'::text, 'whatsapp'::text, 'other'::text])))) EXECUTE FUNCTION gleaner.hear_linked();
+
+CREATE TRIGGER hear_replies AFTER INSERT ON public.activities REFERENCING NEW TABLE AS heard FOR EACH STATEMENT EXECUTE FUNCTION gleaner.hear_replies();
+
+CREATE TRIGGER keep_an_owner AFTER DELETE ON public.workspace_members REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.keep_an_owner();
+
 CREATE TRIGGER keep_channel_secrets BEFORE INSERT OR UPDATE ON public.ingestion_providers FOR EACH ROW EXECUTE FUNCTION public.keep_channel_secrets();
+
+CREATE TRIGGER record_outbound AFTER UPDATE OF status ON public.scheduled_actions FOR EACH ROW WHEN ((((new.status)::text = 'executed'::text) AND ((old.status)::text IS DISTINCT FROM 'executed'::text) AND (new.message IS NOT NULL) AND ((new.result ->> 'dry_run'::text) IS DISTINCT FROM 'true'::text))) EXECUTE FUNCTION gleaner.record_outbound();
 
 CREATE TRIGGER refresh_contact_addresses AFTER INSERT OR UPDATE OF email, phone_number, email_jsonb, phone_jsonb ON public.contacts FOR EACH ROW EXECUTE FUNCTION public.refresh_contact_addresses();
 
@@ -13546,21 +12647,15 @@ CREATE TRIGGER schedule_poll AFTER UPDATE OF provider_code, is_active ON public.
 
 CREATE TRIGGER touch_execution_jobs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW EXECUTE FUNCTION public.touch_execution_jobs();
 
-CREATE TRIGGER touch_scheduled_actions BEFORE UPDATE ON public.scheduled_actions FOR EACH ROW EXECUTE FUNCTION public.touch_scheduled_actions();
+CREATE TRIGGER touch_scheduled_actions BEFORE INSERT OR UPDATE ON public.scheduled_actions FOR EACH ROW EXECUTE FUNCTION public.touch_scheduled_actions();
 
-CREATE TRIGGER zz_gleaner_again_activities BEFORE UPDATE OF processing_status ON public.activities FOR EACH ROW WHEN (((old.processing_status = 'completed'::text) AND (new.processing_status = 'completed'::text) AND (new.processed_data IS DISTINCT FROM old.processed_data))) EXECUTE FUNCTION gleaner.adapt_again_activities();
+CREATE TRIGGER zz_gleaner_again_activities BEFORE UPDATE OF processing_status ON public.activities FOR EACH ROW WHEN (((old.processing_status = 'completed'::text) AND (new.processing_status = 'completed'::text) AND (new.processed_data IS DISTINCT FROM old.processed_data))) EXECUTE FUNCTION gleaner.adapt_activities('again');
 
-CREATE TRIGGER zz_gleaner_again_dumps BEFORE UPDATE OF processing_state ON public.agent_processing_queue FOR EACH ROW WHEN (((old.processing_state = 'completed'::public.processing_state) AND (new.processing_state = 'completed'::public.processing_state) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_again_dumps();
+CREATE TRIGGER zz_gleaner_again_dumps BEFORE UPDATE OF processing_state ON public.agent_processing_queue FOR EACH ROW WHEN (((old.processing_state = 'completed'::public.processing_state) AND (new.processing_state = 'completed'::public.processing_state) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_dumps('again');
 
-CREATE TRIGGER zz_gleaner_again_runs BEFORE UPDATE OF status ON public.execution_jobs FOR EACH ROW WHEN (((old.status = 'completed'::text) AND (new.status = 'completed'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_again_runs();
+CREATE TRIGGER zz_gleaner_again_followups BEFORE UPDATE OF status ON public.scheduled_actions FOR EACH ROW WHEN ((((old.status)::text = 'executed'::text) AND ((new.status)::text = 'executed'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_followups('again');
 
-CREATE TRIGGER zz_gleaner_insert_activities BEFORE INSERT ON public.activities FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_insert_activities();
-
-CREATE TRIGGER zz_gleaner_insert_dumps BEFORE INSERT ON public.agent_processing_queue FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_insert_dumps();
-
-CREATE TRIGGER zz_gleaner_insert_followups BEFORE INSERT ON public.scheduled_actions FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_insert_followups();
-
-CREATE TRIGGER zz_gleaner_insert_runs BEFORE INSERT ON public.execution_jobs FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_insert_runs();
+CREATE TRIGGER zz_gleaner_again_runs BEFORE UPDATE OF status ON public.execution_jobs FOR EACH ROW WHEN (((old.status = 'completed'::text) AND (new.status = 'completed'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_runs('again');
 
 CREATE TRIGGER zz_gleaner_notify_activities AFTER INSERT ON public.activities FOR EACH STATEMENT EXECUTE FUNCTION gleaner.notify_rows('activities');
 
@@ -13570,13 +12665,15 @@ CREATE TRIGGER zz_gleaner_notify_followups AFTER INSERT ON public.scheduled_acti
 
 CREATE TRIGGER zz_gleaner_notify_runs AFTER INSERT ON public.execution_jobs FOR EACH STATEMENT EXECUTE FUNCTION gleaner.notify_rows('runs');
 
-CREATE TRIGGER zz_gleaner_update_activities BEFORE UPDATE ON public.activities FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_update_activities();
+CREATE TRIGGER zz_gleaner_update_activities BEFORE INSERT OR UPDATE ON public.activities FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_activities();
 
-CREATE TRIGGER zz_gleaner_update_dumps BEFORE UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_update_dumps();
+CREATE TRIGGER zz_gleaner_update_dumps BEFORE INSERT OR UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_dumps();
 
-CREATE TRIGGER zz_gleaner_update_followups BEFORE UPDATE ON public.scheduled_actions FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_update_followups();
+CREATE TRIGGER zz_gleaner_update_followups BEFORE INSERT OR UPDATE ON public.scheduled_actions FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_followups();
 
-CREATE TRIGGER zz_gleaner_update_runs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_update_runs();
+CREATE TRIGGER zz_gleaner_update_runs BEFORE INSERT OR UPDATE ON public.execution_jobs FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_runs();
+
+CREATE TRIGGER zzz_store_substrate BEFORE UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN (((new.result IS DISTINCT FROM old.result) OR ((new.processing_state = 'completed'::public.processing_state) AND (old.processing_state <> 'completed'::public.processing_state)))) EXECUTE FUNCTION gleaner.store_substrate();
 
 ALTER TABLE auth.identities
     ADD CONSTRAINT identities_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth.users(id) ON DELETE CASCADE;
@@ -13589,6 +12686,9 @@ ALTER TABLE auth.refresh_tokens
 
 ALTER TABLE auth.sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth.users(id) ON DELETE CASCADE;
+
+ALTER TABLE gleaner.media_reference
+    ADD CONSTRAINT media_reference_activity_id_fkey FOREIGN KEY (activity_id) REFERENCES public.activities(id) ON DELETE CASCADE;
 
 ALTER TABLE gleaner.polls
     ADD CONSTRAINT polls_provider_id_fkey FOREIGN KEY (provider_id) REFERENCES public.ingestion_providers(id) ON DELETE CASCADE;
@@ -13609,7 +12709,7 @@ ALTER TABLE public.agent_processing_queue
     ADD CONSTRAINT agent_processing_queue_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
 
 ALTER TABLE public.agent_processing_queue
-    ADD CONSTRAINT agent_processing_queue_dump_id_fkey FOREIGN KEY (dump_id) REFERENCES public.raw_dumps(id);
+    ADD CONSTRAINT agent_processing_queue_dump_id_fkey FOREIGN KEY (dump_id) REFERENCES public.raw_dumps(id) ON DELETE CASCADE;
 
 ALTER TABLE public.agent_processing_queue
     ADD CONSTRAINT agent_processing_queue_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspaces(id);
@@ -13620,11 +12720,23 @@ ALTER TABLE public.baskets
 ALTER TABLE public.blocks
     ADD CONSTRAINT blocks_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
 
+ALTER TABLE public.blocks
+    ADD CONSTRAINT blocks_dump_id_fkey FOREIGN KEY (dump_id) REFERENCES public.raw_dumps(id) ON DELETE CASCADE;
+
 ALTER TABLE public.contact_addresses
     ADD CONSTRAINT contact_addresses_contact_id_fkey FOREIGN KEY (contact_id) REFERENCES public.contacts(id) ON DELETE CASCADE;
 
+ALTER TABLE public.contact_identities
+    ADD CONSTRAINT contact_identities_contact_id_fkey FOREIGN KEY (contact_id) REFERENCES public.contacts(id) ON DELETE CASCADE;
+
 ALTER TABLE public.contacts
     ADD CONSTRAINT contacts_sales_id_fkey FOREIGN KEY (sales_id) REFERENCES public.sales(id);
+
+ALTER TABLE public.context_item_sources
+    ADD CONSTRAINT context_item_sources_context_item_id_fkey FOREIGN KEY (context_item_id) REFERENCES public.context_items(id) ON DELETE CASCADE;
+
+ALTER TABLE public.context_item_sources
+    ADD CONSTRAINT context_item_sources_dump_id_fkey FOREIGN KEY (dump_id) REFERENCES public.raw_dumps(id) ON DELETE CASCADE;
 
 ALTER TABLE public.context_items
     ADD CONSTRAINT context_items_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
@@ -13644,6 +12756,23 @@ ALTER TABLE public.raw_dumps
 ALTER TABLE public.substrate_relationships
     ADD CONSTRAINT substrate_relationships_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
 
+ALTER TABLE public.substrate_relationships
+    ADD CONSTRAINT substrate_relationships_dump_id_fkey FOREIGN KEY (dump_id) REFERENCES public.raw_dumps(id) ON DELETE CASCADE;
+
+ALTER TABLE public.workspace_invitations
+    ADD CONSTRAINT workspace_invitations_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspaces(id) ON DELETE CASCADE;
+
+ALTER TABLE public.workspace_members
+    ADD CONSTRAINT workspace_members_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspaces(id) ON DELETE CASCADE;
+
+ALTER TABLE gleaner.audit ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY audit_people ON gleaner.audit FOR SELECT TO authenticated USING ((( SELECT gleaner.is_administrator() AS is_administrator) OR (( SELECT gleaner.is_member() AS is_member) AND ((caller ~~ ( SELECT ((auth.uid())::text || '/%'::text))) OR gleaner.sees(queue, key)))));
+
+CREATE POLICY audit_programs ON gleaner.audit USING ((CURRENT_USER <> ALL (ARRAY['anon'::name, 'authenticated'::name]))) WITH CHECK (true);
+
+ALTER TABLE gleaner.forgotten_dump_files ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE gleaner.forgotten_files ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE gleaner.ingest_memory ENABLE ROW LEVEL SECURITY;
@@ -13653,6 +12782,14 @@ ALTER TABLE gleaner.ingest_refusal ENABLE ROW LEVEL SECURITY;
 CREATE POLICY ingest_refusal_administrators ON gleaner.ingest_refusal FOR SELECT TO authenticated USING (( SELECT gleaner.is_administrator() AS is_administrator));
 
 CREATE POLICY ingest_refusal_service ON gleaner.ingest_refusal FOR SELECT TO service_role USING (true);
+
+ALTER TABLE gleaner.late_result ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY late_result_people ON gleaner.late_result FOR SELECT TO authenticated USING ((( SELECT gleaner.is_administrator() AS is_administrator) OR (( SELECT gleaner.is_member() AS is_member) AND gleaner.sees(queue, key))));
+
+CREATE POLICY late_result_programs ON gleaner.late_result USING ((CURRENT_USER <> ALL (ARRAY['anon'::name, 'authenticated'::name]))) WITH CHECK (true);
+
+ALTER TABLE gleaner.media_reference ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE gleaner.polls ENABLE ROW LEVEL SECURITY;
 
@@ -13700,7 +12837,7 @@ ALTER TABLE public.agent_processing_queue ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY agent_processing_queue_engine ON public.agent_processing_queue TO gleaner_engine USING (true) WITH CHECK (true);
 
-CREATE POLICY agent_processing_queue_read ON public.agent_processing_queue FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY agent_processing_queue_read ON public.agent_processing_queue FOR SELECT TO authenticated USING (((workspace_id = ANY (( SELECT gleaner.my_workspaces() AS my_workspaces)::uuid[])) OR ( SELECT gleaner.is_administrator() AS is_administrator) OR (( SELECT gleaner.worker_session() AS worker_session) IS NOT NULL)));
 
 CREATE POLICY agent_processing_queue_service ON public.agent_processing_queue TO service_role USING (true) WITH CHECK (true);
 
@@ -13708,9 +12845,9 @@ CREATE POLICY agent_processing_queue_workers ON public.agent_processing_queue AS
 
 ALTER TABLE public.baskets ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY baskets_insert ON public.baskets FOR INSERT TO authenticated WITH CHECK (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY baskets_insert ON public.baskets FOR INSERT TO authenticated WITH CHECK (((workspace_id = ANY (( SELECT gleaner.my_workspaces() AS my_workspaces)::uuid[])) OR ( SELECT gleaner.is_administrator() AS is_administrator)));
 
-CREATE POLICY baskets_read ON public.baskets FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY baskets_read ON public.baskets FOR SELECT TO authenticated USING (((workspace_id = ANY (( SELECT gleaner.my_workspaces() AS my_workspaces)::uuid[])) OR ( SELECT gleaner.is_administrator() AS is_administrator)));
 
 CREATE POLICY baskets_service ON public.baskets TO service_role USING (true) WITH CHECK (true);
 
@@ -13718,7 +12855,8 @@ CREATE POLICY baskets_workers ON public.baskets AS RESTRICTIVE TO authenticated 
 
 ALTER TABLE public.blocks ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY blocks_read ON public.blocks FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY blocks_read ON public.blocks FOR SELECT TO authenticated USING ((basket_id IN ( SELECT b.id
+   FROM public.baskets b)));
 
 CREATE POLICY blocks_service ON public.blocks TO service_role USING (true) WITH CHECK (true);
 
@@ -13727,6 +12865,26 @@ CREATE POLICY blocks_workers ON public.blocks AS RESTRICTIVE TO authenticated US
 ALTER TABLE public.contact_addresses ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY contact_addresses_service ON public.contact_addresses FOR SELECT TO service_role USING (true);
+
+ALTER TABLE public.contact_identities ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY contact_identities_engine ON public.contact_identities FOR SELECT TO gleaner_engine USING (true);
+
+CREATE POLICY contact_identities_service ON public.contact_identities TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY contact_identities_team ON public.contact_identities TO authenticated USING (( SELECT gleaner.is_member() AS is_member)) WITH CHECK (( SELECT gleaner.is_member() AS is_member));
+
+CREATE POLICY contact_identities_workers ON public.contact_identities AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
+ALTER TABLE public.contact_preferences ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY contact_preferences_read ON public.contact_preferences FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+
+CREATE POLICY contact_preferences_service ON public.contact_preferences TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY contact_preferences_workers ON public.contact_preferences AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
+CREATE POLICY contact_preferences_write ON public.contact_preferences TO authenticated USING ((( SELECT gleaner.is_member() AS is_member) AND ((contact_id IS NOT NULL) OR ( SELECT gleaner.is_administrator() AS is_administrator)))) WITH CHECK ((( SELECT gleaner.is_member() AS is_member) AND ((contact_id IS NOT NULL) OR ( SELECT gleaner.is_administrator() AS is_administrator))));
 
 ALTER TABLE public.contacts ENABLE ROW LEVEL SECURITY;
 
@@ -13738,9 +12896,19 @@ CREATE POLICY contacts_team ON public.contacts TO authenticated USING (( SELECT 
 
 CREATE POLICY contacts_workers ON public.contacts AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
+ALTER TABLE public.context_item_sources ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY context_item_sources_read ON public.context_item_sources FOR SELECT TO authenticated USING ((context_item_id IN ( SELECT c.id
+   FROM public.context_items c)));
+
+CREATE POLICY context_item_sources_service ON public.context_item_sources TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY context_item_sources_workers ON public.context_item_sources AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.context_items ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY context_items_read ON public.context_items FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY context_items_read ON public.context_items FOR SELECT TO authenticated USING ((basket_id IN ( SELECT b.id
+   FROM public.baskets b)));
 
 CREATE POLICY context_items_service ON public.context_items TO service_role USING (true) WITH CHECK (true);
 
@@ -13762,6 +12930,14 @@ CREATE POLICY crm_processing_nodes_service ON public.crm_processing_nodes TO ser
 
 CREATE POLICY crm_processing_nodes_workers ON public.crm_processing_nodes AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
+ALTER TABLE public.do_not_contact ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY do_not_contact_service ON public.do_not_contact TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY do_not_contact_team ON public.do_not_contact TO authenticated USING (( SELECT gleaner.is_member() AS is_member)) WITH CHECK (( SELECT gleaner.is_member() AS is_member));
+
+CREATE POLICY do_not_contact_workers ON public.do_not_contact AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.execution_jobs ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY execution_jobs_engine ON public.execution_jobs TO gleaner_engine USING (true) WITH CHECK (true);
@@ -13782,9 +12958,14 @@ CREATE POLICY ingestion_providers_service ON public.ingestion_providers TO servi
 
 ALTER TABLE public.raw_dumps ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY raw_dumps_insert ON public.raw_dumps FOR INSERT TO authenticated WITH CHECK (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY raw_dumps_delete ON public.raw_dumps FOR DELETE TO authenticated USING ((basket_id IN ( SELECT b.id
+   FROM public.baskets b)));
 
-CREATE POLICY raw_dumps_read ON public.raw_dumps FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY raw_dumps_insert ON public.raw_dumps FOR INSERT TO authenticated WITH CHECK ((basket_id IN ( SELECT b.id
+   FROM public.baskets b)));
+
+CREATE POLICY raw_dumps_read ON public.raw_dumps FOR SELECT TO authenticated USING ((basket_id IN ( SELECT b.id
+   FROM public.baskets b)));
 
 CREATE POLICY raw_dumps_service ON public.raw_dumps TO service_role USING (true) WITH CHECK (true);
 
@@ -13816,15 +12997,36 @@ CREATE POLICY scheduled_actions_workers ON public.scheduled_actions AS RESTRICTI
 
 ALTER TABLE public.substrate_relationships ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY substrate_relationships_read ON public.substrate_relationships FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY substrate_relationships_read ON public.substrate_relationships FOR SELECT TO authenticated USING ((basket_id IN ( SELECT b.id
+   FROM public.baskets b)));
 
 CREATE POLICY substrate_relationships_service ON public.substrate_relationships TO service_role USING (true) WITH CHECK (true);
 
 CREATE POLICY substrate_relationships_workers ON public.substrate_relationships AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
+ALTER TABLE public.workspace_invitations ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY workspace_invitations_delete ON public.workspace_invitations FOR DELETE TO authenticated USING (gleaner.owns_workspace(workspace_id));
+
+CREATE POLICY workspace_invitations_read ON public.workspace_invitations FOR SELECT TO authenticated USING (gleaner.owns_workspace(workspace_id));
+
+CREATE POLICY workspace_invitations_service ON public.workspace_invitations TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY workspace_invitations_workers ON public.workspace_invitations AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
+ALTER TABLE public.workspace_members ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY workspace_members_delete ON public.workspace_members FOR DELETE TO authenticated USING (((user_id = ( SELECT auth.uid() AS uid)) OR gleaner.owns_workspace(workspace_id)));
+
+CREATE POLICY workspace_members_read ON public.workspace_members FOR SELECT TO authenticated USING (((workspace_id = ANY (( SELECT gleaner.my_workspaces() AS my_workspaces)::uuid[])) OR ( SELECT gleaner.is_administrator() AS is_administrator)));
+
+CREATE POLICY workspace_members_service ON public.workspace_members TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY workspace_members_workers ON public.workspace_members AS RESTRICTIVE TO authenticated USING ((( SELECT gleaner.worker_session() AS worker_session) IS NULL)) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY workspaces_read ON public.workspaces FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+CREATE POLICY workspaces_read ON public.workspaces FOR SELECT TO authenticated USING (((id = ANY (( SELECT gleaner.my_workspaces() AS my_workspaces)::uuid[])) OR ( SELECT gleaner.is_administrator() AS is_administrator)));
 
 CREATE POLICY workspaces_service ON public.workspaces TO service_role USING (true) WITH CHECK (true);
 
@@ -13841,74 +13043,25 @@ GRANT USAGE ON SCHEMA gleaner TO service_role;
 
 GRANT USAGE ON SCHEMA public TO gleaner_engine;
 
-REVOKE ALL ON FUNCTION gleaner.adapt_again_activities() FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.adapt_activities() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.adapt_again_dumps() FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.adapt_dumps() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.adapt_again_runs() FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.adapt_followups() FROM PUBLIC;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.activities TO gleaner_engine;
-GRANT SELECT,INSERT,UPDATE ON TABLE public.activities TO authenticated;
-GRANT ALL ON TABLE public.activities TO service_role;
+REVOKE ALL ON FUNCTION gleaner.adapt_polls() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.adapt_edit_activities(old public.activities, new public.activities, v_mine boolean) FROM PUBLIC;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agent_processing_queue TO gleaner_engine;
-GRANT SELECT ON TABLE public.agent_processing_queue TO authenticated;
-GRANT ALL ON TABLE public.agent_processing_queue TO service_role;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_edit_dumps(old public.agent_processing_queue, new public.agent_processing_queue, v_mine boolean) FROM PUBLIC;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.scheduled_actions TO gleaner_engine;
-GRANT SELECT ON TABLE public.scheduled_actions TO authenticated;
-GRANT ALL ON TABLE public.scheduled_actions TO service_role;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_edit_followups(old public.scheduled_actions, new public.scheduled_actions, v_mine boolean) FROM PUBLIC;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.polls TO gleaner_engine;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.polls TO service_role;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_edit_polls(old gleaner.polls, new gleaner.polls, v_mine boolean) FROM PUBLIC;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.execution_jobs TO gleaner_engine;
-GRANT SELECT,INSERT ON TABLE public.execution_jobs TO authenticated;
-GRANT ALL ON TABLE public.execution_jobs TO service_role;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_edit_runs(old public.execution_jobs, new public.execution_jobs, v_mine boolean) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_failure_activities(old public.activities, new public.activities) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_failure_dumps(old public.agent_processing_queue, new public.agent_processing_queue) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_failure_followups(old public.scheduled_actions, new public.scheduled_actions) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_failure_polls(old gleaner.polls, new gleaner.polls) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_failure_runs(old public.execution_jobs, new public.execution_jobs) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_insert_activities() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_insert_dumps() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_insert_followups() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_insert_polls() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_insert_runs() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_update_activities() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_update_dumps() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_update_followups() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_update_polls() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.adapt_update_runs() FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.adapt_runs() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.add_first_administrator(p_email text, p_password text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.add_user(p_email text, p_password text, p_user_meta jsonb, p_app_meta jsonb, p_confirmed boolean, p_administrator boolean, p_link boolean, p_id uuid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.admit_activities(p_ids uuid[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.admit_dumps(p_ids uuid[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.answer_replies(p_heard jsonb) FROM PUBLIC;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.jobs TO gleaner_engine;
 GRANT SELECT,DELETE,UPDATE ON TABLE gleaner.jobs TO service_role;
@@ -13930,11 +13083,10 @@ GRANT INSERT(payload) ON TABLE gleaner.jobs TO service_role;
 REVOKE ALL ON FUNCTION gleaner.as_held_jobs(p_row gleaner.jobs) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.assign_activities(p_ids uuid[], p_owner bigint) TO service_role;
 
-REVOKE ALL ON FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) TO authenticated;
-GRANT ALL ON FUNCTION gleaner.audit_link(p_activities uuid[], p_act text, p_from bigint, p_to bigint) TO service_role;
+REVOKE ALL ON FUNCTION gleaner.audit_link() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.backoff(p_first interval, p_cap interval, p_attempt integer, p_key text) TO gleaner_engine;
@@ -13948,22 +13100,31 @@ GRANT ALL ON FUNCTION gleaner.batch_keys(p_queue text) TO service_role;
 REVOKE ALL ON FUNCTION gleaner.begin_claim(p_queue text, p_agent text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.begin_claim(p_queue text, p_agent text) TO gleaner_engine;
 
+REVOKE ALL ON FUNCTION gleaner.begin_sending(p_request jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.begin_sending(p_request jsonb) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.bury_activities(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.bury_dumps(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.bury_followups(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.bury_jobs(p_ids bigint[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.bury_polls(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.caller_role() FROM PUBLIC;
@@ -13979,44 +13140,59 @@ GRANT ALL ON FUNCTION gleaner.caller_uid() TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.caller_uid() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_activities(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_dumps(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_dumps_matching(p_match jsonb, p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_followups(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_followups_matching(p_match jsonb, p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_jobs(p_ids bigint[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_jobs_matching(p_match jsonb, p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_polls(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_polls_matching(p_match jsonb, p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_runs(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.check_columns(p_table regclass, p_columns text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.check_columns(p_table regclass, p_columns text[]) TO gleaner_engine;
 
 REVOKE ALL ON FUNCTION gleaner.check_leases(p_ids anyarray, p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.check_leases(p_ids anyarray, p_leases bigint[]) TO gleaner_engine;
@@ -14024,12 +13200,27 @@ GRANT ALL ON FUNCTION gleaner.check_leases(p_ids anyarray, p_leases bigint[]) TO
 REVOKE ALL ON FUNCTION gleaner.check_plain(p_setting text, p_now timestamp with time zone, p_table regclass, p_columns text[], p_status text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.check_plain(p_setting text, p_now timestamp with time zone, p_table regclass, p_columns text[], p_status text) TO gleaner_engine;
 
+REVOKE ALL ON FUNCTION gleaner.choose_rows(p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT passed integer[], OUT ended integer[], OUT alone boolean, OUT room integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.choose_rows(p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT passed integer[], OUT ended integer[], OUT alone boolean, OUT room integer) TO gleaner_engine;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.activities TO gleaner_engine;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.activities TO authenticated;
+GRANT ALL ON TABLE public.activities TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner bigint, p_classes text[], p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner bigint, p_classes text[], p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.claim_activities(p_agent text, p_limit integer, p_owner bigint, p_classes text[], p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO service_role;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agent_processing_queue TO gleaner_engine;
+GRANT SELECT ON TABLE public.agent_processing_queue TO authenticated;
+GRANT ALL ON TABLE public.agent_processing_queue TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_dumps(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.scheduled_actions TO gleaner_engine;
+GRANT SELECT ON TABLE public.scheduled_actions TO authenticated;
+GRANT ALL ON TABLE public.scheduled_actions TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
@@ -14037,8 +13228,15 @@ GRANT ALL ON FUNCTION gleaner.claim_followups(p_agent text, p_limit integer, p_k
 REVOKE ALL ON FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_jobs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.polls TO gleaner_engine;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.polls TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.claim_polls(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_polls(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.execution_jobs TO gleaner_engine;
+GRANT SELECT,INSERT ON TABLE public.execution_jobs TO authenticated;
+GRANT ALL ON TABLE public.execution_jobs TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO service_role;
@@ -14085,24 +13283,22 @@ GRANT ALL ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result 
 REVOKE ALL ON FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.condition_of(p_table regclass, p_match jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.condition_of(p_table regclass, p_match jsonb) TO gleaner_engine;
+
+REVOKE ALL ON FUNCTION gleaner.contact_name(p_contact bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.contact_name(p_contact bigint) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.contact_name(p_contact bigint) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.contact_of_prospect(p_prospect text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.contact_of_prospect(p_prospect text) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.create_contacts(p_activity_ids uuid[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.dead_letter_activities(p_row public.activities, p_reason text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.default_region() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.default_region() TO service_role;
-
-REVOKE ALL ON FUNCTION gleaner.end_activities(p_row public.activities, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.end_dumps(p_row public.agent_processing_queue, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.end_followups(p_row public.scheduled_actions, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.end_jobs(p_row gleaner.jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.end_polls(p_row gleaner.polls, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.end_runs(p_row public.execution_jobs, p_reason text, p_category text, p_attempts integer, p_lost integer, p_own boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.enqueue_activities(p_items jsonb, p_on_duplicate text) TO service_role;
@@ -14124,23 +13320,34 @@ GRANT ALL ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) T
 
 REVOKE ALL ON FUNCTION gleaner.enqueue_unique_jobs(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.estimate_rows(p_table regclass) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.estimate_rows(p_table regclass) TO gleaner_engine;
+
 REVOKE ALL ON FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.explain_activities(p_id uuid, p_owner bigint, p_kinds text[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.explain_dumps(p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_dumps(p_id uuid) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.explain_dumps(p_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.explain_followups(p_id uuid, p_kinds text[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.explain_jobs(p_id bigint, p_kinds text[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.explain_polls(p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_polls(p_id uuid) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.explain_polls(p_id uuid) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.explain_row(p_queue text, p_tenant text, p_key text, p_now timestamp with time zone, p_session text, p_row jsonb, p_private boolean, p_other_kind text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_row(p_queue text, p_tenant text, p_key text, p_now timestamp with time zone, p_session text, p_row jsonb, p_private boolean, p_other_kind text) TO gleaner_engine;
+
 REVOKE ALL ON FUNCTION gleaner.explain_runs(p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_runs(p_id uuid) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.explain_runs(p_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
@@ -14161,18 +13368,6 @@ GRANT ALL ON FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message te
 
 REVOKE ALL ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
-
-REVOKE ALL ON FUNCTION gleaner.fill_activities(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.fill_dumps(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.fill_followups(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.fill_jobs(p_after bigint, p_limit integer, OUT last bigint, OUT filled integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.fill_polls(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.fill_runs(p_after uuid, p_limit integer, OUT last uuid, OUT filled integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.find_ban(p_user uuid) FROM PUBLIC;
 
@@ -14201,7 +13396,36 @@ REVOKE ALL ON FUNCTION gleaner.find_runs(p_limit integer, p_now timestamp with t
 
 REVOKE ALL ON FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.first_dumps(p_now timestamp with time zone, p_by timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.first_followups(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.first_global_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.first_jobs(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.first_own_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_owner bigint, p_kinds text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.first_polls(p_now timestamp with time zone, p_by timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.first_runs(p_now timestamp with time zone, p_by timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.forget_context_items() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.forget_dump_files() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.forget_files() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.forget_relationships() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.group_items(p_table regclass, p_items jsonb, p_on_duplicate text, p_unwritten text[], OUT items jsonb, OUT names text[], OUT columns text, OUT taken text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.group_items(p_table regclass, p_items jsonb, p_on_duplicate text, p_unwritten text[], OUT items jsonb, OUT names text[], OUT columns text, OUT taken text) TO gleaner_engine;
+
+REVOKE ALL ON FUNCTION gleaner.hear_linked() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.hear_receipts() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.hear_replies() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.hold_batch_jobs(p_keys bigint[], p_agent text, p_session text, p_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
 
@@ -14211,31 +13435,24 @@ REVOKE ALL ON FUNCTION gleaner.hold_range_jobs(p_range gleaner.bulk_range, p_lim
 
 REVOKE ALL ON FUNCTION gleaner.in_shape_jobs() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb, p_remember jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.ingest_activities(p_patience text, p_channels uuid[], p_raw_ids uuid[], p_methods text[], p_targets text[], p_headers jsonb[], p_bodies bytea[], p_body_files text[], p_requests integer[], p_ids uuid[], p_types text[], p_directions text[], p_raw_data jsonb[], p_metadata jsonb[], p_external_ids text[], p_sender_kinds text[], p_sender_addresses text[], p_recalls text[], p_once jsonb, p_remember jsonb, p_media jsonb) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.insert_contact(p_first text, p_last text, p_kind text, p_address text, p_sales_id bigint, p_seen timestamp with time zone) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.insert_sql_activities(p_names text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.insert_sql_dumps(p_names text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.insert_sql_followups(p_names text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.insert_sql_jobs(p_names text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.insert_sql_polls(p_names text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.insert_sql_runs(p_names text[]) FROM PUBLIC;
-
 REVOKE ALL ON FUNCTION gleaner.is_administrator() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.is_administrator() TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.is_administrator() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.is_administrator() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.is_disabled(p_user uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.is_member() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.is_member() TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.is_member() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.is_member() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.is_paused(p_queue text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.is_paused(p_queue text) TO gleaner_engine;
 
 REVOKE ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) TO gleaner_engine;
@@ -14244,6 +13461,8 @@ REVOKE ALL ON FUNCTION gleaner.is_region_of_one(p_provider uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.is_repeated(p_queue text, p_request uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_repeated(p_queue text, p_request uuid) TO gleaner_engine;
+
+REVOKE ALL ON FUNCTION gleaner.is_sales_administrator() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.is_salesperson() FROM PUBLIC;
 
@@ -14255,17 +13474,10 @@ REVOKE ALL ON FUNCTION gleaner.issue_token(p_user uuid, p_type text, p_hash text
 
 REVOKE ALL ON FUNCTION gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.keep_late_activities(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.keep_an_owner() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.keep_late_dumps(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.keep_late_followups(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.keep_late_jobs(p_ids bigint[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.keep_late_polls(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.keep_late_runs(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.keep_late(p_queue text, p_tenant text, p_key text, p_lease bigint, p_result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.keep_late(p_queue text, p_tenant text, p_key text, p_lease bigint, p_result jsonb) TO gleaner_engine;
 
 REVOKE ALL ON FUNCTION gleaner.leave_batch() FROM PUBLIC;
 
@@ -14275,6 +13487,18 @@ GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p
 
 REVOKE ALL ON FUNCTION gleaner.list_captures() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.lock_activities(p_id uuid, p_lease bigint, OUT held public.activities, OUT outcome text, OUT status text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lock_dumps(p_id uuid, p_lease bigint, OUT held public.agent_processing_queue, OUT outcome text, OUT status text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lock_followups(p_id uuid, p_lease bigint, OUT held public.scheduled_actions, OUT outcome text, OUT status text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lock_jobs(p_id bigint, p_lease bigint, OUT held gleaner.jobs, OUT outcome text, OUT status text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lock_polls(p_id uuid, p_lease bigint, OUT held gleaner.polls, OUT outcome text, OUT status text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lock_runs(p_id uuid, p_lease bigint, OUT held public.execution_jobs, OUT outcome text, OUT status text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.look_at_batches(p_queue text, p_now timestamp with time zone, OUT keys int8multirange, OUT ran_out boolean) FROM PUBLIC;
@@ -14282,9 +13506,33 @@ GRANT ALL ON FUNCTION gleaner.look_at_batches(p_queue text, p_now timestamp with
 
 REVOKE ALL ON FUNCTION gleaner.loose_email(p_address text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.lose_activities(v_row public.activities) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lose_dumps(v_row public.agent_processing_queue) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lose_followups(v_row public.scheduled_actions) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lose_jobs(v_row gleaner.jobs) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lose_polls(v_row gleaner.polls) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lose_runs(v_row public.execution_jobs) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.match_context_items(p_basket_id uuid, p_items jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.match_context_items(p_basket_id uuid, p_items jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.me() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.me() TO authenticated;
+GRANT ALL ON FUNCTION gleaner.me() TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.merge_metadata(p_old jsonb, p_new jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.my_workspaces() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.my_workspaces() TO gleaner_engine;
+GRANT ALL ON FUNCTION gleaner.my_workspaces() TO authenticated;
+GRANT ALL ON FUNCTION gleaner.my_workspaces() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_activities(p_owner bigint, p_kinds text[]) TO authenticated;
@@ -14309,19 +13557,54 @@ REVOKE ALL ON FUNCTION gleaner.next_range_jobs(p_kinds text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.note_change() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.note_deleted_user() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.note_prune(p_queue text, p_count integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.note_prune(p_queue text, p_count integer, p_older_than interval) TO gleaner_engine;
+
+REVOKE ALL ON FUNCTION gleaner.note_receipt(p_message_id text, p_receipt jsonb) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.notify_rows() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.open_activities(p_owner bigint, p_since timestamp with time zone, p_due timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.open_session(p_user uuid, p_password text, p_token text, p_method text, p_user_agent text, p_ip inet) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.operate_activities(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.operate_dumps(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.operate_followups(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.operate_jobs(p_act text, p_ids bigint[], p_reason text, p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.operate_polls(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.operate_runs(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.operates(p_queue text, p_all text[], p_own text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.operates(p_queue text, p_all text[], p_own text[]) TO gleaner_engine;
+
+REVOKE ALL ON FUNCTION gleaner.opt_out_word(p_text text, p_type text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.own_activities(p_owner bigint) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.owns_workspace(p_workspace_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.owns_workspace(p_workspace_id uuid) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.owns_workspace(p_workspace_id uuid) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.parse_addresses(p_parsed jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.pause_queue(p_queue text, p_paused boolean, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.pause_queue(p_queue text, p_paused boolean, p_reason text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.pause_queue(p_queue text, p_paused boolean, p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.pending_addresses(p_limit integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.phone_aliases(p_address text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.prepare_followup(p_request jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prepare_followup(p_request jsonb) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) TO authenticated;
@@ -14345,35 +13628,39 @@ GRANT ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage t
 REVOKE ALL ON FUNCTION gleaner.prune_changes(p_before xid8, p_limit integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.prune_dumps(p_limit integer, p_older_than interval) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.prune_followups(p_limit integer, p_older_than interval) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.prune_ingestion(p_raw_age interval, p_raw_rows bigint, p_refusal_age interval, p_limit integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.prune_jobs(p_limit integer, p_older_than interval) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.prune_notes(p_queue text, p_now timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.prune_notes(p_queue text, p_now timestamp with time zone) TO gleaner_engine;
 
 REVOKE ALL ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.prune_slice_jobs(p_from bigint, p_upto bigint, p_size integer, p_most integer, p_before timestamp with time zone, OUT old integer, OUT gone integer, OUT stayed integer, OUT ended timestamp with time zone, OUT created timestamp with time zone, OUT next bigint, OUT whole boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.put_back_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.put_back_activities(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.put_back_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.put_back_dumps(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.put_back_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.put_back_followups(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.put_back_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.put_back_jobs(p_ids bigint[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.put_back_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.put_back_polls(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.put_back_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.put_back_runs(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.raise_if_momentary(p_state text, p_message text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.raise_if_momentary(p_state text, p_message text) TO gleaner_engine;
@@ -14386,7 +13673,15 @@ GRANT ALL ON FUNCTION gleaner.range_keys(p_queue text) TO service_role;
 REVOKE ALL ON FUNCTION gleaner.read_cursor(p_setting text, p_asked text, p_now timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.read_cursor(p_setting text, p_asked text, p_now timestamp with time zone) TO gleaner_engine;
 
+REVOKE ALL ON FUNCTION gleaner.reason_not_to_send(p_row public.scheduled_actions, p_to text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reason_not_to_send(p_row public.scheduled_actions, p_to text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.reason_to_wait(p_row public.scheduled_actions, OUT until timestamp with time zone, OUT reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reason_to_wait(p_row public.scheduled_actions, OUT until timestamp with time zone, OUT reason text) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.record_nodes(p_nodes jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.record_outbound() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.record_refusals(p_refusals jsonb) FROM PUBLIC;
 
@@ -14410,9 +13705,15 @@ GRANT ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) TO service_rol
 
 REVOKE ALL ON FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.refresh_context_items(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.refresh_context_items(p_ids uuid[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.refuse_banned(p_user uuid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.refuse_contact(p_request jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.refuse_contact(p_request jsonb) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.refuse_update() FROM PUBLIC;
 
@@ -14469,27 +13770,62 @@ REVOKE ALL ON FUNCTION gleaner.request_poll(p_provider_id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.request_poll(p_provider_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.requeue_activities(p_ids uuid[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_dumps(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_dumps(p_ids uuid[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.requeue_dumps(p_ids uuid[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_followups(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_followups(p_ids uuid[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.requeue_followups(p_ids uuid[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.requeue_jobs(p_ids bigint[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_polls(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_polls(p_ids uuid[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.requeue_polls(p_ids uuid[]) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.reschedule_dumps(p_ids uuid[], p_due timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reschedule_dumps(p_ids uuid[], p_due timestamp with time zone) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.reschedule_dumps(p_ids uuid[], p_due timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.reschedule_followups(p_ids uuid[], p_due timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reschedule_followups(p_ids uuid[], p_due timestamp with time zone) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.reschedule_followups(p_ids uuid[], p_due timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.reschedule_jobs(p_ids bigint[], p_due timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reschedule_jobs(p_ids bigint[], p_due timestamp with time zone) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.reschedule_jobs(p_ids bigint[], p_due timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.reschedule_polls(p_ids uuid[], p_due timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reschedule_polls(p_ids uuid[], p_due timestamp with time zone) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.reschedule_polls(p_ids uuid[], p_due timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.reserve_keys_jobs(p_count integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.reserve_keys_jobs(p_count integer) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.restamp_activities(p_ids uuid[], p_open_at timestamp with time zone[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.same_label(p_label text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.same_label(p_label text) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.schedule_poll() FROM PUBLIC;
 
@@ -14497,8 +13833,24 @@ REVOKE ALL ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) FROM P
 GRANT ALL ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.scoped_kinds(p_queue text, p_kinds text[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.sees(p_queue text, p_key text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.sees(p_queue text, p_key text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.sees(p_queue text, p_key text) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.serves_auth() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.serves_auth() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.settle_activities(p_row public.activities, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.settle_dumps(p_row public.agent_processing_queue, p_status public.processing_state, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.settle_followups(p_row public.scheduled_actions, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.settle_jobs(p_row gleaner.jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.settle_polls(p_row gleaner.polls, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.settle_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.short_key(p_key text) FROM PUBLIC;
 
@@ -14546,23 +13898,49 @@ GRANT ALL ON FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) TO se
 REVOKE ALL ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.state_activities(p_row public.activities, p_now timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.state_dumps(p_row public.agent_processing_queue, p_now timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.state_followups(p_row public.scheduled_actions, p_now timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.state_jobs(p_row gleaner.jobs, p_now timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.state_polls(p_row gleaner.polls, p_now timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.state_runs(p_row public.execution_jobs, p_now timestamp with time zone) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.stats_activities() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_activities() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.stats_activities() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.stats_dumps() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_dumps() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.stats_dumps() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.stats_followups() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_followups() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.stats_followups() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.stats_jobs() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_jobs() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.stats_jobs() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.stats_polls() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_polls() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.stats_polls() TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.stats_runs() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_runs() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.stats_runs() TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.store_blocks(p_basket_id uuid, p_dump_id uuid, p_blocks jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.store_context_items(p_basket_id uuid, p_dump_id uuid, p_items jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.store_relationships(p_basket_id uuid, p_dump_id uuid, p_edges jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.store_substrate() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.take_each_activities(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) FROM PUBLIC;
 
@@ -14575,18 +13953,6 @@ REVOKE ALL ON FUNCTION gleaner.take_each_jobs(p_keys bigint[], p_most integer, p
 REVOKE ALL ON FUNCTION gleaner.take_each_polls(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.take_each_runs(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.take_over_activities(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.take_over_dumps(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.take_over_followups(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.take_over_jobs(p_keys bigint[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed bigint[], OUT room integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.take_over_polls(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.take_over_runs(p_keys uuid[], p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT alone boolean, OUT passed uuid[], OUT room integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.unbatch_jobs(p_ids bigint[], p_batches bigint[]) FROM PUBLIC;
 
@@ -14610,10 +13976,18 @@ GRANT ALL ON FUNCTION gleaner.worker_session() TO service_role;
 REVOKE ALL ON FUNCTION gleaner.write_cursor(p_setting text, p_asked text, p_before jsonb, p_now timestamp with time zone, p_took interval, p_cursor jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.write_cursor(p_setting text, p_asked text, p_before jsonb, p_now timestamp with time zone, p_took interval, p_cursor jsonb) TO gleaner_engine;
 
+REVOKE ALL ON FUNCTION public.approve_scheduled_actions(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.approve_scheduled_actions(p_ids uuid[]) TO authenticated;
+GRANT ALL ON FUNCTION public.approve_scheduled_actions(p_ids uuid[]) TO service_role;
+
 REVOKE ALL ON FUNCTION public.auto_link_contact() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.cancel_pending_for_prospect(p_prospect_id text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.cancel_pending_for_prospect(p_prospect_id text, p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.cancel_scheduled_actions(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.cancel_scheduled_actions(p_ids uuid[], p_reason text) TO authenticated;
+GRANT ALL ON FUNCTION public.cancel_scheduled_actions(p_ids uuid[], p_reason text) TO service_role;
 
 REVOKE ALL ON FUNCTION public.claim_due_actions(p_limit integer, p_max_delay_seconds integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.claim_due_actions(p_limit integer, p_max_delay_seconds integer) TO service_role;
@@ -14629,18 +14003,38 @@ GRANT ALL ON FUNCTION public.claim_stale_activity() TO service_role;
 REVOKE ALL ON FUNCTION public.create_scheduled_action(p_prospect_id text, p_action_type text, p_scheduled_for timestamp with time zone, p_payload jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.create_scheduled_action(p_prospect_id text, p_action_type text, p_scheduled_for timestamp with time zone, p_payload jsonb) TO service_role;
 
-REVOKE ALL ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric) TO service_role;
+REVOKE ALL ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric, p_dump_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_block_create(p_basket_id uuid, p_title text, p_content text, p_semantic_type text, p_confidence_score numeric, p_dump_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION public.fn_claim_next_dumps(p_worker_id text, p_limit integer, p_stale_after_minutes integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.fn_claim_next_dumps(p_worker_id text, p_limit integer, p_stale_after_minutes integer) TO service_role;
 
-REVOKE ALL ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb) TO service_role;
+REVOKE ALL ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb, p_dump_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_context_item_upsert_bulk(p_basket_id uuid, p_items jsonb, p_dump_id uuid) TO service_role;
+
+REVOKE ALL ON FUNCTION public.fn_reflections(p_basket_id uuid, p_days integer, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_reflections(p_basket_id uuid, p_days integer, p_limit integer) TO authenticated;
+GRANT ALL ON FUNCTION public.fn_reflections(p_basket_id uuid, p_days integer, p_limit integer) TO service_role;
+
+REVOKE ALL ON FUNCTION public.fn_relationship_upsert_bulk(p_basket_id uuid, p_edges jsonb, p_dump_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_relationship_upsert_bulk(p_basket_id uuid, p_edges jsonb, p_dump_id uuid) TO service_role;
+
+REVOKE ALL ON FUNCTION public.fn_workspace_create(p_name text, p_basket text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_workspace_create(p_name text, p_basket text) TO authenticated;
+GRANT ALL ON FUNCTION public.fn_workspace_create(p_name text, p_basket text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.fn_workspace_invite(p_workspace_id uuid, p_email text, p_role text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_workspace_invite(p_workspace_id uuid, p_email text, p_role text) TO authenticated;
+GRANT ALL ON FUNCTION public.fn_workspace_invite(p_workspace_id uuid, p_email text, p_role text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.fn_workspace_join(p_token text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.fn_workspace_join(p_token text) TO authenticated;
 
 REVOKE ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) TO authenticated;
 GRANT ALL ON FUNCTION public.get_pending_actions(p_prospect_id text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.guard_activity() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.keep_channel_secrets() FROM PUBLIC;
 
@@ -14669,6 +14063,10 @@ GRANT ALL ON FUNCTION public.reset_stale_locks() TO service_role;
 REVOKE ALL ON FUNCTION public.reset_stale_processing(p_stale_after_seconds integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.reset_stale_processing(p_stale_after_seconds integer) TO service_role;
 
+REVOKE ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) TO authenticated;
+GRANT ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) TO service_role;
+
 REVOKE ALL ON FUNCTION public.touch_execution_jobs() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.touch_scheduled_actions() FROM PUBLIC;
@@ -14681,6 +14079,7 @@ GRANT SELECT ON TABLE gleaner.adopted_table TO service_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.audit TO gleaner_engine;
 GRANT SELECT ON TABLE gleaner.audit TO service_role;
+GRANT SELECT ON TABLE gleaner.audit TO authenticated;
 
 GRANT USAGE ON SEQUENCE gleaner.batch_lease_seq TO gleaner_engine;
 
@@ -14694,6 +14093,14 @@ GRANT USAGE ON SEQUENCE gleaner.jobs_id_seq TO gleaner_engine;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.late_result TO gleaner_engine;
 GRANT SELECT ON TABLE gleaner.late_result TO service_role;
+GRANT SELECT ON TABLE gleaner.late_result TO authenticated;
+
+GRANT SELECT ON TABLE gleaner.operation TO gleaner_engine;
+GRANT SELECT ON TABLE gleaner.operation TO service_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.pause TO gleaner_engine;
+GRANT SELECT ON TABLE gleaner.pause TO authenticated;
+GRANT SELECT ON TABLE gleaner.pause TO service_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.prune_mark TO gleaner_engine;
 
@@ -14721,9 +14128,19 @@ GRANT ALL ON TABLE public.blocks TO service_role;
 
 GRANT SELECT ON TABLE public.contact_addresses TO service_role;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.contact_identities TO authenticated;
+GRANT ALL ON TABLE public.contact_identities TO service_role;
+GRANT SELECT ON TABLE public.contact_identities TO gleaner_engine;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.contact_preferences TO authenticated;
+GRANT ALL ON TABLE public.contact_preferences TO service_role;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.contacts TO authenticated;
 GRANT ALL ON TABLE public.contacts TO service_role;
 GRANT SELECT ON TABLE public.contacts TO gleaner_engine;
+
+GRANT SELECT ON TABLE public.context_item_sources TO authenticated;
+GRANT ALL ON TABLE public.context_item_sources TO service_role;
 
 GRANT SELECT ON TABLE public.context_items TO authenticated;
 GRANT ALL ON TABLE public.context_items TO service_role;
@@ -14731,6 +14148,12 @@ GRANT ALL ON TABLE public.context_items TO service_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.crm_processing_nodes TO authenticated;
 GRANT ALL ON TABLE public.crm_processing_nodes TO service_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.crm_processing_nodes TO gleaner_engine;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.do_not_contact TO authenticated;
+GRANT ALL ON TABLE public.do_not_contact TO service_role;
+
+GRANT SELECT ON TABLE public.dump_agents TO authenticated;
+GRANT SELECT ON TABLE public.dump_agents TO service_role;
 
 GRANT SELECT ON TABLE public.failed_dumps TO authenticated;
 GRANT SELECT ON TABLE public.failed_dumps TO service_role;
@@ -14750,7 +14173,7 @@ GRANT SELECT ON TABLE public.queue_depth_by_workspace TO service_role;
 GRANT SELECT ON TABLE public.queue_health TO authenticated;
 GRANT SELECT ON TABLE public.queue_health TO service_role;
 
-GRANT SELECT,INSERT ON TABLE public.raw_dumps TO authenticated;
+GRANT SELECT,INSERT,DELETE ON TABLE public.raw_dumps TO authenticated;
 GRANT ALL ON TABLE public.raw_dumps TO service_role;
 
 GRANT SELECT ON TABLE public.sales TO gleaner_engine;
@@ -14765,4 +14188,13 @@ GRANT ALL ON TABLE public.substrate_relationships TO service_role;
 
 GRANT SELECT ON TABLE public.unmatched_activities TO authenticated;
 GRANT SELECT ON TABLE public.unmatched_activities TO service_role;
+
+GRANT SELECT ON TABLE public.workspace_health TO authenticated;
+GRANT SELECT ON TABLE public.workspace_health TO service_role;
+
+GRANT SELECT,DELETE ON TABLE public.workspace_invitations TO authenticated;
+GRANT ALL ON TABLE public.workspace_invitations TO service_role;
+
+GRANT SELECT,DELETE ON TABLE public.workspace_members TO authenticated;
+GRANT ALL ON TABLE public.workspace_members TO service_role;
 

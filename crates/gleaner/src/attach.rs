@@ -15,6 +15,7 @@ use crate::render::{Function, functions, render};
 
 mod access;
 mod detach;
+mod fill;
 mod indexes;
 mod words;
 
@@ -68,7 +69,7 @@ pub async fn attach(
         indexes::build_indexes(client, &plan, &mut report, say).await?;
     }
     install(client, &plan, source, &grants, &mut report).await?;
-    report.filled = fill(client, &plan, say).await?;
+    report.filled = fill::fill(client, &plan, say).await?;
     if !early {
         indexes::build_indexes(client, &plan, &mut report, say).await?;
     }
@@ -230,7 +231,8 @@ async fn install(client: &mut Client, plan: &Plan, source: &str, grants: &[Strin
         let rest = format!("{}{script}\n{registry}", drop_functions(&stale));
         in_parts(client, act, &[&format!("{path}{SEQUENTIAL}"), &alter, &rest]).await?;
     } else {
-        let whole = format!("{path}{alter}\n{untriggered}{unbatched}{}{script}\n{registry}", drop_functions(&stale));
+        let reclaimed = reclaim(client, plan, known.map(|k| &k.declaration)).await?;
+        let whole = format!("{path}{alter}\n{untriggered}{unbatched}{}{reclaimed}{script}\n{registry}", drop_functions(&stale));
         with_lock_timeout(client, act, &whole).await?;
     }
     report.added_columns = missing;
@@ -256,6 +258,29 @@ fn union(mut list: Vec<String>, more: &[String]) -> Vec<String> {
         }
     }
     list
+}
+
+/// Gives the functions that exist already, from an earlier attach or from a backup, the owner they should have and nobody else a right
+/// to them: `create or replace` needs the first and changes neither.
+pub(crate) async fn reclaim(client: &impl GenericClient, plan: &Plan, declared: Option<&Value>) -> Result<String> {
+    let signatures: Vec<String> = functions(plan)?.iter().map(Function::signature).collect();
+    let rows = client
+        .query_typed("select f from unnest($1) as f where to_regprocedure(f) is not null", &[(&signatures, Type::TEXT_ARRAY)])
+        .await
+        .map_err(Error::doing("look for the queue's functions"))?;
+    let mut roles: Vec<String> = ["public", "anon", "authenticated", "service_role"].map(String::from).into();
+    for audience in ["work", "operate"] {
+        roles = union(
+            roles,
+            &strings(&declared.map_or(Value::Null, |d| d["grant"][audience].clone())).iter().map(|r| quote(r)).collect::<Vec<_>>(),
+        );
+    }
+    let (owner, roles) = (quote(plan.acts_owner()), roles.join(", "));
+    Ok(rows
+        .iter()
+        .map(|row| row.get::<_, String>(0))
+        .map(|f| format!("alter function {f} owner to {owner};\nrevoke all on function {f} from {roles};\n"))
+        .collect())
 }
 
 /// Drops those of the functions that exist. Without `cascade`, so that the error names any object that depends on one.
@@ -316,29 +341,6 @@ async fn long_transactions(client: &impl GenericClient) -> String {
         "the locks are gone by now: try again".into()
     } else {
         format!("the longest transactions are of {}", names.join(", "))
-    }
-}
-
-/// Gives existing rows their times, in slices. Returns how many rows were filled.
-async fn fill(client: &impl GenericClient, plan: &Plan, say: &(dyn Fn(&str) + Sync)) -> Result<u64> {
-    const SLICE: i32 = 5000;
-    let sql = format!("select f.last::text, f.filled from gleaner.fill_{}(nullif($1, '')::{}, $2) as f", plan.name, plan.key_type);
-    let mut after = String::new();
-    let (mut slices, mut filled) = (0u64, 0u64);
-    loop {
-        let row = client
-            .query_typed(&sql, &[(&after, Type::TEXT), (&SLICE, Type::INT4)])
-            .await
-            .map_err(Error::doing("fill in the times of waiting rows"))?;
-        filled += u64::try_from(row[0].get::<_, i32>(1)).unwrap_or_default();
-        match row[0].get::<_, Option<String>>(0) {
-            Some(last) => after = last,
-            None => return Ok(filled),
-        }
-        slices += 1;
-        if slices.is_multiple_of(20) {
-            say(&format!("looked at {} rows of {}", slices * SLICE as u64, plan.table.sql()));
-        }
     }
 }
 

@@ -235,14 +235,31 @@ pub enum Lost {
 pub struct Grant {
     /// May claim rows, and finish the rows they hold.
     pub work: Vec<String>,
-    /// May also enqueue by act, cancel, requeue, bury, assign and prune. These acts see every row.
+    /// May also enqueue by act, cancel, requeue, bury, assign, reschedule and prune. These acts see every row. Administrators of
+    /// the team do all of it but enqueue, in every queue.
     pub operate: Vec<String>,
+    /// Roles whose members of the team do so with rows of their own, and with rows without an owner.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<String>,
+    /// In a queue without owners: limits `own` to the rows of the caller's groups, such as workspaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Groups>,
+}
+
+/// Which rows belong to the groups of a caller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Groups {
+    /// The column that names the group of a row.
+    pub column: String,
+    /// The function without parameters that returns the groups of the caller, an array of the column's type.
+    pub function: String,
 }
 
 impl Default for Grant {
     fn default() -> Self {
         // Acts bypass row-level security, so roles of signed-in users must be named explicitly.
-        Self { work: vec!["service_role".into()], operate: vec!["service_role".into()] }
+        Self { work: vec!["service_role".into()], operate: vec!["service_role".into()], own: Vec::new(), groups: None }
     }
 }
 

@@ -154,7 +154,8 @@ async fn broken_rights(client: &impl GenericClient, steps: &[Step]) -> Result<Ve
         for step in steps.iter().filter(|s| matches!(s.state, State::Applied | State::Drifted)) {
             if step.kind == Kind::Queue {
                 let queue = queues.remove(declaration_of(step.name, step.text)?.name());
-                expected.read(step.name, &queue.unwrap_or_default());
+                let (sql, functions) = queue.unwrap_or_default();
+                expected.read_queue(step.name, &sql, &functions);
             } else {
                 expected.read(step.name, &adopt::respectful(step.text, &adopted));
             }
@@ -163,7 +164,7 @@ async fn broken_rights(client: &impl GenericClient, steps: &[Step]) -> Result<Ve
         for name in all_queues()? {
             queues.remove(&name);
         }
-        queues.iter().for_each(|(name, sql)| expected.read(name, sql));
+        queues.iter().for_each(|(name, (sql, functions))| expected.read_queue(name, sql, functions));
     }
     expected.broken(client).await
 }

@@ -193,6 +193,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
     let col = engine.names.map(quote);
     let unique = unique_column.map(|u| unique(u, tenant.as_ref(), &status, &col));
     let poison = retry::poison(d, &status, &col);
+    let groups = check::groups(check, d);
     let recovered_value = recovered.as_ref().map(|r| recovered_value(r, &col.lost));
     let trigger = |event: &str| trigger_name(event, &name);
     let shape = Shape {
@@ -203,6 +204,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
         table_text: in_format(&table.sql()),
         body: String::new(),
         search_path: around.path.sql,
+        grant: shape::Grant::new(&d.grant, groups),
         engine: if bulk.is_some() { Engine::Bulk } else { Engine::Rows },
         distributed,
 
@@ -225,6 +227,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
         may_retry,
         may_retry_old,
         lost_now: poison.lost_now,
+        poisoned: poison.poisoned,
         poison_reason: poison.reason,
         poison_category: poison.category,
 

@@ -103,14 +103,15 @@ pub async fn find(client: &impl GenericClient, name: &str) -> Result<Entry> {
 
 /// The SQL of every queue, by name.
 #[cfg(feature = "schema")]
-pub(crate) async fn rendered(client: &impl GenericClient) -> Result<std::collections::BTreeMap<String, String>> {
+pub(crate) async fn rendered(client: &impl GenericClient) -> Result<std::collections::BTreeMap<String, (String, Vec<String>)>> {
     let rows =
         client.query_typed("select to_regclass('gleaner.queue') is not null", &[]).await.map_err(Error::doing("look for the registry"))?;
     if !rows[0].get::<_, bool>(0) {
         return Ok(std::collections::BTreeMap::new());
     }
-    let rows = client.query_typed("select name, rendered from gleaner.queue", &[]).await.map_err(Error::doing("read the registry"))?;
-    Ok(rows.iter().map(|r| (r.get(0), r.get(1))).collect())
+    let sql = "select name, rendered, array(select jsonb_array_elements_text(added -> 'functions')) from gleaner.queue";
+    let rows = client.query_typed(sql, &[]).await.map_err(Error::doing("read the registry"))?;
+    Ok(rows.iter().map(|r| (r.get(0), (r.get(1), r.get(2)))).collect())
 }
 
 /// The declaration of `name` as its author wrote it.

@@ -1,8 +1,11 @@
 //! Renders a plan to SQL: one template per act, plain functions as the result.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value, escape_formatter};
 use serde::Serialize;
 
+use crate::declaration::Grant;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::introspect::literal;
@@ -17,25 +20,25 @@ pub(crate) use signature::{Audience, Function};
 const ROWS: &[&str] = &[
     "own",
     "open",
-    "end",
-    "put_back",
+    "settle",
+    "lock",
+    "lose",
     "find",
-    "take_over",
+    "first",
     "take_each",
     "request",
     "claim",
     "next_due",
     "start",
     "progress",
-    "late",
     "complete",
     "complete_one",
     "fail",
+    "put_back",
     "release",
     "snooze",
-    "cancel",
-    "requeue",
-    "bury",
+    "admit",
+    "operate",
     "assign",
     "recover",
     "explain",
@@ -43,12 +46,31 @@ const ROWS: &[&str] = &[
     "stats",
     "enqueue",
     "due_tenants",
-    "fill",
     "adapt",
 ];
 
+/// The role of signed-in users, administrators among them.
+const ADMINISTRATORS: &str = "authenticated";
+
 /// Additional templates of a queue with batch leases.
 const BULK: &[&str] = &["unbatch", "unpack_range", "register_range", "find_range", "hold"];
+
+/// Which roles may call the functions of which audiences; audiences with the same roles share a statement.
+fn grants(grant: &Grant) -> BTreeMap<BTreeSet<String>, Vec<Audience>> {
+    // Administrators are signed-in users. The acts of the last two admit them and reject other users.
+    let administrators = [ADMINISTRATORS.to_owned()];
+    let mut grants = BTreeMap::<_, Vec<_>>::new();
+    for (audience, lists) in [
+        (Audience::Work, vec![&grant.work[..]]),
+        (Audience::Operate, vec![&grant.operate[..]]),
+        (Audience::Govern, vec![&grant.operate[..], &grant.own[..], &administrators[..]]),
+        (Audience::Look, vec![&grant.work[..], &grant.operate[..], &grant.own[..], &administrators[..]]),
+    ] {
+        grants.entry(lists.concat().into_iter().collect()).or_default().push(audience);
+    }
+    grants.retain(|roles: &BTreeSet<String>, _| !roles.is_empty());
+    grants
+}
 
 /// The functions and triggers of a queue, as one script to be run in one transaction.
 pub fn render(plan: &Plan) -> Result<String> {
@@ -57,30 +79,39 @@ pub fn render(plan: &Plan) -> Result<String> {
     let table = plan.table.sql().replace(['\n', '\r'], " ");
     let mut script = format!("-- Queue {} on {table}. Rendered by `gleaner attach`; printed by `gleaner sql {}`.\n", plan.name, plan.name);
     let functions = rendered(plan, &env)?;
+    let owner = crate::introspect::quote(plan.acts_owner());
+    // A distributed table's owner need not have the right to create functions; then each is handed over.
+    if !plan.shape.distributed {
+        script += &format!(
+            "\n-- Functions are executable by everyone from the moment they exist; not these.\nset role {owner};\nalter default privileges revoke execute on functions from public;\n"
+        );
+    }
     for function in &functions {
         script += &format!("\n{}\n", function.text);
         // Functions that only other functions call are documented in their template, for developers.
         if let Some(contract) = function.contract.as_ref().filter(|_| function.audience != Audience::Engine) {
-            script += &format!("comment on function {} is\n{};\n", function.signature(), literal(contract));
+            let (of, text) = (format!("comment on function {} is", function.signature()), literal(contract));
+            let between = if of.len() + text.len() < 180 && !text.contains('\n') { ' ' } else { '\n' };
+            script += &format!("{of}{between}{text};\n");
         }
-    }
-    script += "\n-- Functions are executable by everyone from the moment they exist; not these.\n";
-    for function in &functions {
-        script += &format!("alter function {} owner to {};\n", function.signature(), crate::introspect::quote(plan.acts_owner()));
     }
     let list = |of: &dyn Fn(&Function) -> bool| wrapped(functions.iter().filter(|f| of(f)).map(Function::signature));
-    script += &format!("revoke all on function\n{}\nfrom public, anon, authenticated, service_role;\n", list(&|_| true));
-    let grant = &plan.declaration.grant;
-    for (audience, roles) in [(Audience::Work, &grant.work), (Audience::Operate, &grant.operate)] {
-        if !roles.is_empty() {
-            let roles: Vec<String> = roles.iter().map(|r| crate::introspect::quote(r)).collect();
-            script += &format!("grant execute on function\n{}\nto {};\n", list(&|f| f.audience == audience), roles.join(", "));
+    if plan.shape.distributed {
+        for function in &functions {
+            script += &format!("alter function {} owner to {owner};\n", function.signature());
         }
+        script += &format!("revoke all on function\n{}\nfrom public, anon, authenticated, service_role;\n", list(&|_| true));
+    }
+    script.push('\n');
+    for (roles, audiences) in grants(&plan.declaration.grant) {
+        let roles: Vec<String> = roles.iter().map(|r| crate::introspect::quote(r)).collect();
+        script += &format!("grant execute on function\n{}\nto {};\n", list(&|f| audiences.contains(&f.audience)), roles.join(", "));
     }
     if plan.shape.distributed {
         // Citus allows no triggers on such a table.
         return Ok(script);
     }
+    script += "reset role;\n";
     let triggers =
         env.get_template("triggers.sql").and_then(|t| t.render(())).map_err(|e| Error::Other(format!("render triggers: {e:#}")))?;
     script += &format!("\n{}\n", triggers.trim());
@@ -101,6 +132,14 @@ fn wrapped(items: impl Iterator<Item = String>) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// The statement that gives existing rows their times, of those that meet `condition`: waiting rows `now`, held ones until `held_until`.
+pub(crate) fn fill(plan: &Plan, now: &str, held_until: &str, condition: &str) -> Result<String> {
+    let template = templates(plan)?;
+    let template = template.get_template("fill.sql").map_err(|e| Error::Other(format!("template fill: {e:#}")))?;
+    let context = minijinja::context! { now, held_until, condition };
+    template.render(context).map_err(|e| Error::Other(format!("render fill: {e:#}")))
 }
 
 /// Every function the queue has.

@@ -1,6 +1,8 @@
 //! Queues for people to inspect: rows by state, one row with its history, counts. Everything here is read-only.
 
-use std::str::FromStr;
+mod causes;
+mod figures;
+mod filter;
 
 use serde_json::{Value, json};
 use tokio_postgres::GenericClient;
@@ -12,61 +14,12 @@ use crate::plan::Plan;
 use crate::plan::shape::{ColumnRef, Place};
 use crate::registry;
 
-/// The state of a row, with names that are the same for every queue whatever status values its table uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It is due, and no agent holds it.
-    Ready,
-    /// An agent holds it. A row whose lease expired is shown as `expired`.
-    Running,
-    /// It is not due yet.
-    Scheduled,
-    /// It failed and waits for its retry.
-    Failed,
-    /// It failed and is not retried.
-    Dead,
-    /// It is finished.
-    Done,
-    /// It was cancelled.
-    Cancelled,
-}
+pub use causes::Cause;
+pub use figures::SAMPLED;
+pub use filter::{Cursor, Filter, State};
 
-impl State {
-    /// Every state, with its name.
-    pub const ALL: [(&'static str, Self); 7] = [
-        ("ready", Self::Ready),
-        ("running", Self::Running),
-        ("scheduled", Self::Scheduled),
-        ("failed", Self::Failed),
-        ("dead", Self::Dead),
-        ("done", Self::Done),
-        ("cancelled", Self::Cancelled),
-    ];
-}
-
-impl FromStr for State {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let known = Self::ALL.iter().find(|(name, _)| *name == word);
-        known.map(|(_, state)| *state).ok_or_else(|| format!("a state is one of {}", Self::ALL.map(|(name, _)| name).join(", ")))
-    }
-}
-
-/// Which rows to list.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Only rows in this state.
-    pub state: Option<State>,
-    /// Only rows of this owner.
-    pub owner: Option<String>,
-    /// Only rows of this kind.
-    pub kind: Option<String>,
-    /// Only rows of this tenant.
-    pub tenant: Option<String>,
-    /// How many rows at most.
-    pub limit: i64,
-}
+/// Counting stops here.
+pub const COUNTED: i64 = 10_000;
 
 /// One line of the counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,35 +60,68 @@ impl View {
     /// Rows with the same keys for every queue: id, state, status, kind, owner, attempts, lost, due_at, due_in (seconds),
     /// created_at, agent, payload, progress, result, error. Waiting rows are sorted by due time, finished ones newest first.
     pub async fn list(&self, client: &impl GenericClient, filter: &Filter) -> Result<Vec<Value>> {
-        let mut conditions = vec!["true".to_owned()];
-        let mut params: Vec<(&(dyn ToSql + Sync), Type)> = Vec::new();
-        if let Some(state) = filter.state {
-            conditions.push(self.condition(state));
+        Ok(self.page(client, filter).await?.into_iter().map(|(row, _)| row).collect())
+    }
+
+    /// The same, each row with the cursor after which the next page begins.
+    pub async fn page(&self, client: &impl GenericClient, filter: &Filter) -> Result<Vec<(Value, Cursor)>> {
+        let order = self.order(filter.state);
+        let mut source = self.source(filter)?;
+        if let Some(cursor) = &filter.after {
+            self.after(&mut source, order, cursor);
         }
-        let shape = &self.plan.shape;
-        for (role, column, value) in [
-            ("owner", shape.owner.as_deref(), &filter.owner),
-            ("kind", shape.kind.as_deref(), &filter.kind),
-            ("tenant", shape.tenant.as_ref(), &filter.tenant),
-        ] {
-            let Some(value) = value else { continue };
-            let Some(column) = column else {
-                return Err(Error::Unsupported { queue: self.plan.name.clone(), what: format!("has no {role}s") });
-            };
-            params.push((value, Type::TEXT));
-            conditions.push(format!("q.{} = ${}::text::{}", column.column, params.len(), column.data_type));
-        }
-        params.push((&filter.limit, Type::INT8));
+        let (sorted, order_by) = self.order_by(order);
+        let key = &self.plan.shape.key.column;
+        // The page is chosen first: what is shown of a row costs more than finding it.
         let sql = format!(
-            "select {} from {} as q, clock_timestamp() as v_now where {} order by {} limit ${}",
-            self.summary(),
-            self.plan.table.sql(),
-            conditions.join(" and "),
-            self.order(filter.state),
-            params.len()
+            "select {summary}, {sorted}, q.{key}::text from (select q.* from {source} order by {order_by} limit {limit}) as q, clock_timestamp() as v_now order by {order_by}",
+            summary = self.summary(),
+            sorted = sorted.map_or_else(|| "null::text".to_owned(), |column| format!("to_jsonb({column}) #>> '{{}}'")),
+            source = source.sql(),
+            limit = filter.limit,
         );
-        let rows = client.query_typed(&sql, &params).await.map_err(Error::doing(format!("list {}", self.plan.name)))?;
-        Ok(rows.iter().map(|row| row.get(0)).collect())
+        let rows = self.query(client, &sql, &source, "list").await?;
+        Ok(rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect())
+    }
+
+    /// How many rows the filter names, by state; counting stops at `most`, and the second value says so.
+    pub async fn count(&self, client: &impl GenericClient, filter: &Filter, most: i64) -> Result<(Vec<(String, i64)>, bool)> {
+        let source = self.source(filter)?;
+        let sql = format!(
+            "select s.state, count(*) from (select {} as state from {} limit {}) as s group by s.state order by s.state",
+            self.state(),
+            source.sql(),
+            most + 1
+        );
+        let rows = self.query(client, &sql, &source, "count").await?;
+        let mut counts: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        let is_capped = counts.iter().map(|(_, count)| count).sum::<i64>() > most;
+        if is_capped && let Some((_, last)) = counts.last_mut() {
+            *last -= 1;
+        }
+        Ok((counts, is_capped))
+    }
+
+    /// The keys of the rows that the filter names, at most `most`, in order. With `among`, only those of them that it still names.
+    pub async fn keys(&self, client: &impl GenericClient, filter: &Filter, among: Option<&[String]>, most: i64) -> Result<Vec<String>> {
+        let mut source = self.source(filter)?;
+        let key = &self.plan.shape.key.column;
+        if let Some(keys) = among {
+            source.from = format!("{} as q", self.plan.table.sql());
+            source.params.push(serde_json::to_string(keys).expect("texts"));
+            source.conditions.push(format!(
+                "q.{key} = any (array(select jsonb_array_elements_text(${}::text::jsonb))::{}[])",
+                source.params.len(),
+                self.plan.key_type
+            ));
+        }
+        let sql = format!("select q.{key}::text from {} order by q.{key} limit {most}", source.sql());
+        Ok(self.query(client, &sql, &source, "choose rows of").await?.iter().map(|row| row.get(0)).collect())
+    }
+
+    async fn query(&self, client: &impl GenericClient, sql: &str, source: &filter::Source, act: &str) -> Result<Vec<tokio_postgres::Row>> {
+        let params: Vec<(&(dyn ToSql + Sync), Type)> = source.params.iter().map(|value| (value as _, Type::TEXT)).collect();
+        client.query_typed(sql, &params).await.map_err(Error::doing(format!("{act} {}", self.plan.name)))
     }
 
     /// One row: its summary as in [`Self::list`], all its columns under `row`, operators' changes under `audit`, and results that
@@ -189,9 +175,10 @@ impl View {
     fn condition(&self, state: State) -> String {
         let (when, due) = (&self.plan.shape.when.q, format!("q.{}", self.plan.shape.col.due));
         match state {
+            // Whoever asks for ready rows reads the index of unfinished ones, in which a row without a due time is not.
             State::Ready => match self.bound() {
-                Some(bound) => format!("{} and ({due} <= v_now or {due} is null) and not ({bound})", when.ready),
-                None => format!("{} and ({due} <= v_now or {due} is null)", when.ready),
+                Some(bound) => format!("{} and {due} <= v_now and not ({bound})", when.ready),
+                None => format!("{} and {due} <= v_now", when.ready),
             },
             State::Scheduled => format!("{} and {due} > v_now", when.ready),
             State::Running => match self.bound() {
@@ -212,16 +199,26 @@ impl View {
         Some(format!("q.{} in (0, -1) and q.{} <@ (select gleaner.batch_keys({}))", shape.col.lease, shape.key.column, shape.name_literal))
     }
 
-    fn order(&self, state: Option<State>) -> String {
+    /// The state of a row, in our words.
+    fn state(&self) -> String {
         let shape = &self.plan.shape;
-        let key = &shape.key.column;
-        if matches!(state, Some(State::Ready | State::Running | State::Scheduled | State::Failed)) {
-            return format!("q.{}, q.{key}", shape.col.due);
+        let (when, due) = (&shape.when.q, format!("q.{}", shape.col.due));
+        let mut state = format!("case when {} then case when {due} < v_now then 'expired' else 'running' end", when.held);
+        if let Some(bound) = self.bound() {
+            state += &format!(" when {} and {bound} then 'running'", when.ready);
         }
-        // Random keys do not sort by age. Numbers do, and need no sort.
-        match &shape.created {
-            Some(created) if matches!(self.plan.key_type.as_str(), "uuid" | "text") => format!("q.{} desc, q.{key}", created.column),
-            _ => format!("q.{key} desc"),
+        for (name, which) in State::ALL.into_iter().filter(|(_, s)| *s != State::Running) {
+            state += &format!(" when {} then '{name}'", self.condition(which));
+        }
+        state + &format!(" when {} then 'ready' else 'other' end", when.ready)
+    }
+
+    /// The error of a row as jsonb, or null where the queue stores none.
+    fn error(&self) -> String {
+        match &self.plan.shape.error {
+            Some(Place { base, path: Some(path) }) => format!("q.{} #> {path}", base.column),
+            Some(Place { base, path: None }) => format!("to_jsonb(q.{})", base.column),
+            None => "null::jsonb".to_owned(),
         }
     }
 
@@ -229,25 +226,17 @@ impl View {
         let shape = &self.plan.shape;
         let (col, when, key) = (&shape.col, &shape.when.q, &shape.key.column);
         let due = format!("q.{}", col.due);
-        let mut state = format!("case when {} then case when {due} < v_now then 'expired' else 'running' end", when.held);
+        let state = self.state();
         let mut agent = format!("case when {} then coalesce(q.{}, q.{}) end", when.held, col.agent, col.session);
         if let Some(bound) = self.bound() {
-            state += &format!(" when {} and {bound} then 'running'", when.ready);
             agent = format!(
                 "coalesce({agent}, (select coalesce(s.agent, s.session) from gleaner.batch_lease as s where {bound} and s.queue = {} and s.keys @> q.{key}))",
                 shape.name_literal
             );
         }
-        for (name, which) in State::ALL.into_iter().filter(|(_, s)| *s != State::Running) {
-            state += &format!(" when {} then '{name}'", self.condition(which));
-        }
-        state += " else 'other' end";
         let json = |column: Option<&str>| column.map_or_else(|| "null".to_owned(), |c| format!("to_jsonb(q.{c})"));
         let column = |column: Option<&ColumnRef>| json(column.map(|c| c.column.as_str()));
-        let error = match &shape.error {
-            Some(Place { base, path: Some(path) }) => format!("q.{} #> {path}", base.column),
-            other => column(other.as_deref()),
-        };
+        let error = self.error();
         format!(
             "jsonb_build_object('id', q.{key}::text, 'state', {state}, 'status', q.{status}::text, 'kind', {kind}, 'owner', {owner},
                 'attempts', q.{attempts}, 'lost', q.{lost}, 'due_at', {due}, 'due_in', extract(epoch from {due} - v_now), 'created_at', {created},

@@ -28,8 +28,8 @@
 //!
 //! - [`Builder`] configures a worker; [`Control`] is the handle on it while it runs.
 //! - [`Worker::run`] stops on Ctrl-C and SIGTERM, [`Worker::run_until`] when the caller asks for it.
-//! - `run` is what the parts of one run share; `poll_loop` claims, paced by `pace`; `runner` runs one item, through
-//!   [`Middleware`] and `handler`; `burst` detects when handlers that end together have ended.
+//! - `run` is what the parts of one run share; `poll_loop` claims, paced by `pace`; `lane` runs items, through [`Middleware`] and
+//!   `handler`; `prefetch` has those that wait for a free handler; `burst` detects when handlers that end together have ended.
 //! - `held` are the rows a worker holds; `renewal` extends their leases, `suspend` detects sleep, `completer` writes results.
 //! - [`testing`] runs handlers without a database, and whole workers against a queue in memory.
 //!
@@ -48,16 +48,16 @@ mod context;
 mod control;
 mod handler;
 mod held;
+mod lane;
 mod limit;
 mod middleware;
 mod pace;
 mod poll_loop;
+mod prefetch;
 mod renewal;
 mod run;
-mod runner;
 mod settings;
 mod signals;
-mod starter;
 mod suspend;
 pub mod testing;
 
@@ -65,7 +65,7 @@ use std::ops::AddAssign;
 use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 pub use self::builder::Builder;
 pub use self::context::{Completed, Context, Job};
@@ -74,7 +74,7 @@ use self::handler::Handlers;
 pub use self::handler::{IntoReply, Replied, Reply};
 pub use self::middleware::{Middleware, Next};
 pub use self::pace::{Backoff, Poll, Wake};
-use self::run::{Finished, Run};
+use self::run::Run;
 use self::settings::Settings;
 use self::signals::Signals;
 use crate::error::{Error, Result};
@@ -130,8 +130,8 @@ impl Worker {
     pub async fn run(self) -> Result<Tally> {
         let mut signals = Signals::listen()?;
         let (stop, stopped) = watch::channel(false);
-        let (run, to_write) = self.prepare()?;
-        let mut running = pin!(poll_loop::run(run.clone(), to_write, stopped));
+        let run = self.prepare()?;
+        let mut running = pin!(poll_loop::run(run.clone(), stopped));
         tokio::select! {
             ended = &mut running => return ended,
             () = signals.next() => {
@@ -149,11 +149,10 @@ impl Worker {
     /// Works until `stop` turns true, or until the worker ends by itself. A handler that fails or panics fails its item and not
     /// the worker. Running handlers have the [`grace`](Builder::grace) period to finish, then their items are released.
     pub async fn run_until(self, stop: watch::Receiver<bool>) -> Result<Tally> {
-        let (run, to_write) = self.prepare()?;
-        poll_loop::run(run, to_write, stop).await
+        poll_loop::run(self.prepare()?, stop).await
     }
 
-    fn prepare(self) -> Result<(Arc<Run>, mpsc::UnboundedReceiver<Finished>)> {
+    fn prepare(self) -> Result<Arc<Run>> {
         if self.handlers.is_empty() {
             return Err(Error::Other(format!(
                 "the worker of {} has no handler: give it one for a kind, or otherwise",

@@ -3,15 +3,17 @@
 //! # Layout
 //!
 //! - [`caller`](Caller) runs statements on a caller's behalf; [`authenticate`](Authenticate) takes the caller from a request.
-//! - [`wire_error`](WireError) is the shape of errors; [`body`](Body) reads JSON; [`database`] has database errors.
+//! - [`wire_error`](WireError) is the shape of errors; [`describe`] has the groups of errors that handlers describe.
+//! - [`extract`](Body) reads JSON bodies, paths and queries; [`database`] has database errors.
 
 mod authenticate;
-mod body;
 mod caller;
 pub mod database;
+pub mod describe;
+mod extract;
 mod wire_error;
 
 pub use authenticate::{Authenticate, Authenticator};
-pub use body::Body;
 pub use caller::{Caller, Role, begin, person, with_caller};
+pub use extract::{Body, Path, Query};
 pub use wire_error::WireError;

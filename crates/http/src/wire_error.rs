@@ -10,20 +10,27 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// An error to be sent to the client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema, thiserror::Error)]
+#[schema(as = Error)]
 #[error("{code}: {message}")]
 pub struct WireError {
     #[serde(skip)]
     pub status: StatusCode,
-    /// A SQLSTATE, or one of PostgREST's own codes.
+    /// A SQLSTATE, one of PostgREST's codes, or a word of ours.
+    #[schema(value_type = String)]
     pub code: Cow<'static, str>,
     pub message: String,
+    #[schema(required)]
     pub details: Option<String>,
+    /// What to do about it.
+    #[schema(required)]
     pub hint: Option<String>,
     /// Every mistake in the request, where there was more than one.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    #[schema(required = false, value_type = Vec<String>)]
     pub mistakes: Box<[String]>,
 }
 
@@ -85,6 +92,22 @@ impl WireError {
     /// No connection became free in time.
     pub fn no_connection_in_time() -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "PGRST003", "Timed out acquiring connection from connection pool.")
+    }
+
+    /// No route has this path.
+    pub fn no_route() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "PGRST125", "Invalid path specified in request URL").hint("`/docs` lists the routes.")
+    }
+
+    /// The route does not have this method.
+    pub fn wrong_method() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "PGRST117", "Unsupported HTTP method").hint("`/docs` lists the routes.")
+    }
+
+    /// An error that the caller can do nothing about. The cause is in the log.
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", "internal error")
+            .hint("The server's log has the cause, under the id in the response's x-request-id header.")
     }
 
     /// The value of `WWW-Authenticate` for a 401. Other clients read the reason there.

@@ -72,3 +72,11 @@ pub struct Memory {
     pub value: Value,
     pub lifetime: Duration,
 }
+
+impl Memory {
+    /// What a provider reports about the message that it knows under this id: `{status, detail?, final, unwanted}`. The database
+    /// keeps it with the message.
+    pub(crate) fn receipt(id: &str, value: Value) -> Self {
+        Self { key: format!("receipt:{id}"), value, lifetime: Duration::from_secs(30 * 24 * 3600) }
+    }
+}

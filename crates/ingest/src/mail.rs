@@ -93,6 +93,19 @@ impl Mail {
         .cleaned()
     }
 
+    /// Whether a program wrote it: a bounce, an absence note, a mailing list (RFC 3834). No person has answered then.
+    fn is_automatic(&self) -> bool {
+        let says = |name: &str, words: &[&str]| {
+            self.header(name).is_some_and(|value| words.iter().any(|word| value.to_ascii_lowercase().starts_with(word)))
+        };
+        self.header("auto-submitted").is_some_and(|value| !value.is_empty() && !value.to_ascii_lowercase().starts_with("no"))
+            || says("precedence", &["bulk", "list", "junk", "auto_reply"])
+            || says("x-autoreply", &["yes"])
+            || self.header("x-auto-response-suppress").is_some_and(|value| !value.is_empty())
+            || self.header("return-path") == Some("<>")
+            || says("content-type", &["multipart/report"])
+    }
+
     fn describe(&mut self, from: Option<String>) -> Map<String, Value> {
         let mut metadata = std::mem::take(&mut self.metadata);
         let mut put = |name: &str, value: Value| {
@@ -115,6 +128,9 @@ impl Mail {
         }
         if let Some(status) = self.header("x-spam-status").filter(|status| !status.is_empty()) {
             put("spam", json!(status.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("yes"))));
+        }
+        if self.is_automatic() {
+            put("automatic", json!(true));
         }
         if let Some(score) = self.header("x-spam-score").filter(|score| !score.is_empty()) {
             put("spam_score", json!(score));

@@ -6,10 +6,10 @@ mod channels;
 mod failure;
 mod providers;
 
-use axum::Router;
 use axum::extract::FromRef;
-use axum::routing::{get, post};
 use gleaner_http::Authenticator;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::channels::{Addresses, Channels};
 
@@ -36,14 +36,14 @@ impl FromRef<Api> for Authenticator {
 }
 
 /// The routes, to be merged into the server's.
-pub fn router<S: Clone + Send + Sync + 'static>(api: Api) -> Router<S> {
-    Router::new()
-        .route("/v1/providers", get(providers::list))
-        .route("/v1/channels", get(channels::list).post(channels::add))
-        .route("/v1/channels/{channel}", get(channels::show).patch(channels::set).delete(channels::delete))
-        .route("/v1/channels/{channel}/key", get(channels::key))
-        .route("/v1/channels/{channel}/rotate", post(channels::rotate))
-        .route("/v1/channels/{channel}/test", post(channels::test))
-        .route("/v1/channels/{channel}/refusals", get(channels::refusals))
+pub fn router(api: Api) -> OpenApiRouter {
+    OpenApiRouter::default()
+        .routes(routes!(providers::list))
+        .routes(routes!(channels::list, channels::add))
+        .routes(routes!(channels::show, channels::set, channels::delete))
+        .routes(routes!(channels::key))
+        .routes(routes!(channels::rotate))
+        .routes(routes!(channels::test))
+        .routes(routes!(channels::refusals))
         .with_state(api)
 }

@@ -6,11 +6,13 @@
 //!   manage them.
 //! - [`mailboxes`] polls Gmail mailboxes.
 //! - [`contacts`] matches senders to contacts.
+//! - [`dumps`] takes documents.
 //! - [`files`] stores what does not belong in a table; [`media`] serves recordings and attachments.
 
 pub mod api;
 pub mod channels;
 pub mod contacts;
+pub mod dumps;
 pub mod files;
 pub mod mailboxes;
 pub mod media;

@@ -1,5 +1,5 @@
 //! Serves recordings and attachments to callers that may read the row they belong to. Providers' credentials never leave
-//! the server.
+//! the server, and are used only for files that the webhook endpoint recorded (`gleaner.media_reference`).
 //!
 //! # Layout
 //!
@@ -9,7 +9,7 @@
 
 mod address;
 mod guard;
-mod medium;
+pub(crate) mod medium;
 mod origin;
 mod routes;
 mod serve;
@@ -22,6 +22,7 @@ use ipnet::IpNet;
 
 use self::guard::Guard;
 pub use self::routes::router;
+pub(crate) use self::serve::stored_file;
 use crate::channels::Channels;
 use crate::files::Files;
 use crate::mailboxes::Gmail;
@@ -87,15 +88,16 @@ impl Options {
         })
     }
 
-    /// Hosts that the operator has configured for a provider. They may be private, for example a relay in the same network.
-    fn named_hosts(&self) -> Vec<String> {
+    /// The base URLs that the operator has configured for a provider. They may be private, for example a relay in the same
+    /// network.
+    fn configured_bases(&self) -> Vec<reqwest::Url> {
         let default = Self::default();
         let named = [
             self.twilio_base.clone(),
             (self.whatsapp_base != default.whatsapp_base).then(|| self.whatsapp_base.clone()),
             (self.telegram_base != default.telegram_base).then(|| self.telegram_base.clone()),
         ];
-        named.into_iter().flatten().filter_map(|base| reqwest::Url::parse(&base).ok()?.host_str().map(str::to_owned)).collect()
+        named.into_iter().flatten().filter_map(|base| reqwest::Url::parse(&base).ok()).collect()
     }
 }
 
@@ -132,7 +134,7 @@ pub struct Media {
 
 impl Media {
     pub fn new(options: Options, pool: Pool, channels: Channels, files: Files, gmail: Arc<Gmail>) -> Result<Self, reqwest::Error> {
-        let guard = Guard::new(options.allow_private.clone(), options.named_hosts(), options.idle)?;
+        let guard = Guard::new(options.allow_private.clone(), options.configured_bases(), options.idle)?;
         Ok(Self { options, guard, pool, channels, files, gmail })
     }
 }

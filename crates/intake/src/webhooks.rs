@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //!
-//! - [`target`], [`client`], [`limits`], [`body`]: the checks before anything is trusted; [`turned`] has every reason for a
+//! - [`routes`] lists the routes; [`target`], [`client`], [`limits`], [`body`]: the checks before anything is trusted; [`turned`] has every reason for a
 //!   refusal.
 //! - [`raw`], [`submit`], [`committer`]: store the events durably; [`contacts`] runs after that.
 //! - [`refusals`], [`prune`]: what the operator reads, and how long it is kept; [`replay`] processes stored requests again.
@@ -21,6 +21,7 @@ mod prune;
 mod raw;
 mod refusals;
 pub mod replay;
+mod routes;
 mod settings;
 mod shared;
 mod submit;
@@ -30,12 +31,10 @@ mod turned;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, Request};
 use axum::http::request;
 use axum::response::Response;
-use axum::routing::{MethodRouter, get};
 use gleaner_ingest::provider::{Inbound, Outcome, Provider, Verified};
 use gleaner_ingest::refusal::Why;
 use gleaner_ingest::{Answer, Channel, Refusal};
@@ -44,7 +43,7 @@ use self::raw::Head;
 use self::refusals::Refused;
 use self::target::Target;
 use self::turned::Turned;
-use crate::channels::{self, WEBHOOK_PATH};
+use crate::channels;
 
 pub(crate) use self::committer::{Committed, NotStored};
 pub(crate) use self::submit::{Arrival, prepare};
@@ -55,22 +54,9 @@ pub use self::committer::{Committer, How};
 pub use self::contacts::Newcomers;
 pub use self::prune::{forget_files, keep_pruning, prune};
 pub use self::refusals::keep_writing;
+pub use self::routes::routes;
 pub use self::settings::{FurtherPath, Limits, Raw, Settings};
 pub use self::shared::{Parts, SigningKeys, Webhooks};
-
-/// The routes, to be merged into the server's. GET is for the handshakes of senders that verify the URL first.
-pub fn routes(webhooks: Arc<Webhooks>) -> Router {
-    let mut router = Router::new().route(WEBHOOK_PATH, received(None));
-    if let Some(further) = &webhooks.settings.further_path {
-        router = router.route(&further.path, received(Some(further.key.clone())));
-    }
-    router.with_state(webhooks)
-}
-
-fn received(key: Option<String>) -> MethodRouter<Arc<Webhooks>> {
-    let answer = async move |State(webhooks): State<Arc<Webhooks>>, request: Request| receive(webhooks, key.clone(), request).await;
-    get(answer.clone()).post(answer)
-}
 
 /// A request being processed, and what is known about it so far. What is not known when it is refused is not recorded.
 #[derive(Debug)]

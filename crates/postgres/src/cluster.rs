@@ -8,15 +8,19 @@ use tokio::time::{sleep, timeout};
 
 use crate::account::Account;
 use crate::connect::{self, PORT};
-use crate::keeper::{Server, wait_blocking};
-use crate::launch::launch;
+use crate::launch::{Launched, launch};
 use crate::lock::Lock;
 use crate::password::password;
 use crate::pid::{self, LOOK_AGAIN, PidFile};
+use crate::process::{Server, wait_blocking};
+use crate::program::Program;
 use crate::socket::SocketDirectory;
 use crate::state::State;
 use crate::survivor::survivor;
 use crate::{Error, Home, NAME, Options, Result, log, socket};
+
+/// How often the executable on disk is compared with the one that was started.
+const LOOK_FOR_UPGRADE: Duration = Duration::from_secs(1);
 
 /// A running private PostgreSQL, owned by this process. [`Cluster::stop`] ends it. Dropping it does so too, as well as a destructor
 /// can. When this process dies, the kernel signals the server to shut down (Linux).
@@ -25,6 +29,8 @@ pub struct Cluster {
     options: Options,
     account: Account,
     server: Server,
+    /// Its executable as it was at the start.
+    program: Option<Program>,
     socket_directory: SocketDirectory,
     port: u16,
     url: String,
@@ -57,16 +63,16 @@ impl Cluster {
             // The lock moves into the closure: this work runs to its end even when the caller has stopped waiting for it.
             blocking(move || {
                 let socket_directory = SocketDirectory::create(&account, &options.home, options.socket_parent.as_deref())?;
-                let server = launch(&options, &account, socket_directory.path())?;
-                Ok((server, socket_directory, lock))
+                let launched = launch(&options, &account, socket_directory.path())?;
+                Ok((launched, socket_directory, lock))
             })
         };
-        let ((server, log_start), socket_directory, lock) = started.await?;
+        let (Launched { server, program, log_start }, socket_directory, lock) = started.await?;
         let port = options.port.unwrap_or(PORT);
         let url = connect::socket_url(socket_directory.path(), port, NAME);
         // From here on an early return drops the cluster, which stops the server and cleans up.
         let mut cluster =
-            Self { options, account, server, socket_directory, port, url, tcp_url: None, version: String::new(), _lock: lock };
+            Self { options, account, server, program, socket_directory, port, url, tcp_url: None, version: String::new(), _lock: lock };
         cluster.become_ready(log_start).await?;
         tracing::info!(pid = cluster.pid(), version = cluster.version, home = %cluster.home().path().display(), "PostgreSQL is ready");
         Ok(cluster)
@@ -79,13 +85,14 @@ impl Cluster {
         }
         let server = Server::Adopted { pid, data: options.home.data(), account: account.clone() };
         let url = connect::socket_url(&socket_directory, port, NAME);
-        let tcp_url = State::read(&options.home).and_then(|state| state.tcp_url);
+        let (tcp_url, program) = State::read(&options.home).map(|state| (state.tcp_url, state.program)).unwrap_or_default();
         connect::ensure_database(&connect::socket_url(&socket_directory, port, "postgres")).await?;
         let version = connect::server_version(&url).await?;
         let cluster = Self {
             options,
             account,
             server,
+            program,
             socket_directory: SocketDirectory::of(socket_directory),
             port,
             url,
@@ -143,6 +150,25 @@ impl Cluster {
         self.server.exited().await;
     }
 
+    /// Waits until an upgrade has replaced the server's executable on disk by one that can open the data, and has left it alone for
+    /// two looks. [`Cluster::restart`] then starts the new one. Never returns where the executable is not known.
+    pub async fn upgraded(&self) {
+        let mut seen = None;
+        loop {
+            sleep(LOOK_FOR_UPGRADE).await;
+            let found = self.program.as_ref().and_then(Program::replaced_by);
+            if let (Some(program), true) = (&found, found == seen) {
+                let (program, data) = (program.clone(), self.home().data());
+                // Runs `postgres --version`.
+                let opens = move || Ok(crate::find::data_version(&data)?.is_some_and(|major| program.opens(major)));
+                if blocking(opens).await.unwrap_or(false) {
+                    return;
+                }
+            }
+            seen = found;
+        }
+    }
+
     /// Stops it with a fast shutdown, and with an immediate one when that takes longer than `stop_timeout`. The data is kept.
     pub async fn stop(self) -> Result<()> {
         // Dropping the rest cleans up.
@@ -176,9 +202,9 @@ impl Cluster {
         pid::remove_stale(&self.home().data())?;
         socket::clear(self.socket_directory());
         let (options, account, sockets) = (self.options.clone(), self.account.clone(), self.socket_directory().to_owned());
-        let (server, log_start) = blocking(move || launch(&options, &account, &sockets)).await?;
-        self.server = server;
-        self.become_ready(log_start).await
+        let launched = blocking(move || launch(&options, &account, &sockets)).await?;
+        (self.server, self.program) = (launched.server, launched.program);
+        self.become_ready(launched.log_start).await
     }
 
     async fn end(&self) -> Result<()> {
@@ -203,6 +229,7 @@ impl Cluster {
             url: self.url.clone(),
             tcp_url: self.tcp_url.clone(),
             socket_directory: self.socket_directory().to_owned(),
+            program: self.program.clone(),
         }
         .write(self.home())
     }

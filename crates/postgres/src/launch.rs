@@ -5,11 +5,22 @@ use std::process::Stdio;
 
 use crate::account::Account;
 use crate::connect::PORT;
-use crate::keeper::{Keeper, Server};
+use crate::process::{ChildProcess, Server};
+use crate::program::Program;
 use crate::{Error, Installation, Options, Result, Search, init, log, settings};
 
-/// Starts the server process. Returns it, and the length of its log before the start.
-pub(crate) fn launch(options: &Options, account: &Account, socket_directory: &Path) -> Result<(Server, u64)> {
+/// A server process that was just started.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) server: Server,
+    /// Its executable.
+    pub(crate) program: Option<Program>,
+    /// The length of its log before the start.
+    pub(crate) log_start: u64,
+}
+
+/// Starts the server process.
+pub(crate) fn launch(options: &Options, account: &Account, socket_directory: &Path) -> Result<Launched> {
     let home = &options.home;
     let data = home.data();
     let installation = match &options.installation {
@@ -41,8 +52,10 @@ pub(crate) fn launch(options: &Options, account: &Account, socket_directory: &Pa
     }
     let errors = log.try_clone().map_err(Error::io("open", home.log()))?;
     command.stdout(Stdio::from(log)).stderr(Stdio::from(errors));
-    let keeper = Keeper::spawn(command, options.parent_death).map_err(Error::io("run", installation.program("postgres")))?;
-    Ok((Server::Child(keeper), log_start))
+    // Before the start: an upgrade in between is then noticed.
+    let program = Program::at(&installation.program("postgres"));
+    let process = ChildProcess::spawn(command, options.parent_death).map_err(Error::io("run", installation.program("postgres")))?;
+    Ok(Launched { server: Server::Child(process), program, log_start })
 }
 
 fn check_version(data: &Path, installation: &Installation) -> Result<()> {

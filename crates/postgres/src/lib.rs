@@ -17,8 +17,9 @@
 //! - `home`: where everything is kept ([`Home`]), and who holds it (`lock`).
 //! - `cluster`: [`Cluster`]: start, adopt, restart, stop. `survivor` decides between adopting and starting.
 //! - `launch`: the server process. It stands on `init` (a new data directory), `settings` (sized by `machine`), `account`
-//!   (root may not run PostgreSQL), `socket` (one directory per home), `log`, and `keeper` (the child and the thread it
+//!   (root may not run PostgreSQL), `socket` (one directory per home), `log`, and `process` (the child and the thread it
 //!   dies with).
+//! - `program`: whether an upgrade replaced the executable of the running server.
 //! - `pid`: which servers live in a data directory; `connect`: whether one answers; `password`: for TCP only.
 //! - `status`, `down`, `reset`: the same home seen from another process; `state` is the note they read.
 //! - [`testing`]: one throw-away server per test process, a database per test, and servers to crash.
@@ -40,7 +41,6 @@ mod error;
 mod find;
 mod home;
 mod init;
-mod keeper;
 mod launch;
 mod lock;
 mod log;
@@ -48,6 +48,8 @@ mod machine;
 mod options;
 mod password;
 mod pid;
+mod process;
+mod program;
 mod reset;
 mod settings;
 mod socket;

@@ -86,7 +86,7 @@ fn create_again(path: &Path, account: &Account) -> bool {
     }
 }
 
-/// A new name: nobody can have prepared it, and no stale socket can be in it.
+/// A new name: no other user can have prepared it, and no stale socket can be in it.
 fn create(account: &Account, wanted: Option<&Path>) -> Result<PathBuf> {
     // Not XDG_RUNTIME_DIR: it is removed when its user signs out, and a server may stay longer than that. As root /run,
     // which no cleaner sweeps and which a service with a private /tmp shares with the rest of the system.
@@ -146,7 +146,7 @@ fn is_ours(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()))
 }
 
-/// A name nobody else is likely to have: short, and free of characters that mean something in a URL.
+/// A name that is unlikely to be taken: short, and free of characters that mean something in a URL.
 pub(crate) fn unique() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::program::Program;
 use crate::{Error, Home, Result};
 
 /// Where a cluster runs. The file proves nothing: [`crate::status()`] checks it against the processes.
@@ -17,6 +18,9 @@ pub(crate) struct State {
     pub(crate) url: String,
     pub(crate) tcp_url: Option<String>,
     pub(crate) socket_directory: PathBuf,
+    /// The executable that was started.
+    #[serde(default)]
+    pub(crate) program: Option<Program>,
 }
 
 impl State {

@@ -9,7 +9,8 @@ use tokio_postgres::config::Host;
 /// What it takes to follow the database at `url`. `pool` connects to the same database.
 pub fn source(url: &str, pool: Pool) -> Source {
     let feed = gleaner::pool(url, 2).unwrap_or_else(|_| pool.clone());
-    Source { pool, feed, log: log(url) }
+    let joins = gleaner::pool(url, 2).unwrap_or_else(|_| pool.clone());
+    Source { pool, joins, feed, log: log(url) }
 }
 
 /// Where the log is read: the same URL as for every other connection.

@@ -23,6 +23,8 @@ pub struct Config {
     pub trusted_proxies: Vec<IpNet>,
     /// Private addresses from which media may be fetched anyway.
     pub allow_private_media: Vec<IpNet>,
+    /// The largest document that people may add, in bytes.
+    pub document_limit: u64,
     /// Further options for fetching media.
     pub media: gleaner_intake::media::Options,
     /// The addresses of Google's services.
@@ -36,6 +38,7 @@ pub struct Config {
     pub providers: &'static [&'static dyn Provider],
     pub limits: Limits,
     pub head: Head,
+    pub connections: Connections,
     pub raw: Raw,
     /// What `/rest/v1` exposes, and its limits.
     pub rest: rest::Settings,
@@ -53,6 +56,8 @@ pub struct Config {
     pub group: usize,
     /// How long a request may wait for its commit, including retries after a lost connection. Twilio hangs up after 15 s.
     pub commit_within: Duration,
+    /// The origins that may show the web interface in a frame (`GLEANER_FRAME_ORIGINS`). It tells them where its project is.
+    pub frames: Vec<String>,
     /// An additional path for webhooks, for senders whose URL is fixed, such as published examples.
     pub further_path: Option<FurtherPath>,
 }
@@ -62,8 +67,42 @@ pub struct Config {
 pub struct Head {
     /// Bytes of request line and headers.
     pub bytes: usize,
-    /// Time for request line and headers; also how long an idle connection is kept.
+    /// Time for request line and headers of the first request, from the moment the connection is made.
+    pub first_within: Duration,
+    /// Time for those of further requests; also how long an idle connection is kept.
     pub within: Duration,
+}
+
+/// How many connections may be open at the same time. Further ones are closed at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Connections {
+    /// In total (`GLEANER_CLIENTS`), and never more than there are file descriptors for.
+    pub most: usize,
+    /// From one IPv4 address or one /64 of IPv6 (`GLEANER_CLIENTS_PER_ADDRESS`). Trusted proxies are exempt.
+    pub per_address: usize,
+}
+
+impl Connections {
+    /// The defaults, changed by the variables. The error names the one that is invalid.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let number = |name: &str, default: usize| match variable(name).filter(|text| !text.trim().is_empty()) {
+            Some(text) => {
+                text.trim().parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("{name} is a number above zero, not {text:?}"))
+            }
+            None => Ok(default),
+        };
+        let default = Self::default();
+        Ok(Self {
+            most: number("GLEANER_CLIENTS", default.most)?,
+            per_address: number("GLEANER_CLIENTS_PER_ADDRESS", default.per_address)?,
+        })
+    }
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self { most: 20_000, per_address: 2_000 }
+    }
 }
 
 impl Config {
@@ -74,6 +113,7 @@ impl Config {
             public_base: None,
             trusted_proxies: Vec::new(),
             allow_private_media: Vec::new(),
+            document_limit: gleaner_intake::dumps::LIMIT,
             media: gleaner_intake::media::Options::default(),
             google: gleaner_intake::mailboxes::Google::default(),
             home: home.into(),
@@ -82,6 +122,7 @@ impl Config {
             providers: gleaner_ingest::providers::all(),
             limits: Limits::default(),
             head: Head::default(),
+            connections: Connections::default(),
             raw: Raw::default(),
             rest: rest::Settings::default(),
             auth: auth::Settings::new(""),
@@ -90,6 +131,7 @@ impl Config {
             committers: 2,
             group: 256,
             commit_within: Duration::from_secs(10),
+            frames: Vec::new(),
             further_path: None,
         }
     }
@@ -97,7 +139,7 @@ impl Config {
 
 impl Default for Head {
     fn default() -> Self {
-        Self { bytes: 64 * 1024, within: Duration::from_secs(75) }
+        Self { bytes: 64 * 1024, first_within: Duration::from_secs(10), within: Duration::from_secs(75) }
     }
 }
 
@@ -109,6 +151,15 @@ pub fn public_base(text: &str) -> Result<String, String> {
         Some(host) if !host.is_empty() && !host.starts_with('/') && !base.contains(['?', '#', ' ']) => Ok(base.to_owned()),
         _ => Err(format!("{text:?} is not a base URL; it looks like https://hooks.example.com, with a path if a proxy takes one away")),
     }
+}
+
+/// Origins, separated by commas or spaces: `https://crm.example.com, http://127.0.0.1:7433`.
+pub fn origins(text: &str) -> Result<Vec<String>, String> {
+    let origin = |text: &str| match public_base(text) {
+        Ok(base) if base == text && base.matches('/').count() == 2 && !base.contains([';', '\'']) => Ok(base),
+        _ => Err(format!("{text:?} is not an origin; it looks like https://crm.example.com, without a path")),
+    };
+    text.split([',', ' ']).filter(|part| !part.is_empty()).map(origin).collect()
 }
 
 /// Addresses and networks, separated by commas or spaces: `10.0.0.0/8, 192.0.2.7`.
@@ -131,6 +182,15 @@ mod tests {
         assert_eq!(public_base("http://127.0.0.1:54321").as_deref(), Ok("http://127.0.0.1:54321"));
         for bad in ["", "hooks.example.com", "https://", "https:///x", "https://a?b=c", "https://a#f", "ftp://a"] {
             assert!(public_base(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_origin_has_no_path() {
+        let list = origins("https://crm.example.com, http://127.0.0.1:7433").unwrap();
+        assert_eq!(list, ["https://crm.example.com", "http://127.0.0.1:7433"]);
+        for bad in ["*", "https://a/", "https://a/b", "https://a;script-src", "crm.example.com"] {
+            assert!(origins(bad).is_err(), "{bad}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! data is a by-product of claims, acts and live connections. It is collected in memory and written to the database in one
 //! statement a minute. Nothing depends on it, so a server that crashes may lose what it had not written yet.
 //!
-//! - [`node`]: whose device it is, and its name; [`ledger`]: what is known of it in memory; [`told`]: writes that to the
+//! - [`node`]: whose device it is, and its name; [`ledger`]: what is known of it in memory; [`write`](self::write): writes that to the
 //!   database; [`observe`]: what function calls and open sockets show.
 //!
 //! Agents that connect to the database directly pass no server and are not shown. The rows they hold are visible in
@@ -11,7 +11,7 @@
 mod ledger;
 mod node;
 mod observe;
-mod told;
+mod write;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use ledger::Ledger;
 pub use node::{Named, Node, Who};
-pub use told::keep_telling;
+pub use write::keep_writing;
 
 /// How often the rows are written; a device counts as offline after two minutes without a write.
 pub const EVERY: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ struct Shared {
 
 /// A row that was claimed.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct ClaimedRow<'a> {
     pub key: &'a str,
     /// None where the response has no lease, as when a client selects other columns of a claim function.
     pub lease: Option<i64>,
@@ -56,7 +56,7 @@ impl Nodes {
     }
 
     /// The device claimed rows of `queue`.
-    pub fn gave<'a>(&self, node: &Node, queue: &str, rows: impl Iterator<Item = Given<'a>>) {
+    pub fn gave<'a>(&self, node: &Node, queue: &str, rows: impl Iterator<Item = ClaimedRow<'a>>) {
         self.ledger().gave(node, queue, rows, Instant::now());
     }
 

@@ -11,17 +11,21 @@ use gleaner_http::Authenticate as _;
 use gleaner_ingest::sealing::MasterKeys;
 use gleaner_intake::channels::Channels;
 use gleaner_intake::contacts;
+use gleaner_intake::dumps::{self, Dumps};
 use gleaner_intake::files::Files;
 use gleaner_intake::mailboxes::Gmail;
 use gleaner_intake::media::{self, Media};
 use gleaner_intake::webhooks::{self, Committer, How, Newcomers, Parts, Webhooks};
 use gleaner_supabase::access::Keyring;
+use gleaner_supabase::auth::ClientAddress;
 use gleaner_supabase::realtime::Realtime;
 use gleaner_supabase::rest::Rest;
+use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::health::Probe;
 use crate::queues::Queues;
 use crate::{Config, State, change_feed, load_access, nodes, router, serve};
 
@@ -83,6 +87,7 @@ impl Server {
         let gmail = Arc::new(Gmail::new(config.google.clone(), parts.clone())?);
         let options = media::Options { allow_private: config.allow_private_media.clone(), ..config.media.clone() };
         let media = Arc::new(Media::new(options, pool.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
+        let dumps = Dumps::new(pool.clone(), files.clone(), config.document_limit);
         let queues = Queues::new(url, pool.clone(), access.clone());
         if let Err(error) = queues.learn().await {
             tracing::debug!(%error, "the queues could not be listed; each is known from its first use on");
@@ -93,26 +98,47 @@ impl Server {
                 let tokens = tokens.clone();
                 async move { tokens.holder(&token).await }.boxed()
             };
-            let heard = move |schema: &str, table: &str, inserted: bool| heard.hear_table(schema, table, inserted);
+            let heard = move |schema: &str, table: &str, inserted: bool| heard.record_table(schema, table, inserted);
             Realtime::start(change_feed::source(url, pool.clone()), Arc::new(verify), Arc::new(heard))
                 .with_signals(Arc::new(queues.clone()))
                 .with_devices(Arc::new(queues.nodes().clone()))
+                .with_client_address(client_address(&config.trusted_proxies))
         });
-        let rest = Rest::new(pool.clone(), Arc::new(Keyring::new(access.clone(), pool.clone())), config.rest.clone())
+        // Requests of clients wait for each other, and not in front of webhooks and sign-in.
+        let clients = gleaner::pool(url, pool.status().max_size).unwrap_or_else(|_| pool.clone());
+        let rest = Rest::new(clients, Arc::new(Keyring::new(access.clone(), pool.clone())), config.rest.clone())
             .with_observer(Arc::new(queues.nodes().clone()));
         let webhooks = Arc::new(Webhooks::new(settings(&config, address), parts, gmail.clone(), fetches));
-        let state = Arc::new(State { address, channels, files, access, gmail, media, queues, rest, realtime, webhooks, pool, config });
+        let probe = Probe::new(url);
+        let state = Arc::new(State {
+            address,
+            channels,
+            dumps,
+            files,
+            access,
+            gmail,
+            media,
+            queues,
+            rest,
+            realtime,
+            webhooks,
+            pool,
+            probe,
+            config,
+        });
         let (stop, stopped) = watch::channel(false);
         // First, because the tasks after it must finish the work it gives them.
         finishing.insert(0, tokio::spawn(Arc::clone(&state.gmail).run(to_fetch, stopped.clone())));
-        let serving = tokio::spawn(serve::serve(listener, router::router(Arc::clone(&state)), state.config.head, stopped));
+        let limits = serve::Limits::new(&state.config);
+        let serving = tokio::spawn(serve::serve(listener, router::router(Arc::clone(&state)), limits, stopped));
         let background = vec![
             tokio::spawn(webhooks::keep_writing(Arc::clone(&state.webhooks))),
             tokio::spawn(webhooks::keep_pruning(Arc::clone(&state.webhooks))),
+            tokio::spawn(dumps::keep_forgetting(state.dumps.clone())),
             tokio::spawn(state.channels.clone().keep_sealed(SEALING)),
-            tokio::spawn(nodes::keep_telling(state.queues.nodes().clone(), state.pool.clone(), state.config.nodes_every)),
+            tokio::spawn(nodes::keep_writing(state.queues.nodes().clone(), state.pool.clone(), state.config.nodes_every)),
             tokio::spawn(contacts::keep_swept(state.pool.clone(), SWEEPING)),
-            tokio::spawn(pass_bells_on(Arc::clone(&state))),
+            tokio::spawn(pass_notifications_on(Arc::clone(&state))),
         ];
         Ok(Self { state, stop, serving, finishing, background })
     }
@@ -135,7 +161,7 @@ impl Server {
             let _ = task.await;
         }
         self.state.webhooks.flush_refusals().await;
-        if let Err(error) = self.state.queues.nodes().tell(&self.state.pool).await {
+        if let Err(error) = self.state.queues.nodes().write(&self.state.pool).await {
             tracing::debug!(%error, "which devices worked is forgotten");
         }
         // Dropping the state drops the last channel senders. The tasks then finish the work they have, and end.
@@ -144,6 +170,12 @@ impl Server {
             let _ = tokio::time::timeout(Duration::from_secs(15), task).await;
         }
     }
+}
+
+/// The address of a client, for limits: what a trusted proxy says, else the peer.
+pub(crate) fn client_address(trusted: &[IpNet]) -> ClientAddress {
+    let trusted = trusted.to_vec();
+    ClientAddress::by(move |peer, headers| webhooks::client_address(peer, headers, &trusted))
 }
 
 /// The part of the configuration that webhooks need.
@@ -160,10 +192,10 @@ fn settings(config: &Config, address: SocketAddr) -> webhooks::Settings {
 }
 
 /// A notification says that rows were written, so that subscribers to changes need not wait for the next poll.
-async fn pass_bells_on(state: Arc<State>) {
+async fn pass_notifications_on(state: Arc<State>) {
     let Some(realtime) = &state.realtime else { return };
     loop {
-        state.queues.any_rung().await;
+        state.queues.any_notified().await;
         realtime.hint();
     }
 }

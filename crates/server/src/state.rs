@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gleaner::Pool;
 use gleaner_intake::channels::Channels;
+use gleaner_intake::dumps::Dumps;
 use gleaner_intake::files::Files;
 use gleaner_intake::mailboxes::Gmail;
 use gleaner_intake::media::Media;
@@ -14,6 +15,7 @@ use gleaner_supabase::realtime::Realtime;
 use gleaner_supabase::rest::Rest;
 
 use crate::Config;
+use crate::health::Probe;
 use crate::queues::Queues;
 
 #[derive(Debug)]
@@ -22,7 +24,9 @@ pub struct State {
     /// The address we really listen on.
     pub address: SocketAddr,
     pub pool: Pool,
+    pub probe: Probe,
     pub channels: Channels,
+    pub dumps: Dumps,
     pub files: Files,
     pub access: Access,
     pub gmail: Arc<Gmail>,

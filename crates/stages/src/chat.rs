@@ -9,6 +9,7 @@ use super::failure::MODEL;
 use super::openai::{self, Answer};
 use super::template::Template;
 use super::{Output, Seen};
+use crate::models::Models;
 
 /// The most schema errors that are reported back to a model.
 const COMPLAINTS: usize = 5;
@@ -86,7 +87,11 @@ impl Chat {
             Ok(value) => return Ok(Output { value, tokens, model }),
             Err(complaints) => complaints,
         };
-        tracing::debug!(id = seen.item.key, complaints = complaints.join("; "), "an answer does not fit its schema; asking to mend it");
+        tracing::debug!(
+            id = seen.item.key,
+            complaints = complaints.join("; "),
+            "an answer does not fit its schema; asking the model to correct it"
+        );
         messages.push(json!({"role": "assistant", "content": text}));
         messages.push(json!({"role": "user", "content": format!(
             "Your answer does not fit the JSON schema:\n- {}\nAnswer again with the corrected JSON only, and nothing else.\nThe schema: {}",
@@ -120,8 +125,17 @@ impl Chat {
             (Some(_), Format::JsonObject) => body["response_format"] = json!({"type": "json_object"}),
             _ => {}
         }
-        openai::ask(seen, model, MODEL, |request| request.json(&body)).await
+        openai::ask(seen.models, &seen.key(), model, MODEL, |request| request.json(&body)).await
     }
+}
+
+/// What a model says to these messages. `key` is the same for each try.
+pub async fn say(models: &Models, name: &str, key: &str, messages: &[Value]) -> Result<String, Failure> {
+    let model = openai::model(models, name, MODEL)?;
+    let body = json!({"model": model.model, "messages": messages});
+    let answer = openai::ask(models, key, model, MODEL, |request| request.json(&body)).await?;
+    let text = content(&answer)?;
+    Ok(text.rsplit("</think>").next().unwrap_or(&text).trim().to_owned())
 }
 
 /// The text of the model's answer. A refusal is final, because a retry gives the same answer.

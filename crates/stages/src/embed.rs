@@ -15,7 +15,7 @@ impl Embed {
     pub async fn run(&self, seen: &Seen<'_>) -> Result<Output, Failure> {
         let model = openai::model(seen.models, &self.model, MODEL)?;
         let body = json!({"model": model.model, "input": seen.text, "encoding_format": "float"});
-        let answer = openai::ask(seen, model, MODEL, |request| request.json(&body)).await?;
+        let answer = openai::ask(seen.models, &seen.key(), model, MODEL, |request| request.json(&body)).await?;
         let vector = answer.get("/data/0/embedding").filter(|vector| vector.as_array().is_some_and(|v| v.iter().all(Value::is_number)));
         let vector = vector.ok_or_else(|| Failure::new("the model's answer has no data[0].embedding of numbers").category(MODEL))?;
         let name = answer.model().unwrap_or_else(|| model.model.clone());

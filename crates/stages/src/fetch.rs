@@ -38,8 +38,18 @@ impl Debug for Fetched {
 #[async_trait]
 pub trait Fetch: Debug + Send + Sync {
     async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure>;
+    /// The file of a dump.
+    async fn document(&self, dump: &str) -> Result<Fetched, Failure> {
+        let _ = dump;
+        Err(Failure::new("this agent has no server to fetch documents from: set SUPABASE_URL and a key").category(crate::failure::DOWNLOAD))
+    }
     /// The one row of `table` whose column `key` has this value. None if there is no such row, or if it may not be read.
     async fn row(&self, table: &str, key: &str, value: &str) -> Result<Option<Value>, Failure>;
+    /// Calls a function of the schema `gleaner` that takes one JSON value, `p_request`, and returns one.
+    async fn call(&self, function: &str, request: Value) -> Result<Value, Failure> {
+        let _ = request;
+        Err(Failure::new(format!("this agent has no way to call {function}")).category(crate::failure::DOWNLOAD))
+    }
 }
 
 /// Fetches nothing: for pipelines that need neither recordings nor records.

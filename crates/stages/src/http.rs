@@ -44,7 +44,7 @@ impl Http {
         let client = seen.models.client().map_err(|error| of_request(category, &what, error))?;
         let mut request = client.request(self.method.clone(), self.url.render(seen, None)?.trim()).timeout(stage.timeout);
         // A repeated stage sends the same key, so that the service can distinguish a retry from a second request.
-        request = request.header("idempotency-key", format!("{}-{}-{}", seen.queue, seen.item.key, seen.fingerprint));
+        request = request.header("idempotency-key", seen.key());
         for (name, value) in &self.headers {
             request = request.header(name, value.render(seen, None)?.trim());
         }

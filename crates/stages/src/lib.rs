@@ -3,15 +3,18 @@
 //! # Layout
 //!
 //! - [`text`] needs no model; `builtin` runs it. `chat`, `transcribe` and `embed` call a model through `openai`.
+//! - `document` reads the file of a dump in a process of its own.
 //! - `command` runs a program and `http` calls a service; `template` renders their input.
 //! - `recording` gets the audio of an item through [`fetch`], and [`audio`] converts it to 16 kHz mono; [`failure`] classifies
 //!   errors.
+//! - [`sinks`] send a message to a person: by HTTP, mail, Telegram, Twilio or a command.
 //! - [`models`] are the endpoints that stages call; [`said`] reads the progress that a program reports.
 
 pub mod audio;
 pub mod builtin;
 pub mod chat;
 pub mod command;
+pub mod document;
 pub mod embed;
 pub mod failure;
 pub mod fetch;
@@ -20,6 +23,7 @@ pub mod models;
 mod openai;
 pub mod recording;
 pub mod said;
+pub mod sinks;
 pub mod template;
 pub mod text;
 pub mod transcribe;
@@ -85,9 +89,17 @@ pub struct Seen<'a> {
     /// The results of earlier stages, by key.
     pub results: &'a Map<String, Value>,
     pub recording: &'a Recording<'a>,
+    pub fetch: &'a dyn fetch::Fetch,
     /// Identifies this run of the stage. A retry by another agent has the same value.
     pub fingerprint: &'a str,
     pub models: &'a Models,
+}
+
+impl Seen<'_> {
+    /// The same for each try of this stage on this item: a service that knows it does the work once.
+    fn key(&self) -> String {
+        format!("{}-{}-{}", self.queue, self.item.key, self.fingerprint)
+    }
 }
 
 /// The output of a stage.

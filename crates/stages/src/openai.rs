@@ -3,8 +3,8 @@
 use gleaner::Failure;
 use serde_json::Value;
 
+use super::Tokens;
 use super::failure::{of_request, of_status};
-use super::{Seen, Tokens};
 use crate::models::{Model, Models};
 
 /// A longer response is not accepted.
@@ -14,22 +14,23 @@ pub(super) fn model<'a>(models: &'a Models, name: &str, category: &str) -> Resul
     models.get(name).ok_or_else(|| Failure::new(format!("there is no model {name:?}")).category(category))
 }
 
-/// Sends the request after `fill` has completed it.
+/// Sends the request after `fill` has completed it. `key` is the same for each try of the same request.
 pub(super) async fn ask(
-    seen: &Seen<'_>,
+    models: &Models,
+    key: &str,
     model: &Model,
     category: &str,
     fill: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
 ) -> Result<Answer, Failure> {
     let what = format!("model {}", model.name);
     let trouble = |why: String| Failure::new(why).category(category);
-    let client = seen.models.client().map_err(|error| of_request(category, &what, error))?;
+    let client = models.client().map_err(|error| of_request(category, &what, error))?;
     let mut request = client.post(model.url().map_err(trouble)?).timeout(model.timeout);
-    if let Some(key) = model.key().map_err(trouble)? {
-        request = request.bearer_auth(key);
+    if let Some(secret) = model.key().map_err(trouble)? {
+        request = request.bearer_auth(secret);
     }
     // An endpoint that supports it processes a repeated request only once.
-    request = request.header("idempotency-key", format!("{}-{}-{}", seen.queue, seen.item.key, seen.fingerprint));
+    request = request.header("idempotency-key", key);
     let response = fill(request).send().await.map_err(|error| of_request(category, &what, error))?;
     let (status, headers) = (response.status(), response.headers().clone());
     let body = read(response, category, &what).await?;

@@ -44,7 +44,7 @@ impl Transcribe {
                 form = form.text(name, value.clone());
             }
         }
-        let answer = openai::ask(seen, model, TRANSCRIPTION, |request| request.multipart(form)).await?;
+        let answer = openai::ask(seen.models, &seen.key(), model, TRANSCRIPTION, |request| request.multipart(form)).await?;
         let text = match (answer.get("/text").and_then(Value::as_str), &answer.json) {
             (Some(text), _) => text,
             // Some servers answer in plain text whatever format is requested.

@@ -52,6 +52,7 @@ pub use password::{Hasher, Password};
 pub use people::{Credentials, first_administrator};
 pub use ready::routes_when_ready;
 pub use settings::{Settings, Signup};
+pub use strength::Policy;
 
 /// The state that the handlers share.
 #[derive(Debug, Clone)]

@@ -3,6 +3,7 @@
 //! - [`feed`]: what changed, from the database's log or by triggers, once for the whole server.
 //! - [`hub`]: which clients listen to what; [`filter`]: the conditions of a subscription; [`sight`]: which subscribers may see a
 //!   row.
+//! - [`tables`]: what a join must know of a table; [`rates`]: how much a client may broadcast.
 //! - [`signal`]: what else a channel may follow; [`devices`]: which devices are connected; [`source`]: the connections to the
 //!   database.
 //! - [`dispatch`]: sends changes from the feed to the sockets.
@@ -18,30 +19,36 @@ mod frame;
 mod hub;
 mod join;
 mod outbox;
+mod rates;
 mod sight;
 mod signal;
 mod socket;
 mod source;
+mod tables;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::request::Parts;
+use axum::response::Response;
 use axum::routing::get;
 use futures_util::future::BoxFuture;
 use gleaner_http::database::Pool;
 use gleaner_http::{Caller, WireError};
-use http::StatusCode;
-use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
 pub use devices::{Device, Devices};
 use frame::Version;
 use hub::Hub;
+use rates::Rates;
 pub use signal::{Signal, Signals};
 pub use source::Source;
+use tables::Tables;
+
+use crate::auth::ClientAddress;
 
 /// Returns the caller that a token or key belongs to. The error is meant for the client to read.
 pub type Verify = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Caller, WireError>> + Send + Sync>;
@@ -64,6 +71,9 @@ pub struct Realtime {
     hub: Arc<Hub>,
     pool: Pool,
     verify: Verify,
+    tables: Arc<Tables>,
+    rates: Arc<Rates>,
+    client: ClientAddress,
     devices: Option<Arc<dyn Devices>>,
     signals: Option<Arc<dyn Signals>>,
     hint: Arc<Notify>,
@@ -92,13 +102,21 @@ impl Realtime {
     /// Starts following the database. Stops when the last copy is dropped.
     pub fn start(source: Source, verify: Verify, heard: Heard) -> Self {
         let pool = source.pool.clone();
+        let tables = Arc::new(Tables::new(source.joins.clone()));
         let (hub, hint) = (Arc::new(Hub::default()), Arc::new(Notify::new()));
         // Kept short: the log is better buffered in the database server than here.
         let (news, feed) = mpsc::channel(64);
         let follow = tokio::spawn(feed::follow(source, hub.clone(), hint.clone(), news));
         let dispatch = tokio::spawn(dispatch::run(hub.clone(), sight::Sight::new(pool.clone()), heard, feed));
         let tasks = Tasks(vec![follow.abort_handle(), dispatch.abort_handle()]);
-        Self { hub, pool, verify, devices: None, signals: None, hint, _tasks: Arc::new(tasks), _watch: None }
+        let (rates, client) = (Arc::default(), ClientAddress::default());
+        Self { hub, pool, verify, tables, rates, client, devices: None, signals: None, hint, _tasks: Arc::new(tasks), _watch: None }
+    }
+
+    /// Finds the address of a client this way, for limits by address.
+    #[must_use]
+    pub fn with_client_address(self, client: ClientAddress) -> Self {
+        Self { client, ..self }
     }
 
     /// Reports connected devices to `devices`.
@@ -132,7 +150,13 @@ pub fn routes(realtime: Realtime) -> Router {
 }
 
 /// The WebSocket upgrade. A request without a valid key is refused before it.
-async fn websocket(State(realtime): State<Realtime>, RawQuery(query): RawQuery, upgrade: WebSocketUpgrade) -> Response {
+async fn websocket(
+    State(realtime): State<Realtime>,
+    parts: Parts,
+    RawQuery(query): RawQuery,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, WireError> {
+    let upgrade = upgrade.map_err(|error| WireError::new(error.status(), "08P01", error.body_text()))?;
     let (mut key, mut version, mut device, mut app) = (None, Version::One, None, None);
     for (name, value) in form_pairs(query.as_deref().unwrap_or_default()) {
         match name.as_str() {
@@ -143,25 +167,19 @@ async fn websocket(State(realtime): State<Realtime>, RawQuery(query): RawQuery, 
             _ => {}
         }
     }
-    let refuse = |error: &str| (StatusCode::UNAUTHORIZED, axum::Json(json!({"error": error}))).into_response();
-    let Some(key) = key.filter(|key| !key.is_empty()) else {
-        return refuse("API key is missing");
-    };
-    let caller = match (realtime.verify)(key.clone()).await {
-        Ok(caller) => caller,
-        // Not the client's fault. It reconnects.
-        Err(away) if away.status == StatusCode::SERVICE_UNAVAILABLE => return away.into_response(),
-        Err(_) => return refuse("The token provided is not a valid JWT"),
-    };
+    let key = key.filter(|key| !key.is_empty()).ok_or_else(WireError::anonymous)?;
+    let caller = (realtime.verify)(key.clone()).await?;
     let connection = Holder { token: key, caller };
     // A client that names no device only watches.
     let device = device.map(|name| Device { name, app });
-    upgrade
+    let pace = realtime.rates.of(realtime.client.of(&parts));
+    let upgraded = upgrade
         // There can be thousands of idle sockets, so each must use little memory.
         .read_buffer_size(4096)
         .write_buffer_size(0)
         .max_message_size(MOST_FRAME)
-        .on_upgrade(move |socket| socket::serve(realtime, socket, version, connection, device))
+        .on_upgrade(move |socket| socket::serve(realtime, socket, version, connection, device, pace));
+    Ok(upgraded)
 }
 
 fn form_pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {

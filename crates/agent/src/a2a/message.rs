@@ -9,7 +9,7 @@ use crate::mcp::service::Settings;
 
 /// The request in a message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum Requested {
     /// Run an act, with its arguments, as a worker.
     Act { name: String, arguments: Value },
     /// Enqueue a task.
@@ -17,7 +17,7 @@ pub(super) enum Asked {
 }
 
 /// Reads a message. If it is invalid, the error is a sentence for the sender.
-pub(super) fn read(request: &SendMessageRequest, settings: &Settings) -> Result<Asked, A2AError> {
+pub(super) fn read(request: &SendMessageRequest, settings: &Settings) -> Result<Requested, A2AError> {
     let message = &request.message;
     if message.task_id.as_deref().is_some_and(|id| !id.is_empty()) {
         return Err(A2AError::unsupported_operation("a task here takes no further messages; ask for it with GetTask, or send a new one"));
@@ -26,7 +26,7 @@ pub(super) fn read(request: &SendMessageRequest, settings: &Settings) -> Result<
     if let Value::Object(mut object) = content.clone()
         && let Some(Value::String(name)) = object.remove("act")
     {
-        return Ok(Asked::Act { name, arguments: Value::Object(object) });
+        return Ok(Requested::Act { name, arguments: Value::Object(object) });
     }
     let said = |name: &str| -> Option<String> {
         let of = |metadata: &Option<HashMap<String, Value>>| metadata.as_ref()?.get(name)?.as_str().map(str::to_owned);
@@ -40,7 +40,7 @@ pub(super) fn read(request: &SendMessageRequest, settings: &Settings) -> Result<
             return Err(A2AError::invalid_params(format!("metadata must name a `queue` that accepts tasks: {}", accepts.join(", "))));
         }
     };
-    Ok(Asked::Task { queue, kind: said("kind"), payload: content })
+    Ok(Requested::Task { queue, kind: said("kind"), payload: content })
 }
 
 /// A single data part is the payload as it is. Text, alone or next to it, becomes its `text` field.
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn a_data_part_with_an_act_is_an_act_and_everything_else_a_task() {
         let act = request(vec![Part::data(json!({"act": "claim", "queue": "jobs"}))], json!({}));
-        let asked = Asked::Act { name: "claim".into(), arguments: json!({"queue": "jobs"}) };
+        let asked = Requested::Act { name: "claim".into(), arguments: json!({"queue": "jobs"}) };
         assert_eq!(read(&act, &accepting(&[])).expect("understood"), asked);
         let task = request(vec![Part::text("call her"), Part::data(json!({"who": "ada"}))], json!({"kind": "call"}));
-        let asked = Asked::Task { queue: "jobs".into(), kind: Some("call".into()), payload: json!({"who": "ada", "text": "call her"}) };
+        let asked = Requested::Task { queue: "jobs".into(), kind: Some("call".into()), payload: json!({"who": "ada", "text": "call her"}) };
         assert_eq!(read(&task, &accepting(&["jobs"])).expect("understood"), asked);
     }
 

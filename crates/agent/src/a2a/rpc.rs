@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::message::{self, Asked};
+use super::message::{self, Requested};
 use super::{stream as life, task};
 use crate::mcp::service::Service;
 use crate::mcp::session::Session;
@@ -60,9 +60,9 @@ pub(super) async fn answer(State(service): State<Service>, headers: HeaderMap, b
 async fn send(service: &Service, params: Value) -> Result<SendMessageResponse, A2AError> {
     let request: SendMessageRequest = read(params)?;
     match message::read(&request, service.settings())? {
-        Asked::Act { name, arguments } => Ok(SendMessageResponse::Message(act(service, &request, &name, arguments).await)),
-        Asked::Task { queue, kind, payload } => {
-            let key = service.desk().enqueue(&queue, kind.as_deref(), &payload).await.map_err(task::failed)?;
+        Requested::Act { name, arguments } => Ok(SendMessageResponse::Message(act(service, &request, &name, arguments).await)),
+        Requested::Task { queue, kind, payload } => {
+            let key = service.backend().enqueue(&queue, kind.as_deref(), &payload).await.map_err(task::failed)?;
             let id = task::id(&queue, &key);
             let at_once = request.configuration.and_then(|configuration| configuration.return_immediately).unwrap_or(false);
             let task = if at_once { task::find(service, &id).await? } else { life::settled(service, &id, LONGEST_WAIT).await? };
@@ -74,7 +74,7 @@ async fn send(service: &Service, params: Value) -> Result<SendMessageResponse, A
 /// An act's answer or refusal as a message. The agent is meant to act on a refusal, so it is not a failure of the call.
 async fn act(service: &Service, request: &SendMessageRequest, name: &str, arguments: Value) -> Message {
     let (says, value) = match Session::passing(service).call(name, arguments).await {
-        Ok(told) => (told.says, told.value),
+        Ok(reply) => (reply.says, reply.value),
         Err(refusal) => (format!("{}: {}", refusal.code, refusal.says), refusal.value()),
     };
     let parts = vec![Part::data(value).with_media_type("application/json"), Part::text(says)];
@@ -94,12 +94,12 @@ type Life = stream::BoxStream<'static, Result<StreamResponse, A2AError>>;
 async fn send_streaming(service: Service, params: Value) -> Result<Life, A2AError> {
     let request: SendMessageRequest = read(params)?;
     match message::read(&request, service.settings())? {
-        Asked::Act { name, arguments } => {
+        Requested::Act { name, arguments } => {
             let message = act(&service, &request, &name, arguments).await;
             Ok(stream::once(async { Ok(StreamResponse::Message(message)) }).boxed())
         }
-        Asked::Task { queue, kind, payload } => {
-            let key = service.desk().enqueue(&queue, kind.as_deref(), &payload).await.map_err(task::failed)?;
+        Requested::Task { queue, kind, payload } => {
+            let key = service.backend().enqueue(&queue, kind.as_deref(), &payload).await.map_err(task::failed)?;
             Ok(life::of(service, task::id(&queue, &key)).boxed())
         }
     }

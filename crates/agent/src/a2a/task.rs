@@ -6,7 +6,7 @@ use a2a::{A2AError, Artifact, Message, Part, Role, Task, TaskState, TaskStatus};
 use gleaner::Outcome;
 use serde_json::{Value, json};
 
-use crate::mcp::desk::Row;
+use crate::mcp::backend::Row;
 use crate::mcp::grant::Grant;
 use crate::mcp::refusal::Refusal;
 use crate::mcp::service::Service;
@@ -19,7 +19,7 @@ pub(super) fn id(queue: &str, key: &str) -> String {
 /// The task in its current state. Only queues that accept tasks have tasks.
 pub(super) async fn find(service: &Service, id: &str) -> Result<Task, A2AError> {
     let (queue, key) = parts(service, id)?;
-    let row = service.desk().show(queue, key).await.map_err(failed)?;
+    let row = service.backend().show(queue, key).await.map_err(failed)?;
     Ok(task(queue, &row.ok_or_else(|| A2AError::task_not_found(id))?))
 }
 
@@ -71,7 +71,7 @@ fn task(queue: &str, row: &Row) -> Task {
 
 pub(super) fn artifact(result: &Value) -> Artifact {
     let parts = vec![Part::data(result.clone())];
-    // Workers derive results from text that strangers wrote.
+    // Workers derive results from text that others wrote.
     let metadata = Some(HashMap::from([("untrusted".to_owned(), json!(true))]));
     Artifact { artifact_id: "result".into(), name: Some("result".into()), description: None, parts, metadata, extensions: None }
 }

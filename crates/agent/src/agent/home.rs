@@ -29,8 +29,8 @@ impl Link {
     /// Points the link to where PostgreSQL listens now. Returns the URL through the link, which stays the same.
     pub(super) async fn lead(&self) -> Result<String> {
         let url = url_of(&self.home).await?;
-        let Some((before, place)) = url.split_once("host=") else { return Ok(url) };
-        let (folder, rest) = place.split_at(place.find('&').unwrap_or(place.len()));
+        let Some((before, directory)) = url.split_once("host=") else { return Ok(url) };
+        let (folder, rest) = directory.split_at(directory.find('&').unwrap_or(directory.len()));
         if self.link.as_os_str().len() > LONGEST {
             // This URL works until PostgreSQL is restarted.
             return Ok(url.clone());

@@ -15,6 +15,9 @@ use tokio::time::Instant;
 /// Upper bounds of the poll duration histogram, in seconds.
 pub(crate) const BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
+/// The queue whose polls are logged.
+const FOLLOWUPS: &str = gleaner_systems::followups::QUEUE;
+
 /// The figures of one queue. They outlive the transport, which is reopened after an error.
 #[derive(Debug)]
 pub struct Meter {
@@ -38,6 +41,8 @@ pub struct Seen {
     pub released: u64,
     pub lost: u64,
     waiting: Option<(Option<Waiting>, Instant)>,
+    /// How many of the completed items the log knows of.
+    told: u64,
     held: HashSet<Held>,
     transport: Option<(Arc<dyn Transport>, Claim)>,
 }
@@ -150,6 +155,13 @@ impl Meter {
 
     fn claimed(&self, took: Duration, claimed: &Result<Claimed>) {
         let mut seen = self.seen();
+        if let Ok(claimed) = claimed
+            && self.queue == FOLLOWUPS
+        {
+            let executed = seen.completed - seen.told;
+            seen.told = seen.completed;
+            tracing::info!("Poll cycle: found {} due actions, executed {executed}", claimed.items.len());
+        }
         seen.polls += 1;
         seen.poll_time += took;
         seen.last_poll = Some(Instant::now());

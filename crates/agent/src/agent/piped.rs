@@ -4,19 +4,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gleaner::worker::Context;
-use gleaner::{Failure, Item};
-use serde_json::Value;
+use gleaner::Item;
+use gleaner::worker::{Context, IntoReply as _, Replied};
 
 use super::work::Work;
 use crate::config::Config;
 use crate::pipeline::fetch::Nothing;
-use crate::pipeline::{Error, Fetch, Pipelines, Services};
+use crate::pipeline::{Error, Fetch, Models, Pipelines, Services};
 
 #[derive(Debug)]
 pub(super) struct Piped {
     pipelines: Pipelines,
-    /// Replaced once, when the place has been reached.
+    /// Replaced once, when the endpoint has been reached.
     services: RwLock<Services>,
 }
 
@@ -29,6 +28,10 @@ impl Piped {
         }
         let services = Services { fetch: Arc::new(Nothing), models: pipelines.models().clone(), home: config.home.clone() };
         Ok(Self { pipelines, services: RwLock::new(services) })
+    }
+
+    pub(super) fn models(&self) -> Models {
+        self.pipelines.models().clone()
     }
 }
 
@@ -54,8 +57,8 @@ impl Work for Piped {
         self.services.write().unwrap_or_else(PoisonError::into_inner).fetch = fetch;
     }
 
-    async fn run(&self, queue: &str, item: Item, context: Context) -> Result<Option<Value>, Failure> {
+    async fn run(&self, queue: &str, item: Item, context: Context) -> Replied {
         let services = self.services.read().unwrap_or_else(PoisonError::into_inner).clone();
-        self.pipelines.run(queue, item, context, &services).await
+        self.pipelines.run(queue, item, context, &services).await?.into_reply()
     }
 }

@@ -29,11 +29,11 @@ pub struct Shared {
 pub struct Now {
     /// The agent's name. It differs from the configured one if that was taken.
     pub name: String,
-    /// A description of the place, once it is known.
-    pub place: Option<String>,
-    /// Whether the place has answered and has a queue to work.
+    /// A description of the endpoint, once it is known.
+    pub endpoint: Option<String>,
+    /// Whether the endpoint has answered and has a queue to work.
     pub open: bool,
-    /// Failed attempts to open the place since the last success.
+    /// Failed attempts to open the endpoint since the last success.
     pub errors_in_a_row: u32,
     pub trouble: Option<Trouble>,
     /// The owner whose work comes first.
@@ -80,7 +80,7 @@ impl Shared {
         self.lock().meters.clone()
     }
 
-    /// What is wrong with the place as a whole, otherwise with one of its queues.
+    /// What is wrong with the endpoint as a whole, otherwise with one of its queues.
     pub fn trouble(&self) -> Option<Trouble> {
         let now = self.now();
         now.trouble.or_else(|| now.meters.iter().find_map(|meter| meter.read().trouble))

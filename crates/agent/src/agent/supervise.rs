@@ -10,12 +10,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::endpoint::{Opened, Opening};
 use super::meter::{Meter, Trouble};
-use super::place::{Opened, Opening};
 use super::shared::Shared;
 use super::work::Work;
 use super::{Error, Result};
-use crate::config::{Config, PlaceAt, Until};
+use crate::config::{Config, EndpointAt, Until};
 
 /// How long to wait before reopening a queue that failed.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -47,24 +47,24 @@ pub(super) async fn run(shared: Arc<Shared>, opening: Opening, stop: watch::Rece
 }
 
 async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<bool>) -> Result<Tally> {
-    let Some(Opened { place, queues: there, fetch }) = opening.open(&shared, &mut stop).await? else { return Ok(Tally::default()) };
+    let Some(Opened { endpoint, queues: there, fetch }) = opening.open(&shared, &mut stop).await? else { return Ok(Tally::default()) };
     shared.work.opened(fetch);
     let (here, mut missing): (Vec<String>, Vec<String>) = shared.queues.iter().cloned().partition(|queue| there.contains(queue));
     // A database that is being migrated will have its queues in a moment.
-    let may_come = there.is_empty() || matches!(shared.config.place, PlaceAt::Home(_));
+    let may_come = there.is_empty() || matches!(shared.config.endpoint, EndpointAt::Home(_));
     let ends = shared.config.until != Until::Stopped;
     if !missing.is_empty() && (here.is_empty() || shared.config.queues.is_some()) && (ends || !may_come) {
-        return Err(Error::NoQueues { place: place.describe(), wanted: missing, there });
+        return Err(Error::NoQueues { endpoint: endpoint.describe(), wanted: missing, there });
     }
     if here.is_empty() {
-        let trouble = format!("{} has none of the queues {} yet; `gleaner migrate` makes them", place.describe(), missing.join(", "));
+        let trouble = format!("{} has none of the queues {} yet; `gleaner migrate` makes them", endpoint.describe(), missing.join(", "));
         tracing::warn!("{trouble}");
         shared.change(|now| (now.errors_in_a_row, now.trouble) = (1, Some(Trouble::saying(trouble, false))));
     }
     let mut total = Tally::default();
     if shared.config.until == Until::Once {
         for queue in here {
-            total += work_queue(shared.clone(), place.clone(), begin(&shared, &queue), stop.clone()).await?;
+            total += work_queue(shared.clone(), endpoint.clone(), begin(&shared, &queue), stop.clone()).await?;
             if total != Tally::default() {
                 break;
             }
@@ -73,7 +73,7 @@ async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<
     }
     let mut workers = JoinSet::new();
     for queue in here {
-        workers.spawn(work_queue(shared.clone(), place.clone(), begin(&shared, &queue), stop.clone()));
+        workers.spawn(work_queue(shared.clone(), endpoint.clone(), begin(&shared, &queue), stop.clone()));
     }
     let mut wait = FIRST_WAIT;
     loop {
@@ -83,24 +83,24 @@ async fn work(shared: Arc<Shared>, opening: &Opening, mut stop: watch::Receiver<
         }
         tokio::select! {
             Some(ended) = workers.join_next() => total += ended.map_err(|error| Error::Other(format!("a worker stopped: {error}")))??,
-            () = told(stop.clone()), if workers.is_empty() => {}
-            there = later(&*place, wait), if more_may_come => {
+            () = stop_requested(stop.clone()), if workers.is_empty() => {}
+            there = later(&*endpoint, wait), if more_may_come => {
                 wait = (wait * 2).min(LONGEST_WAIT);
                 for queue in missing.extract_if(.., |queue| there.contains(queue)) {
-                    workers.spawn(work_queue(shared.clone(), place.clone(), begin(&shared, &queue), stop.clone()));
+                    workers.spawn(work_queue(shared.clone(), endpoint.clone(), begin(&shared, &queue), stop.clone()));
                 }
             }
         }
     }
 }
 
-/// The queues of the place, after a delay. If the place does not answer then, the caller asks again.
-async fn later(place: &dyn Endpoint, wait: Duration) -> Vec<String> {
+/// The queues of the endpoint, after a delay. If the endpoint does not answer then, the caller asks again.
+async fn later(endpoint: &dyn Endpoint, wait: Duration) -> Vec<String> {
     tokio::time::sleep(wait).await;
-    place.queues().await.unwrap_or_default()
+    endpoint.queues().await.unwrap_or_default()
 }
 
-async fn told(mut stop: watch::Receiver<bool>) {
+async fn stop_requested(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -115,11 +115,11 @@ fn begin(shared: &Shared, queue: &str) -> Arc<Meter> {
 }
 
 /// Works one queue. An error that concerns only this queue is logged and retried, so that the other queues are not affected.
-async fn work_queue(shared: Arc<Shared>, place: Arc<dyn Endpoint>, meter: Arc<Meter>, mut stop: watch::Receiver<bool>) -> Result<Tally> {
+async fn work_queue(shared: Arc<Shared>, endpoint: Arc<dyn Endpoint>, meter: Arc<Meter>, mut stop: watch::Receiver<bool>) -> Result<Tally> {
     let mut wait = FIRST_WAIT;
     loop {
         let polls = meter.read().polls;
-        let ended = match place.open(&meter.queue).await {
+        let ended = match endpoint.open(&meter.queue).await {
             Ok(transport) => work_once(&shared, transport, &meter, stop.clone()).await,
             Err(error) => Err(error),
         };
@@ -152,15 +152,14 @@ async fn work_once(
     let kinds = kinds_of(config, &*shared.work, &meter.queue).filter(|_| transport.has_kinds());
     let claim = Claim { owner: owner.clone(), kinds: kinds.clone(), ..Claim::by(&config.worker) };
     let transport = meter.on(transport, claim);
-    let mut builder = Worker::builder(transport)
-        .agent(&config.worker)
-        .owner(owner)
-        .prefetch(config.prefetch)
-        .grace(config.grace)
-        .watch(config.watch)
-        .poll(config.poll.clone())
-        .wake(config.wake)
-        .control(shared.control.clone());
+    let mut builder =
+        Worker::builder(transport).agent(&config.worker).owner(owner).grace(config.grace).watch(config.watch).wake(config.wake);
+    builder = match shared.work.apart(&meter.queue) {
+        Some(apart) => {
+            builder.control(shared.control.apart(apart.concurrency)).batch(apart.batch).early(apart.early).hold(apart.hold).poll(apart.poll)
+        }
+        None => builder.control(shared.control.clone()).prefetch(config.prefetch).poll(config.poll.clone()),
+    };
     if let Some(limit) = shared.work.time_limit(&meter.queue, None) {
         builder = builder.time_limit_default(limit);
     }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gleaner::worker::Context;
-use gleaner::{Failure, Item};
-use serde_json::Value;
+use gleaner::Item;
+use gleaner::worker::{Context, Poll, Replied};
 
 use crate::pipeline::Fetch;
 
@@ -26,15 +25,35 @@ pub trait Work: Debug + Send + Sync + 'static {
         None
     }
 
+    /// How a queue is worked that does not share handlers and poll interval with the others.
+    fn apart(&self, queue: &str) -> Option<Apart> {
+        let _ = queue;
+        None
+    }
+
     /// Its capabilities, for people and other programs.
     fn capabilities(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Called before the first item, once the place was reached. `fetch` gets what belongs to an item there.
+    /// Called before the first item, once the endpoint was reached. `fetch` gets what belongs to an item there.
     fn opened(&self, fetch: Arc<dyn Fetch>) {
         let _ = fetch;
     }
 
-    async fn run(&self, queue: &str, item: Item, context: Context) -> Result<Option<Value>, Failure>;
+    async fn run(&self, queue: &str, item: Item, context: Context) -> Replied;
+}
+
+/// The pace of a queue that is worked apart from the others.
+#[derive(Debug, Clone)]
+pub struct Apart {
+    /// Items in work at once.
+    pub concurrency: usize,
+    /// The most items of one claim.
+    pub batch: usize,
+    /// How long before their time items are claimed.
+    pub early: Duration,
+    /// How long a lease lasts without a sign of life.
+    pub hold: Duration,
+    pub poll: Poll,
 }

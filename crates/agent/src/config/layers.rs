@@ -131,7 +131,9 @@ impl Layers {
                 (None, _) => self.mistakes.push(format!("{}: there is no setting {key:?}{}", self.path.display(), nearest(&key))),
                 (Some(setting), value) => match plain(value) {
                     Some(text) => drop(self.values.insert(setting.key, (text, Origin::File(self.path.clone())))),
-                    None => self.mistakes.push(format!("{}: {key} is neither a text, a number nor a list of texts", self.path.display())),
+                    None => self
+                        .mistakes
+                        .push(format!("{}: {key} is neither a text, a number, true, false nor a list of texts", self.path.display())),
                 },
             }
         }
@@ -195,6 +197,7 @@ fn plain(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
         Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(yes) => Some(yes.to_string()),
         Value::Array(words) => words.iter().map(Value::as_str).collect::<Option<Vec<_>>>().map(|words| words.join(",")),
         _ => None,
     }

@@ -54,6 +54,14 @@ pub(super) fn some_span(text: &str) -> Result<Duration, String> {
     if span < Duration::from_millis(10) { Err("is too short: at least 10ms".into()) } else { Ok(span) }
 }
 
+pub(super) fn yes(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => Err("write true or false".into()),
+    }
+}
+
 pub(super) fn factor(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|factor| (1.0..=100.0).contains(factor)).ok_or_else(|| "write a number from 1 to 100".into())
 }

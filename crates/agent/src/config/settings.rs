@@ -39,7 +39,7 @@ impl Setting {
 }
 
 pub const ALL: &[Setting] = &[
-    setting("name", &["GLEANER_AGENT_NAME"], "Tells the agents of one machine apart").or("agent"),
+    setting("name", &["GLEANER_AGENT_NAME"], "Distinguishes the agents of one machine").or("agent"),
     setting("worker", &["WORKER_ID"], "Known to the database as the holder of what it claims").otherwise("a new one at each start"),
     setting("database_url", &["DATABASE_URL"], "The database, spoken to directly")
         .otherwise("the server, else what `gleaner up` runs")
@@ -55,7 +55,7 @@ pub const ALL: &[Setting] = &[
     .secret(),
     setting("session", &["GLEANER_AGENT_SESSION"], "The file with the session of `gleaner agent login`")
         .otherwise("that of the server, in agent/sessions of the home"),
-    setting("owner", &["GLEANER_AGENT_OWNER"], "Whose work comes first").otherwise("who signed in, else nobody"),
+    setting("owner", &["GLEANER_AGENT_OWNER"], "Whose work comes first").otherwise("the signed-in user, else none"),
     setting("queues", &["GLEANER_AGENT_QUEUES"], "Only these of the pipelines' queues").otherwise("all of the pipelines'"),
     setting("kinds", &["GLEANER_AGENT_KINDS"], "Only these kinds").otherwise("all it can process"),
     setting("pipelines", &["GLEANER_AGENT_PIPELINES"], "The file that says what is done to an item").otherwise("built in, offline"),
@@ -76,5 +76,58 @@ pub const ALL: &[Setting] = &[
     setting("poll.jitter", &["GLEANER_AGENT_POLL_JITTER"], "Share of a wait added at random, so that a fleet does not poll together")
         .or("0.1"),
     setting("poll.seed", &["GLEANER_AGENT_POLL_SEED"], "Makes the jitter repeatable, for tests").otherwise("random"),
+    setting("followup_polling.poll_interval_seconds", &["FOLLOWUP_POLL_INTERVAL_SECONDS"], "How often to look for follow-ups").or("30"),
+    setting("followup_polling.batch_size", &["FOLLOWUP_BATCH_SIZE"], "Follow-ups taken by one look, and sent at once").or("10"),
+    setting(
+        "followup_polling.preemptive_window_seconds",
+        &["FOLLOWUP_PREEMPTIVE_WINDOW_SECONDS"],
+        "How long before their time follow-ups are taken and composed; they are sent when it comes",
+    )
+    .or("5"),
+    setting(
+        "followup_polling.execution_timeout_seconds",
+        &["FOLLOWUP_EXECUTION_TIMEOUT_SECONDS"],
+        "How long composing, and how long sending a follow-up may take",
+    )
+    .or("300"),
+    setting("followup_polling.max_retries", &["FOLLOWUP_MAX_RETRIES"], "How often a failed follow-up is tried again").or("3"),
+    setting("followup_polling.retry_delay_seconds", &["FOLLOWUP_RETRY_DELAY_SECONDS"], "How long to wait before that").or("60"),
+    setting(
+        "followups.sink",
+        &["FOLLOWUP_SINK"],
+        "How follow-ups are sent that do not say it: http, email, telegram, sms, whatsapp, command, origin",
+    )
+    .otherwise("the channel that the contact wrote through, else the first that fits"),
+    setting("followups.dry_run", &["FOLLOWUP_DRY_RUN"], "Do everything but send").or("false"),
+    setting(
+        "followups.on_unknown",
+        &["FOLLOWUP_ON_UNKNOWN"],
+        "When nobody knows whether one was sent: ask a person, or resend it with the same key",
+    )
+    .otherwise("resend where the other side knows keys, else ask"),
+    setting("followups.model", &["FOLLOWUP_MODEL"], "The model of the pipeline file that composes").otherwise("a template does"),
+    setting("followups.template", &["FOLLOWUP_TEMPLATE"], "The template that composes without a model")
+        .otherwise("a greeting and the intent"),
+    setting("followups.http_url", &["FOLLOWUP_HTTP_URL"], "Where the sink http posts to").otherwise("none"),
+    setting("followups.http_token", &["FOLLOWUP_HTTP_TOKEN"], "A bearer token for it").otherwise("none").secret(),
+    setting("followups.http_allow", &["FOLLOWUP_HTTP_ALLOW"], "Beginnings of addresses that a follow-up may name itself").otherwise("none"),
+    setting("followups.smtp_url", &["FOLLOWUP_SMTP_URL"], "The mail server: smtps://user:password@host").otherwise("none").secret(),
+    setting("followups.mail_from", &["FOLLOWUP_MAIL_FROM"], "The address that mail is sent from").otherwise("none"),
+    setting("followups.telegram_token", &["FOLLOWUP_TELEGRAM_TOKEN"], "The token of a Telegram bot").otherwise("none").secret(),
+    setting("followups.telegram_url", &["FOLLOWUP_TELEGRAM_URL"], "Telegram's address").or("https://api.telegram.org"),
+    setting("followups.twilio_account", &["FOLLOWUP_TWILIO_ACCOUNT"], "The SID of a Twilio account").otherwise("none"),
+    setting("followups.twilio_token", &["FOLLOWUP_TWILIO_TOKEN"], "Its auth token").otherwise("none").secret(),
+    setting("followups.twilio_from", &["FOLLOWUP_TWILIO_FROM"], "The number, or messaging service, that text messages are sent from")
+        .otherwise("none"),
+    setting("followups.twilio_whatsapp_from", &["FOLLOWUP_TWILIO_WHATSAPP_FROM"], "The number that WhatsApp messages are sent from")
+        .otherwise("none"),
+    setting("followups.twilio_url", &["FOLLOWUP_TWILIO_URL"], "Twilio's address").or("https://api.twilio.com"),
+    setting(
+        "followups.status_callback",
+        &["FOLLOWUP_STATUS_CALLBACK"],
+        "Where Twilio reports what becomes of a message: the webhook URL of a channel",
+    )
+    .otherwise("nowhere"),
+    setting("followups.command", &["FOLLOWUP_COMMAND"], "The command that the sink command runs").otherwise("none"),
     setting("status", &["GLEANER_AGENT_STATUS"], "Where the status page listens, on loopback; off is none").or("127.0.0.1:7433"),
 ];

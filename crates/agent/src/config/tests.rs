@@ -59,37 +59,39 @@ fn the_defaults_are_those_of_the_polling_strategy() {
 #[test]
 fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
     let folder = Folder::with("concurency = 2\n[poll]\nbas = 1\nzebra = 1\n");
-    let told = Config::load(folder.sources(&[], &[])).expect_err("two slips").to_string();
-    assert!(told.contains("\"concurency\"; did you mean \"concurrency\"?"), "{told}");
-    assert!(told.contains("\"poll.bas\"; did you mean \"poll.base\"?"), "{told}");
-    assert!(told.contains("zebra") && told.contains("agent.toml"), "{told}");
+    let message = Config::load(folder.sources(&[], &[])).expect_err("two slips").to_string();
+    assert!(message.contains("\"concurency\"; did you mean \"concurrency\"?"), "{message}");
+    assert!(message.contains("\"poll.bas\"; did you mean \"poll.base\"?"), "{message}");
+    assert!(message.contains("zebra") && message.contains("agent.toml"), "{message}");
 }
 
 #[test]
 fn every_mistake_is_told_at_once_with_where_it_was_made() {
     let folder = Folder::with("grace = \"soon\"\n[poll]\nbase = \"60s\"\n");
-    let told = Config::load(folder.sources(&[("GLEANER_AGENT_WAKE", "never")], &[("concurrency", "0")])).expect_err("four").to_string();
+    let message = Config::load(folder.sources(&[("GLEANER_AGENT_WAKE", "never")], &[("concurrency", "0")])).expect_err("four").to_string();
     for part in
         ["--concurrency: concurrency = \"0\"", "GLEANER_AGENT_WAKE", "push-only", "agent.toml: grace", "poll.max", "is less than poll.base"]
     {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(message.contains(part), "{part}: {message}");
     }
 }
 
 #[test]
 fn the_more_urgent_source_names_the_place() {
     let folder = Folder::with("url = \"https://x.example.com/\"\nservice_key = \"secret\"\n");
-    let place =
-        |variables: &[(&str, &str)], flags: &[(&'static str, &str)]| Config::load(folder.sources(variables, flags)).expect("a place").place;
-    let wire =
-        |url: &str| PlaceAt::Wire(Settings { url: url.into(), anon_key: String::new(), service_key: Some("secret".into()), session: None });
-    let direct = PlaceAt::Direct("postgresql:///a".into());
-    assert_eq!(place(&[], &[]), wire("https://x.example.com"));
-    assert_eq!(place(&[("DATABASE_URL", "postgresql:///a")], &[]), direct);
-    assert_eq!(place(&[("DATABASE_URL", "postgresql:///a")], &[("url", "http://y")]), wire("http://y"));
-    assert_eq!(place(&[("DATABASE_URL", "postgresql:///a"), ("SUPABASE_URL", "http://z")], &[]), direct);
+    let endpoint = |variables: &[(&str, &str)], flags: &[(&'static str, &str)]| {
+        Config::load(folder.sources(variables, flags)).expect("an endpoint").endpoint
+    };
+    let wire = |url: &str| {
+        EndpointAt::Wire(Settings { url: url.into(), anon_key: String::new(), service_key: Some("secret".into()), session: None })
+    };
+    let direct = EndpointAt::Direct("postgresql:///a".into());
+    assert_eq!(endpoint(&[], &[]), wire("https://x.example.com"));
+    assert_eq!(endpoint(&[("DATABASE_URL", "postgresql:///a")], &[]), direct);
+    assert_eq!(endpoint(&[("DATABASE_URL", "postgresql:///a")], &[("url", "http://y")]), wire("http://y"));
+    assert_eq!(endpoint(&[("DATABASE_URL", "postgresql:///a"), ("SUPABASE_URL", "http://z")], &[]), direct);
     let nothing = Folder::with("");
-    assert_eq!(Config::load(nothing.sources(&[], &[])).expect("a place").place, PlaceAt::Home(nothing.0.clone()));
+    assert_eq!(Config::load(nothing.sources(&[], &[])).expect("an endpoint").endpoint, EndpointAt::Home(nothing.0.clone()));
 }
 
 #[test]
@@ -107,20 +109,20 @@ fn whoever_signed_in_needs_no_further_settings() {
     };
     let path = sessions::path(&folder.0, "http://there");
     session::save(&path, &kept).expect("a session");
-    let wire = |session| PlaceAt::Wire(Settings { url: "http://there".into(), anon_key: "public".into(), service_key: None, session });
-    assert_eq!(Config::load(folder.sources(&[], &[])).expect("a place").place, wire(Some(path)));
+    let wire = |session| EndpointAt::Wire(Settings { url: "http://there".into(), anon_key: "public".into(), service_key: None, session });
+    assert_eq!(Config::load(folder.sources(&[], &[])).expect("an endpoint").endpoint, wire(Some(path)));
     // The session is for that server, and not for another.
-    let told = Config::load(folder.sources(&[("SUPABASE_URL", "http://elsewhere")], &[])).expect_err("no key").to_string();
-    assert!(told.contains("gleaner agent login") && told.contains("SUPABASE_URL"), "{told}");
+    let message = Config::load(folder.sources(&[("SUPABASE_URL", "http://elsewhere")], &[])).expect_err("no key").to_string();
+    assert!(message.contains("gleaner agent login") && message.contains("SUPABASE_URL"), "{message}");
 }
 
 #[test]
 fn the_supabase_variables_are_read_and_secrets_are_covered() {
     let variables =
         [("WORKER_ID", "laptop"), ("SUPABASE_URL", "http://x"), ("SUPABASE_SERVICE_KEY", "old"), ("SUPABASE_SERVICE_ROLE_KEY", "hidden")];
-    let config = Config::load(Folder::with("").sources(&variables, &[])).expect("a place");
+    let config = Config::load(Folder::with("").sources(&variables, &[])).expect("an endpoint");
     assert_eq!(config.worker, "laptop");
-    assert!(matches!(&config.place, PlaceAt::Wire(settings) if settings.service_key.as_deref() == Some("hidden")));
+    assert!(matches!(&config.endpoint, EndpointAt::Wire(settings) if settings.service_key.as_deref() == Some("hidden")));
     let shown = format!("{:?} {config:?}", config.effective());
     assert!(!shown.contains("hidden") && shown.contains("(set)") && from(&config, "service_key") == "SUPABASE_SERVICE_ROLE_KEY");
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::asked::Place;
 use super::{App, Condition, Kind, Model, Problem, Serve, Trouble, locked};
 use crate::agent::Agent;
-use crate::config::{Config, PlaceAt, Until};
+use crate::config::{Config, EndpointAt, Until};
 use crate::pipeline::{ModelKind, Models};
 use crate::wire::{Settings, Wire, sessions};
 
@@ -40,7 +40,7 @@ impl Agents {
         let (queues, kinds) = wanted(place)?;
         let mut config = self.config.clone();
         config.worker = Uuid::now_v7().to_string();
-        config.place = PlaceAt::Wire(settings);
+        config.endpoint = EndpointAt::Wire(settings);
         (config.queues, config.kinds) = (Some(queues), kinds);
         // The signed-in user is the owner there, and the status page is ours.
         (config.server, config.owner, config.status, config.until) = (None, None, None, Until::Stopped);
@@ -53,9 +53,8 @@ impl Serve for Agents {
     async fn serve(&self, app: App) -> Result<(), Trouble> {
         self.stop(&app.name).await;
         let url = &app.place.url;
-        let session = sessions::find(&self.config.home, Some(url))?.ok_or_else(|| {
-            format!("nobody is signed in at {url} here: run `gleaner agent login --url {url} --anon-key …` and try again")
-        })?;
+        let session = sessions::find(&self.config.home, Some(url))?
+            .ok_or_else(|| format!("not signed in to {url}: run `gleaner agent login --url {url} --anon-key …` and try again"))?;
         let settings = Settings { url: url.clone(), anon_key: app.place.anon_key.clone(), service_key: None, session: Some(session.path) };
         let config = self.config_for(&app.place, settings.clone())?;
         // Checked once here, so that the page shows at once what the agent would only log.

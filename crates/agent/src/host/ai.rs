@@ -1,11 +1,11 @@
 //! The models behind an OpenAI-compatible API, for the apps of the page. Each app has a token, which is valid only from its own
 //! origin.
 //!
-//! - [`door`]: authenticates the apps; [`forward`]: forwards a request to a model and returns its response; [`form`]: requests
+//! - [`authenticate`]: authenticates the apps; [`forward`]: forwards a request to a model and returns its response; [`form`]: requests
 //!   with a recording.
 //! - [`usage`]: what each app has used; [`error`]: errors in OpenAI's format.
 
-mod door;
+mod authenticate;
 mod error;
 mod form;
 mod forward;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Host;
-use door::Client;
+use authenticate::Client;
 use error::Refusal;
 pub use usage::Usage;
 
@@ -96,7 +96,7 @@ pub fn routes(host: Host) -> Router {
         .route("/audio/transcriptions", post(transcriptions))
         .fallback(async || Refusal::not_found("there is no such endpoint here").into_response())
         .method_not_allowed_fallback(async || Refusal::not_found("not with this method").into_response())
-        .layer(middleware::from_fn_with_state(host.clone(), door::admit))
+        .layer(middleware::from_fn_with_state(host.clone(), authenticate::admit))
         .with_state(host)
 }
 

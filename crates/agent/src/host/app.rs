@@ -61,12 +61,12 @@ pub(super) fn web_address(text: &str) -> Result<Url, Error> {
         return invalid("that is not a URL; it looks like http://localhost:5173 or https://crm.example.com");
     };
     if !url.username().is_empty() || url.password().is_some() {
-        return invalid("a URL with a password in it would show it to everybody; leave it out");
+        return invalid("a URL with a password in it would show the password on the page; leave it out");
     }
     match url.scheme() {
         "https" if url.host().is_some() => Ok(url),
         "http" if is_loopback(&url) => Ok(url),
-        "http" => invalid("http is for this machine only, since anybody on the way could change what it carries; use https"),
+        "http" => invalid("http is for this machine only, because others on the network could change what it carries; use https"),
         _ => invalid("a URL begins with https://, or with http:// and is on this machine"),
     }
 }

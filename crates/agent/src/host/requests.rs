@@ -8,7 +8,7 @@ use axum::{Json, Router, middleware};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::serving::Asked;
+use super::serving::ConsentOutcome;
 use super::store::Kept;
 use super::{Error, Host, guard, locked, page};
 
@@ -97,8 +97,8 @@ async fn remove(State(host): State<Host>, Json(asked): Json<Named>) -> Reply {
 
 async fn ask(State(host): State<Host>, Json(asked): Json<Ask>) -> Reply {
     Ok(fresh(Json(match host.ask(&asked.name, asked.message)? {
-        Asked::Agreed { token } => host.granted(&asked.name, &token),
-        Asked::Ask { proposal, changed } => {
+        ConsentOutcome::Agreed { token } => host.granted(&asked.name, &token),
+        ConsentOutcome::Ask { proposal, changed } => {
             json!({"decision": "ask", "proposal": proposal.id, "asks": proposal.place.shown(), "changed": changed})
         }
     })))
@@ -141,7 +141,7 @@ impl Host {
             .map(|kept| {
                 let name = &kept.entry.name;
                 let mut shown = json!({"name": name, "url": kept.entry.url, "origin": kept.entry.origin(), "usage": usage.get(name)});
-                merge(&mut shown, self.told(name));
+                merge(&mut shown, self.state_of(name));
                 if let Some(consent) = kept.consent {
                     shown["agreed"] = consent.place.shown();
                     shown["agreed_at"] = json!(consent.given_at);
@@ -157,16 +157,16 @@ impl Host {
     pub(crate) fn conditions(&self) -> Vec<Value> {
         let shown = |kept: Kept| {
             let mut shown = json!({"name": kept.entry.name});
-            merge(&mut shown, self.told(&kept.entry.name));
+            merge(&mut shown, self.state_of(&kept.entry.name));
             shown
         };
         self.shared.store.all().into_iter().map(shown).collect()
     }
 
-    fn told(&self, name: &str) -> Value {
-        let mut told = json!(self.state(name));
-        told["last_error"] = json!(self.shared.serve.condition(name).last_error);
-        told
+    fn state_of(&self, name: &str) -> Value {
+        let mut state = json!(self.state(name));
+        state["last_error"] = json!(self.shared.serve.condition(name).last_error);
+        state
     }
 
     /// The message that the page sends to an app after the user consented.

@@ -76,7 +76,7 @@ impl Problem {
 
 /// The result of an app's message.
 #[derive(Debug)]
-pub enum Asked {
+pub enum ConsentOutcome {
     /// The user consented to exactly this before. The token is valid for the shared models.
     Agreed { token: String },
     /// The user must be asked. These parts have changed since the last consent.
@@ -109,12 +109,12 @@ impl Host {
     }
 
     /// Handles the message of an app that says where its work is.
-    pub fn ask(&self, name: &str, message: Value) -> Result<Asked, Error> {
+    pub fn ask(&self, name: &str, message: Value) -> Result<ConsentOutcome, Error> {
         let place = Place::read(message)?;
         let agreed = self.shared.store.get(name)?.consent;
         if agreed.as_ref().is_some_and(|agreed| agreed.place == place) {
             let token = self.shared.store.consent(name, |consent| consent.as_mut().map(Consent::give_token))?;
-            return token.map(|token| Asked::Agreed { token }).ok_or(Error::Outdated);
+            return token.map(|token| ConsentOutcome::Agreed { token }).ok_or(Error::Outdated);
         }
         let changed = agreed.map(|agreed| place.changes(&agreed.place)).unwrap_or_default();
         let mut asking = locked(&self.shared.asking);
@@ -124,7 +124,7 @@ impl Host {
             _ => Proposal::new(place),
         };
         asking.insert(name.to_owned(), proposal.clone());
-        Ok(Asked::Ask { proposal, changed })
+        Ok(ConsentOutcome::Ask { proposal, changed })
     }
 
     /// The user consents to this very proposal. The token is valid for the shared models.
@@ -156,7 +156,7 @@ impl Host {
     pub async fn start(&self, name: &str) -> Result<(), Error> {
         let agreed = self.shared.store.consent(name, |consent| consent.as_mut().map(|consent| consent.stopped = false).is_some())?;
         if !agreed {
-            return Err(Error::Invalid("nobody has agreed to serve this app".into()));
+            return Err(Error::Invalid("the user has not agreed to serve this app".into()));
         }
         self.serve(name).await;
         Ok(())

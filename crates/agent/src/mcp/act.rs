@@ -102,18 +102,18 @@ impl Act {
                 "Says how far you are with an item you hold, for people to see, and keeps it yours. `partial` stores results so far, for the next worker to resume from."
             }
             Self::Complete => {
-                "Hands in the result of an item you hold and ends it. Answers `lost` when the item has passed to somebody else: then nothing was written."
+                "Hands in the result of an item you hold and ends it. Answers `lost` when another agent has claimed the item: then nothing was written."
             }
             Self::Fail => "Says that an item you hold could not be done, and whether another try makes sense. Counts as an attempt.",
             Self::Snooze => "Puts an item you hold off for a while, without counting an attempt.",
-            Self::Release => "Gives an item you hold back at once, unharmed, for somebody else to take. Counts nothing.",
-            Self::Explain => "Tells why an item is or is not claimable, who holds it and until when. Looks only.",
-            Self::Cancel => "Ends items that nobody should work on any more, also those that others hold. Cannot be undone from here.",
+            Self::Release => "Releases an item you hold, so that another agent can claim it. Counts no attempt.",
+            Self::Explain => "Explains why an item is or is not claimable, who holds it and until when. Changes nothing.",
+            Self::Cancel => "Cancels items, also those that others hold. Cannot be undone from here.",
             Self::LinkContact => {
                 "Says which contact an activity came from. With `remember` the contact also gets the sender's address, so that later messages are matched by themselves."
             }
             Self::ScheduleFollowup => {
-                "Schedules an action for a prospect at a given time. When the time comes somebody else's worker carries it out, which may send a message in the person's name."
+                "Schedules an action for a prospect at a given time. When the time comes another worker carries it out, which may send a message in the person's name."
             }
         }
     }

@@ -9,17 +9,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::act::{Act, arguments as act};
-use super::desk::{Followup, Link};
+use super::backend::{Followup, Link};
 use super::quote::{Quotes, sentence, word};
 use super::refusal::Refusal;
-use super::session::{Session, Told};
+use super::session::{Session, ToolReply};
 
 /// Bytes of an item's content in a list: enough to recognize it.
 const EXCERPT: usize = 300;
 /// Rows read for each row that is listed, because other agents may hold some of them.
 const LOOKS: i64 = 4;
 
-type Reply = Result<Told, Refusal>;
+type Reply = Result<ToolReply, Refusal>;
 
 pub(super) async fn call(session: &Session, act: Act, arguments: Value) -> Reply {
     match act {
@@ -60,7 +60,7 @@ async fn list(session: &Session, asked: act::List) -> Reply {
     let mut says = Vec::new();
     for name in names {
         // A queue that this login may not read is no reason to hide the others.
-        let rows = match service.desk().due(&name, asked.kind.as_deref(), limit * LOOKS).await {
+        let rows = match service.backend().due(&name, asked.kind.as_deref(), limit * LOOKS).await {
             Ok(rows) => rows,
             Err(error) => {
                 let refusal = Refusal::from(error);
@@ -76,8 +76,8 @@ async fn list(session: &Session, asked: act::List) -> Reply {
             if items.len() as i64 == limit {
                 break;
             }
-            let told = transport.explain(&row.key, service.settings().owner.as_deref()).await?;
-            if told.is_none_or(|told| told["claimable"] != true) {
+            let reply = transport.explain(&row.key, service.settings().owner.as_deref()).await?;
+            if reply.is_none_or(|reply| reply["claimable"] != true) {
                 continue;
             }
             let kind = row.kind.as_deref().map(word);
@@ -97,7 +97,7 @@ async fn list(session: &Session, asked: act::List) -> Reply {
         queues.push(json!({"queue": name, "claimable": items}));
     }
     let held: Vec<Value> = service
-        .keeper()
+        .renewal()
         .held(session.agent())
         .into_iter()
         .map(|(queue, key, lease)| json!({"queue": queue, "key": key, "lease": lease}))
@@ -106,7 +106,7 @@ async fn list(session: &Session, asked: act::List) -> Reply {
         says.push(format!("You hold: {}", Value::from(held.clone())));
     }
     says.extend(quotes.block());
-    Ok(Told { says: says.join("\n"), value: json!({"queues": queues, "held": held}) })
+    Ok(ToolReply { says: says.join("\n"), value: json!({"queues": queues, "held": held}) })
 }
 
 async fn claim(session: &Session, asked: act::Claim) -> Reply {
@@ -121,7 +121,7 @@ async fn claim(session: &Session, asked: act::Claim) -> Reply {
         kinds: asked.kinds.filter(|kinds| !kinds.is_empty()),
         ..gleaner::Claim::by(session.agent()).limit(i32::try_from(limit).unwrap_or(1)).started()
     };
-    let claimed = service.keeper().claim(&transport, claim).await?;
+    let claimed = service.renewal().claim(&transport, claim).await?;
     let mut quotes = Quotes::new(service.settings().most_content);
     let queue = &asked.queue;
     let items: Vec<Value> = claimed.items.iter().map(|item| shown(queue, item, &mut quotes)).collect();
@@ -144,7 +144,7 @@ async fn claim(session: &Session, asked: act::Claim) -> Reply {
     }));
     says.extend(quotes.block());
     let next = claimed.next_due_in.map(|wait| wait.as_secs_f64());
-    Ok(Told { says: says.join("\n"), value: json!({"agent": session.agent(), "items": items, "next_due_seconds": next}) })
+    Ok(ToolReply { says: says.join("\n"), value: json!({"agent": session.agent(), "items": items, "next_due_seconds": next}) })
 }
 
 fn shown(queue: &str, item: &Item, quotes: &mut Quotes) -> Value {
@@ -166,10 +166,10 @@ async fn progress(session: &Session, asked: act::Progress) -> Reply {
     }
     let progress = Progress { stage: asked.stage, percent: asked.percent, partial: asked.partial, hold: None };
     let (answer, left) = transport.progress(&Held::new(&asked.key, asked.lease), &progress).await?;
-    let mut told = settle(session, &asked.queue, &asked.key, asked.lease, &answer, false)?;
-    told.value["lease_seconds"] = json!(left.as_secs());
-    told.says = format!("Noted. Item {} is still yours.", asked.key);
-    Ok(told)
+    let mut reply = settle(session, &asked.queue, &asked.key, asked.lease, &answer, false)?;
+    reply.value["lease_seconds"] = json!(left.as_secs());
+    reply.says = format!("Noted. Item {} is still yours.", asked.key);
+    Ok(reply)
 }
 
 async fn complete(session: &Session, asked: act::Complete) -> Reply {
@@ -208,16 +208,16 @@ async fn release(session: &Session, asked: act::Held) -> Reply {
 async fn explain(session: &Session, asked: act::Explain) -> Reply {
     let service = session.service();
     let transport = service.transport(&asked.queue).await?;
-    let told = transport.explain(&asked.key, service.settings().owner.as_deref()).await?;
-    let Some(mut told) = told else { return Err(refused(Outcome::Gone, &asked.queue, &asked.key)) };
+    let reply = transport.explain(&asked.key, service.settings().owner.as_deref()).await?;
+    let Some(mut reply) = reply else { return Err(refused(Outcome::Gone, &asked.queue, &asked.key)) };
     // Agents choose their own ids, and the sentence repeats them.
     for field in ["agent", "reason"] {
-        if let Some(text) = told[field].as_str() {
-            told[field] = sentence(text).into();
+        if let Some(text) = reply[field].as_str() {
+            reply[field] = sentence(text).into();
         }
     }
-    let says = format!("Item {}: {}.", asked.key, told["reason"].as_str().unwrap_or("nothing is known"));
-    Ok(Told { says, value: told })
+    let says = format!("Item {}: {}.", asked.key, reply["reason"].as_str().unwrap_or("nothing is known"));
+    Ok(ToolReply { says, value: reply })
 }
 
 async fn cancel(session: &Session, asked: act::Cancel) -> Reply {
@@ -232,18 +232,18 @@ async fn cancel(session: &Session, asked: act::Cancel) -> Reply {
     let items: Vec<Value> =
         answers.iter().map(|one| json!({"key": one.key, "outcome": one.outcome.as_str(), "status": one.status})).collect();
     let says: Vec<String> = answers.iter().map(|one| format!("{}: {}", one.key, one.outcome.as_str())).collect();
-    Ok(Told { says: format!("Cancel in {}: {}.", asked.queue, says.join(", ")), value: json!({"items": items}) })
+    Ok(ToolReply { says: format!("Cancel in {}: {}.", asked.queue, says.join(", ")), value: json!({"items": items}) })
 }
 
 async fn link_contact(session: &Session, asked: act::LinkContact) -> Reply {
     let link = Link { activity: &asked.activity, contact: asked.contact, backfill: asked.backfill, remember: asked.remember };
-    let linked = session.service().desk().link_contact(&link).await?;
+    let linked = session.service().backend().link_contact(&link).await?;
     if linked.first().is_none_or(|(_, outcome)| outcome == "gone") {
         return Err(refused(Outcome::Gone, "activities", &asked.activity));
     }
     tracing::info!(activity = asked.activity, contact = asked.contact, agent = session.agent(), "an assistant linked");
     let activities: Vec<Value> = linked.iter().map(|(key, outcome)| json!({"key": key, "outcome": outcome})).collect();
-    Ok(Told {
+    Ok(ToolReply {
         says: format!("Linked {} to contact {}.", count(linked.len(), "activity"), asked.contact),
         value: json!({"activities": activities}),
     })
@@ -256,19 +256,19 @@ async fn schedule_followup(session: &Session, asked: act::ScheduleFollowup) -> R
     let payload = asked.payload.filter(|payload| !payload.is_null()).unwrap_or_else(|| json!({}));
     let action = asked.action.as_deref().unwrap_or("follow_up");
     let followup = Followup { prospect: &asked.prospect, action, at: &asked.at, payload: &payload };
-    let row = session.service().desk().schedule_followup(&followup).await?;
+    let row = session.service().backend().schedule_followup(&followup).await?;
     tracing::info!(prospect = asked.prospect, at = asked.at, agent = session.agent(), "an assistant scheduled a follow-up");
     let value = json!({"queue": "followups", "key": row["id"], "scheduled_for": row["scheduled_for"], "status": row["status"]});
-    Ok(Told { says: format!("Scheduled as {} for {}.", row["id"].as_str().unwrap_or_default(), asked.at), value })
+    Ok(ToolReply { says: format!("Scheduled as {} for {}.", row["id"].as_str().unwrap_or_default(), asked.at), value })
 }
 
 /// The result of an act on a held item. If the act was not done, that is a refusal and the hold ends.
 fn settle(session: &Session, queue: &str, key: &str, lease: i64, answer: &Answer, ends: bool) -> Reply {
     let refusal = Refusal::of(answer.outcome, queue, key);
     if ends || refusal.is_some() {
-        session.service().keeper().let_go(queue, key, lease);
+        session.service().renewal().let_go(queue, key, lease);
     } else {
-        session.service().keeper().heard_lease(queue, key, lease);
+        session.service().renewal().heard_lease(queue, key, lease);
     }
     if let Some(refusal) = refusal {
         return Err(refusal);
@@ -276,7 +276,7 @@ fn settle(session: &Session, queue: &str, key: &str, lease: i64, answer: &Answer
     let status = answer.status.as_deref().unwrap_or("gone");
     let again = if answer.outcome == Outcome::Already { " It had been done before; nothing changed." } else { "" };
     let says = format!("Item {key} of {queue} is now {status}.{again}");
-    Ok(Told { says, value: json!({"queue": queue, "key": key, "outcome": answer.outcome.as_str(), "status": answer.status}) })
+    Ok(ToolReply { says, value: json!({"queue": queue, "key": key, "outcome": answer.outcome.as_str(), "status": answer.status}) })
 }
 
 fn refused(outcome: Outcome, queue: &str, key: &str) -> Refusal {

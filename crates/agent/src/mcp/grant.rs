@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// A right over items that the assistant does not hold. Text in a stranger's mail could ask the assistant for each of these.
+/// A right over items that the assistant does not hold. Text in a message could ask the assistant for each of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grant {
     /// Cancel any item, whichever agent holds it.

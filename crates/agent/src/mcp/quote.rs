@@ -1,6 +1,6 @@
 //! Marks content that came from outside, with marks that the content cannot forge.
 //!
-//! A model sees one stream of text. Only marks separate what a stranger wrote from what we wrote, so the marks carry a number
+//! A model sees one stream of text. Only marks separate what others wrote from what we wrote, so the marks carry a number
 //! that is drawn after the content is known: no content can contain it. Characters that hide text from a human reader (tags,
 //! direction overrides, control codes) are replaced, and the length is bounded.
 

@@ -27,7 +27,7 @@ impl Refusal {
         Self::new(
             "not_granted",
             format!(
-                "{act} is not allowed here: nobody granted `{grant}`. Do not look for a way around it; tell the person, who can restart with --grant {grant}."
+                "{act} is not allowed here: `{grant}` is not granted. Do not look for a way around it; tell the person, who can restart with --grant {grant}."
             ),
         )
     }
@@ -44,7 +44,7 @@ impl Refusal {
             Outcome::Lost => Some(Self::new(
                 "lost",
                 format!(
-                    "Item {key} of {queue} is no longer yours: it was cancelled, finished or taken by somebody else after your lease had passed. \
+                    "Item {key} of {queue} is no longer yours: it was cancelled, finished or claimed by another agent after your lease had ended. \
                      Nothing was written. Drop this result and do not try again with this lease; claim for other work."
                 ),
             )),

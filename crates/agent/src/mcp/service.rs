@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use gleaner::transport::Transport;
 
-use super::desk::Desk;
+use super::backend::Backend;
 use super::grant::Grants;
-use super::keeper::Keeper;
+use super::lease_renewal::LeaseRenewal;
 use super::refusal::Refusal;
 
 /// How long the shape of a queue is cached: `gleaner attach` may have changed it.
@@ -48,45 +48,45 @@ impl Default for Settings {
     }
 }
 
-/// A [`Desk`] with its rules and the items held there. Cheap to clone.
+/// A [`Backend`] with its rules and the items held there. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Service {
     shared: Arc<Shared>,
 }
 
 /// A queue, and when its description was read.
-type Known = (Instant, Arc<dyn Transport>);
+type OpenQueue = (Instant, Arc<dyn Transport>);
 
 #[derive(Debug)]
 struct Shared {
-    desk: Arc<dyn Desk>,
+    backend: Arc<dyn Backend>,
     settings: Settings,
-    keeper: Keeper,
-    open: Mutex<HashMap<String, Known>>,
+    renewal: LeaseRenewal,
+    open: Mutex<HashMap<String, OpenQueue>>,
 }
 
 impl Service {
     /// Must be called within a runtime: it spawns a task that renews the leases of assistants.
-    pub fn new(desk: Arc<dyn Desk>, settings: Settings) -> Self {
-        let keeper = Keeper::start(settings.patience);
-        Self { shared: Arc::new(Shared { desk, settings, keeper, open: Mutex::default() }) }
+    pub fn new(backend: Arc<dyn Backend>, settings: Settings) -> Self {
+        let renewal = LeaseRenewal::start(settings.patience);
+        Self { shared: Arc::new(Shared { backend, settings, renewal, open: Mutex::default() }) }
     }
 
-    pub fn desk(&self) -> &dyn Desk {
-        &*self.shared.desk
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.shared.backend
     }
 
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    pub fn keeper(&self) -> &Keeper {
-        &self.shared.keeper
+    pub fn renewal(&self) -> &LeaseRenewal {
+        &self.shared.renewal
     }
 
     /// The queues that exist here and that assistants may see.
     pub async fn queues(&self) -> Result<Vec<String>, Refusal> {
-        let mut queues = self.desk().place().queues().await?;
+        let mut queues = self.backend().endpoint().queues().await?;
         if let Some(seen) = &self.settings().queues {
             queues.retain(|queue| seen.contains(queue));
         }
@@ -103,7 +103,7 @@ impl Service {
         {
             return Ok(open.clone());
         }
-        let opened = match self.desk().place().open(queue).await {
+        let opened = match self.backend().endpoint().open(queue).await {
             Err(gleaner::Error::UnknownQueue { .. }) => return Err(Refusal::no_such_queue(queue, &self.queues().await?)),
             opened => opened?,
         };
@@ -113,6 +113,6 @@ impl Service {
 
     /// Releases everything that assistants hold. Call it before the process ends.
     pub async fn close(&self) -> usize {
-        self.keeper().release(None).await
+        self.renewal().release(None).await
     }
 }

@@ -9,7 +9,7 @@ use super::service::Service;
 
 /// The answer of an act: a sentence, the same as fields, and the quoted content.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct ToolReply {
     /// For a model to read.
     pub says: String,
     /// For a program to read. Content from outside is in marked fields, see [`super::quote`].
@@ -50,8 +50,8 @@ impl Session {
     }
 
     /// Runs the requested act, if the assistant may use it.
-    pub async fn call(&self, act: &str, arguments: Value) -> Result<Told, Refusal> {
-        self.service.keeper().heard_agent(&self.agent);
+    pub async fn call(&self, act: &str, arguments: Value) -> Result<ToolReply, Refusal> {
+        self.service.renewal().heard_agent(&self.agent);
         let Some(act) = Act::named(act) else {
             let known: Vec<&str> = Act::allowed(&self.service.settings().grants).map(Act::name).collect();
             return Err(Refusal::invalid(format!("There is no act of that name. There is: {}.", known.join(", "))));
@@ -65,19 +65,19 @@ impl Session {
 
     /// Releases what it holds. Returns how many items that were.
     pub async fn end(&self) -> usize {
-        self.service.keeper().release(Some(&self.agent)).await
+        self.service.renewal().release(Some(&self.agent)).await
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let keeper = self.service.keeper();
-        if !self.stands || keeper.held(&self.agent).is_empty() {
+        let renewal = self.service.renewal();
+        if !self.stands || renewal.held(&self.agent).is_empty() {
             return;
         }
-        let (keeper, agent) = (keeper.clone(), std::mem::take(&mut self.agent));
+        let (renewal, agent) = (renewal.clone(), std::mem::take(&mut self.agent));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { keeper.release(Some(&agent)).await });
+            runtime.spawn(async move { renewal.release(Some(&agent)).await });
         }
     }
 }

@@ -23,7 +23,7 @@ pub async fn serve_stdio(
         served = converse(session, (Box::new(pipe.0), Box::new(pipe.1))) => served,
         () = stop => Ok(()),
     };
-    let released = service.keeper().release(Some(&agent)).await;
+    let released = service.renewal().release(Some(&agent)).await;
     served.map(|()| released)
 }
 

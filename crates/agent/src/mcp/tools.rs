@@ -77,9 +77,9 @@ impl ServerHandler for Tools {
         };
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
         let result = match session.call(&request.name, arguments).await {
-            Ok(told) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(told.says)]);
-                result.structured_content = Some(told.value);
+            Ok(reply) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(reply.says)]);
+                result.structured_content = Some(reply.value);
                 result
             }
             Err(refusal) => {

@@ -9,7 +9,7 @@ use gleaner::{Failure, Item};
 use gleaner_stages::builtin::What;
 use gleaner_stages::failure::{cancelled, invalid};
 use gleaner_stages::recording::Recording;
-use gleaner_stages::{Report, Seen, Share, Stage, Work};
+use gleaner_stages::{Report, Seen, Share, Stage, Work, document};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -47,7 +47,7 @@ impl Run<'_> {
         let count = self.kind.stages.len() as f64;
         for (n, stage) in self.kind.stages.iter().enumerate() {
             let (seen, text) = (results.seen(), results.text().unwrap_or(&raw).to_owned());
-            if let Some(why) = unfit(stage, &text, &recording, results.text().is_some()) {
+            if let Some(why) = unfit(stage, &text, record.as_ref(), &recording, results.text().is_some()) {
                 results.skip(stage, why);
                 continue;
             }
@@ -59,6 +59,7 @@ impl Run<'_> {
                 written,
                 results: &seen,
                 recording: &recording,
+                fetch: &*self.services.fetch,
                 fingerprint: "",
                 models: &self.services.models,
             };
@@ -106,11 +107,16 @@ impl Run<'_> {
 }
 
 /// Why a stage does not apply to this item.
-fn unfit(stage: &Stage, text: &str, recording: &Recording<'_>, read: bool) -> Option<&'static str> {
+fn unfit(stage: &Stage, text: &str, record: Option<&Value>, recording: &Recording<'_>, read: bool) -> Option<&'static str> {
     if stage.needs_audio() {
         return (!recording.exists()).then_some("the item has no recording");
     }
     match &stage.work {
+        Work::Builtin(builtin) if builtin.what == What::Document => match document::file_of(record) {
+            None => Some("the item has no file"),
+            Some(_) if !text.trim().is_empty() => Some("the file was read before"),
+            Some(_) => None,
+        },
         Work::Builtin(builtin) if builtin.what == What::Clean && read => Some("what is spoken needs no cleaning"),
         Work::Builtin(_) | Work::Chat(_) | Work::Embed(_) if text.trim().is_empty() => Some("the item has no text"),
         _ => None,
@@ -134,8 +140,8 @@ fn text_at(value: &Value, path: &str) -> Option<String> {
 
 /// When the item was written, in the time zone of its readers.
 fn written(record: Option<&Record>, row: Option<&Value>, offset: Option<FixedOffset>) -> DateTime<FixedOffset> {
-    let told = record.and_then(|record| row?[&record.created].as_str()).and_then(|text| DateTime::parse_from_rfc3339(text).ok());
-    let at = told.map_or_else(Utc::now, |told| told.to_utc());
+    let created = record.and_then(|record| row?[&record.created].as_str()).and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+    let at = created.map_or_else(Utc::now, |created| created.to_utc());
     match offset {
         Some(offset) => at.with_timezone(&offset),
         None => {

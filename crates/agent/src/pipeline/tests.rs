@@ -49,8 +49,25 @@ fn without_a_file_text_is_read_and_calls_are_left_to_those_who_listen() {
 }
 
 #[test]
+fn a_model_of_the_environment_makes_the_insights_of_dumps() {
+    let variable = |name: &str| (name == "GLEANER_MODEL_URL" || name == "GLEANER_MODEL").then(|| "llama \"3\"".to_owned());
+    let text = super::built_in(variable);
+    assert!(text.contains("model   = 'llama \"3\"'") || text.contains(r#"model   = "llama \"3\"""#), "{text}");
+    let stages = |text: &str| {
+        let pipelines = Pipelines::parse(text, std::path::Path::new("."), "built in").expect("the built-in pipelines");
+        let (_, kind) = pipelines.plan.queues.get("dumps").and_then(|queue| queue.kinds.iter().next()).expect("dumps");
+        kind.stages.iter().map(|stage| (stage.name.clone(), stage.key.clone(), stage.asks_model())).collect::<Vec<_>>()
+    };
+    let (with, without) = (stages(&text), stages(&super::built_in(|_| None)));
+    let names = |stages: &[(String, String, bool)]| stages.iter().map(|(name, key, _)| (name.clone(), key.clone())).collect::<Vec<_>>();
+    assert_eq!(names(&with), names(&without), "the same names and results either way");
+    assert_eq!(with.iter().filter(|(.., model)| *model).count(), 4);
+    assert!(!without.iter().any(|(.., model)| *model));
+}
+
+#[test]
 fn mistakes_are_told_all_at_once_with_their_lines() {
-    let told = mistakes(
+    let message = mistakes(
         r#"
 [models.big]
 kind = "chatty"
@@ -85,23 +102,23 @@ sms = ["clean", "sumary", "clean"]
         "line 22: activities/sms has the stage \"sumary\", which is neither built in (clean, language,",
         "line 22: activities/sms has the stage clean twice",
     ] {
-        assert!(told.contains(line), "{line}\n--- is not in ---\n{told}");
+        assert!(message.contains(line), "{line}\n--- is not in ---\n{message}");
     }
-    assert!(told.starts_with("8 mistakes in pipelines.toml:"), "{told}");
+    assert!(message.starts_with("8 mistakes in pipelines.toml:"), "{message}");
 }
 
 #[test]
 fn what_is_no_pipeline_file_says_where() {
     assert!(mistakes("[stages.a]\ncomand = \"x\"").contains("line 2"), "{}", mistakes("[stages.a]\ncomand = \"x\""));
     assert!(mistakes("").contains("there is no queue; write [queues.activities.kinds]"));
-    let told = mistakes(
+    let message = mistakes(
         "[models.m]\nkind = \"chat\"\nmodel = \"x\"\nurl = \"http://127.0.0.1:1/v1\"\n[stages.s]\nchat = \"m\"\nprompt = \"none.md\"\n",
     );
-    assert!(told.contains("line 5: stage s: read /nowhere/none.md: No such file"), "{told}");
-    let told = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"a\\n{{ text\"\n");
-    assert!(told.contains("line 4: stage s: prompt_text, line 2: "), "{told}");
-    let told = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"{{ txt }}\"\n");
-    assert!(told.contains("prompt_text: there is no \"txt\"; a template can speak of item, record, text, results"), "{told}");
+    assert!(message.contains("line 5: stage s: read /nowhere/none.md: No such file"), "{message}");
+    let message = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"a\\n{{ text\"\n");
+    assert!(message.contains("line 4: stage s: prompt_text, line 2: "), "{message}");
+    let message = mistakes("[models.m]\nkind = \"chat\"\nmodel = \"x\"\n[stages.s]\nchat = \"m\"\nprompt_text = \"{{ txt }}\"\n");
+    assert!(message.contains("prompt_text: there is no \"txt\"; a template can speak of item, record, text, results"), "{message}");
 }
 
 #[test]
@@ -132,9 +149,9 @@ sms = ["clean"]
     )
     .expect("no mistakes");
     assert_eq!(pipelines.kinds("activities"), Some(vec!["sms".to_owned()]));
-    let told: Vec<String> = pipelines.missing().iter().map(ToString::to_string).collect();
+    let message: Vec<String> = pipelines.missing().iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        message,
         [
             "activities/call is not claimed: stage transcript: model ears has no URL: set GLEANER_TEST_NO_SUCH_URL, for example http://127.0.0.1:11434/v1",
             "activities/email is not claimed: stage summary: model mind has no key: set GLEANER_TEST_NO_SUCH_KEY",

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[non_exhaustive]
 pub enum Error {
     #[error("no agent runs in {home}; `gleaner agent` starts one")]
-    Nobody { home: String },
+    NoAgent { home: String },
 
     #[error("no agent is named {name:?} here; there are: {}", there.join(", "))]
     Unknown { name: String, there: Vec<String> },
@@ -53,7 +53,7 @@ impl Remote {
         let mut all: Vec<Self> = Self::all(home).await.into_iter().map(|(remote, _)| remote).collect();
         let there: Vec<String> = all.iter().map(|remote| remote.note.name.clone()).collect();
         match name {
-            _ if all.is_empty() => Err(Error::Nobody { home: home.display().to_string() }),
+            _ if all.is_empty() => Err(Error::NoAgent { home: home.display().to_string() }),
             Some(name) => {
                 all.into_iter().find(|remote| remote.note.name == name).ok_or_else(|| Error::Unknown { name: name.to_owned(), there })
             }

@@ -29,7 +29,7 @@ pub fn judge(shared: &Shared, queues: &[(String, Seen)], stats: &Stats) -> Healt
     let mut reasons = Vec::new();
     if !now.open {
         reasons.push(match now.trouble {
-            Some(trouble) => format!("has not reached its place yet: {}", trouble.message),
+            Some(trouble) => format!("has not reached its endpoint yet: {}", trouble.message),
             None => "is starting".to_owned(),
         });
     }

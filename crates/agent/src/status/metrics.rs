@@ -22,7 +22,7 @@ pub(super) fn text(shared: &Shared) -> String {
         "Whether the agent reaches its queues and looks often enough.",
         f64::from(u8::from(view.health.healthy)),
     );
-    out.gauge("gleaner_agent_paused", "Whether the agent takes nothing new because it was told so.", f64::from(u8::from(view.paused)));
+    out.gauge("gleaner_agent_paused", "Whether the agent is paused and claims nothing new.", f64::from(u8::from(view.paused)));
     out.gauge("gleaner_agent_push_connected", "Whether new work is heard of without polling.", f64::from(u8::from(view.push)));
     out.gauge("gleaner_agent_concurrency", "Items that may be in work at once.", view.concurrency as f64);
     out.gauge("gleaner_agent_running", "Items in work.", view.running.len() as f64);

@@ -7,20 +7,20 @@ use serde_json::Value;
 use super::health::{self, Health};
 use crate::agent::meter::{Seen, Trouble};
 use crate::agent::shared::Shared;
-use crate::config::PlaceAt;
+use crate::config::EndpointAt;
 use crate::host::Host;
 
-/// One error may be a coincidence. The second in a row means that the place does not answer.
+/// One error may be a coincidence. The second in a row means that the endpoint does not answer.
 const OFFLINE: u32 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Has not reached its place yet, and no attempt has failed.
+    /// Has not reached its endpoint yet, and no attempt has failed.
     Starting,
     Idle,
     Processing,
-    /// Its place does not answer.
+    /// Its endpoint does not answer.
     Offline,
     Paused,
     Stopping,
@@ -36,8 +36,8 @@ pub struct View {
     pub health: Health,
     pub uptime_seconds: f64,
     pub transport: &'static str,
-    pub place: Option<String>,
-    /// Why the place does not answer.
+    pub endpoint: Option<String>,
+    /// Why the endpoint does not answer.
     pub trouble: Option<String>,
     /// Since when, in seconds since the Unix epoch.
     pub trouble_since: Option<u64>,
@@ -112,11 +112,11 @@ impl View {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: shared.began.elapsed().as_secs_f64(),
-            transport: if matches!(shared.config.place, PlaceAt::Wire(_)) { "wire" } else { "direct" },
+            transport: if matches!(shared.config.endpoint, EndpointAt::Wire(_)) { "wire" } else { "direct" },
             trouble_since: trouble.as_ref().map(|trouble| trouble.since),
             trouble: trouble.map(|trouble| trouble.message),
             name: now.name,
-            place: now.place,
+            endpoint: now.endpoint,
             owner: now.owner,
             paused: stats.paused,
             concurrency: stats.concurrency,

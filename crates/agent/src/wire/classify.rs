@@ -65,12 +65,12 @@ pub(super) fn refused(act: &str, status: u16, body: &Value, renewable: bool) -> 
     let code = text("code").or_else(|| text("error_code"));
     let message = text("message").or_else(|| text("msg")).or_else(|| text("error_description")).or_else(|| text("error"));
     let verdict = classify(Some(status), code, renewable);
-    let mut told = message.map_or_else(|| format!("the server answered {status}"), |message| format!("{message} ({status})"));
+    let mut response = message.map_or_else(|| format!("the server answered {status}"), |message| format!("{message} ({status})"));
     for more in [text("details"), text("hint"), verdict.advice].into_iter().flatten() {
-        told.push_str("\n  ");
-        told.push_str(more);
+        response.push_str("\n  ");
+        response.push_str(more);
     }
-    Error::Remote { act: act.into(), message: told, status: Some(status), code: code.map(str::to_owned), transient: verdict.transient }
+    Error::Remote { act: act.into(), message: response, status: Some(status), code: code.map(str::to_owned), transient: verdict.transient }
 }
 
 /// The error of a call that got no response, or only part of one.
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn an_answer_is_told_in_its_own_words_and_says_what_to_do() {
         let body = serde_json::json!({"code": "42501", "message": "this key may not work the queue jobs", "details": null, "hint": "A key is made for its queues"});
-        let told = refused("claim in jobs", 403, &body, false).to_string();
-        assert!(told.starts_with("claim in jobs: this key may not work the queue jobs (403)"), "{told}");
-        assert!(told.contains("A key is made for its queues") && told.contains("gleaner keys add"), "{told}");
+        let response = refused("claim in jobs", 403, &body, false).to_string();
+        assert!(response.starts_with("claim in jobs: this key may not work the queue jobs (403)"), "{response}");
+        assert!(response.contains("A key is made for its queues") && response.contains("gleaner keys add"), "{response}");
     }
 }

@@ -10,11 +10,11 @@ use chrono::DateTime;
 
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<Reading>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct Reading {
     /// The database's time when the call was sent, at the earliest.
     micros: i64,
     at: Instant,
@@ -25,19 +25,19 @@ struct Known {
 impl Clock {
     /// Records a fresh lease from a call that was sent at that moment.
     pub(super) fn saw_lease(&self, lease: i64, sent: Instant, date: Option<i64>) {
-        *self.known.lock().expect("no panic holds it") = Some(Known { micros: lease, at: sent, date });
+        *self.known.lock().expect("no panic holds it") = Some(Reading { micros: lease, at: sent, date });
     }
 
     /// Records a response with this date.
     pub(super) fn saw_date(&self, date: Option<i64>) {
         let (Some(date), Ok(mut known)) = (date, self.known.lock()) else { return };
         match &mut *known {
-            None => *known = Some(Known { micros: date * 1_000_000 + 500_000, at: Instant::now(), date: Some(date) }),
+            None => *known = Some(Reading { micros: date * 1_000_000 + 500_000, at: Instant::now(), date: Some(date) }),
             Some(known) => {
                 // Dates are whole seconds, so a difference of one second may mean nothing.
                 let passed = known.date.map_or(0, |before| date - before - 1).max(0) * 1_000_000;
                 if passed > micros(known.at.elapsed()) {
-                    *known = Known { micros: known.micros + passed, at: Instant::now(), date: Some(date) };
+                    *known = Reading { micros: known.micros + passed, at: Instant::now(), date: Some(date) };
                 }
             }
         }

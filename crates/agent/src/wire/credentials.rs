@@ -158,7 +158,7 @@ impl Person {
 
     fn load(&self) -> Result<Session> {
         let Some(session) = session::load(&self.path)? else {
-            return Err(Error::Other(format!("nobody is signed in to {}; run `gleaner agent login --url {}`", self.url, self.url)));
+            return Err(Error::Other(format!("not signed in to {}; run `gleaner agent login --url {}`", self.url, self.url)));
         };
         if session.url != self.url {
             return Err(Error::Other(format!(

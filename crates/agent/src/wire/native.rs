@@ -9,42 +9,42 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Way;
+use super::Protocol;
 use super::http::{Call, Http};
 use super::shape::outcome;
 
 /// Checks whether the server is ours.
-pub(super) async fn probe(http: &Http) -> Result<Way> {
+pub(super) async fn probe(http: &Http) -> Result<Protocol> {
     match http.call(&Call::new(Method::GET, "/v1/queues", "find the queues")).await {
-        Ok(reply) if reply.body.is_array() => Ok(Way::Native),
+        Ok(reply) if reply.body.is_array() => Ok(Protocol::Native),
         // This server answers every path, but not with a list of queues.
-        Ok(_) => Ok(Way::Rpc),
-        Err(Error::Remote { status: Some(404 | 405 | 300..=399), .. }) => Ok(Way::Rpc),
+        Ok(_) => Ok(Protocol::Rpc),
+        Err(Error::Remote { status: Some(404 | 405 | 300..=399), .. }) => Ok(Protocol::Rpc),
         Err(error) => Err(error),
     }
 }
 
 /// A queue in the server's list.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct QueueEntry {
     pub name: String,
     /// Whether claims may name an owner, and kinds.
     pub owners: bool,
     pub kinds: bool,
 }
 
-pub(super) async fn list(http: &Http) -> Result<Vec<Known>> {
+pub(super) async fn list(http: &Http) -> Result<Vec<QueueEntry>> {
     let reply = http.call(&Call::new(Method::GET, "/v1/queues", "list the queues")).await?;
     let queues = reply.body.as_array().into_iter().flatten().filter_map(|queue| {
         // An older server does not send this field.
         let is = |name: &str| queue[name].as_bool().unwrap_or(true);
-        Some(Known { name: queue["name"].as_str()?.to_owned(), owners: is("owners"), kinds: is("kinds") })
+        Some(QueueEntry { name: queue["name"].as_str()?.to_owned(), owners: is("owners"), kinds: is("kinds") })
     });
     Ok(queues.collect())
 }
 
 #[derive(Deserialize)]
-struct Given {
+struct ClaimResponse {
     items: Vec<Row>,
     next_due_seconds: Option<f64>,
 }
@@ -63,7 +63,7 @@ struct Row {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ActResponse {
     key: String,
     outcome: String,
     status: Option<String>,
@@ -76,7 +76,7 @@ struct Many<T> {
     items: Vec<T>,
 }
 
-impl Told {
+impl ActResponse {
     fn answer(self) -> Answer {
         Answer { key: self.key, outcome: outcome(&self.outcome), status: self.status }
     }
@@ -112,7 +112,7 @@ impl Routes<'_> {
         if let Some(hold) = claim.hold {
             body["hold_seconds"] = json!(hold.as_secs_f64());
         }
-        let given: Given = self.read("claim", self.post("claim", &body, false).await?)?;
+        let given: ClaimResponse = self.read("claim", self.post("claim", &body, false).await?)?;
         let items = given.items.into_iter().map(|row| Item {
             key: row.key,
             lease: row.lease,
@@ -158,8 +158,8 @@ impl Routes<'_> {
     }
 
     async fn many(&self, act: &str, body: &Value) -> Result<Vec<Answer>> {
-        let told: Many<Told> = self.read(act, self.post(act, body, true).await?)?;
-        Ok(told.items.into_iter().map(Told::answer).collect())
+        let response: Many<ActResponse> = self.read(act, self.post(act, body, true).await?)?;
+        Ok(response.items.into_iter().map(ActResponse::answer).collect())
     }
 
     pub(super) async fn progress(&self, held: &Held, progress: &Progress) -> Result<(Answer, Duration)> {
@@ -169,9 +169,9 @@ impl Routes<'_> {
         if let Some(hold) = hold {
             body["hold_seconds"] = json!(hold.as_secs_f64());
         }
-        let told: Told = self.read("progress", self.post("progress", &body, true).await?)?;
-        let left = seconds(told.lease_seconds);
-        Ok((told.answer(), left))
+        let response: ActResponse = self.read("progress", self.post("progress", &body, true).await?)?;
+        let left = seconds(response.lease_seconds);
+        Ok((response.answer(), left))
     }
 
     pub(super) async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
@@ -179,12 +179,12 @@ impl Routes<'_> {
             "key": held.key, "lease": held.lease, "message": failure.message, "category": failure.category, "retryable": failure.retryable,
             "retry_in_seconds": failure.retry_in.map(|wait| wait.as_secs_f64()),
         });
-        Ok(self.read::<Told>("fail", self.post("fail", &body, true).await?)?.answer())
+        Ok(self.read::<ActResponse>("fail", self.post("fail", &body, true).await?)?.answer())
     }
 
     pub(super) async fn snooze(&self, held: &Held, by: Duration) -> Result<Answer> {
         let body = json!({"key": held.key, "lease": held.lease, "seconds": by.as_secs_f64()});
-        Ok(self.read::<Told>("snooze", self.post("snooze", &body, true).await?)?.answer())
+        Ok(self.read::<ActResponse>("snooze", self.post("snooze", &body, true).await?)?.answer())
     }
 
     pub(super) async fn explain(&self, key: &str, owner: Option<&str>) -> Result<Option<Value>> {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::http::Http;
-use super::native::{Known, Routes};
+use super::native::{QueueEntry, Routes};
 use super::rpc::Functions;
 use super::shape::Shape;
 use super::socket::{Channel, Socket};
@@ -26,7 +26,7 @@ const MOST_ROWS: i32 = 1000;
 
 #[derive(Debug)]
 pub(super) enum Acts {
-    Native(Known),
+    Native(QueueEntry),
     Rpc(Box<Shape>),
 }
 
@@ -118,6 +118,7 @@ fn is_alike(one: &Claim, other: &Claim) -> bool {
         && one.kinds == other.kinds
         && one.started == other.started
         && one.hold == other.hold
+        && one.early == other.early
 }
 
 #[async_trait]
@@ -214,7 +215,7 @@ impl Transport for WireQueue {
 
     fn listen(&self) -> Option<Box<dyn Push>> {
         let channel = match &self.acts {
-            Acts::Native(_) => Channel::bell(&self.name),
+            Acts::Native(_) => Channel::of_queue(&self.name),
             Acts::Rpc(shape) => Channel::table(shape),
         };
         Some(Box::new(self.socket.follow(channel)))

@@ -23,7 +23,7 @@ pub(super) struct Functions<'a> {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ActResponse {
     id: Value,
     outcome: String,
     status: Option<String>,
@@ -46,18 +46,18 @@ impl Functions<'_> {
         self.http.call(&call).await
     }
 
-    async fn told(&self, act: &str, arguments: &Value) -> Result<Vec<Told>> {
+    async fn responses(&self, act: &str, arguments: &Value) -> Result<Vec<ActResponse>> {
         let body = self.call(act, arguments, true).await?.body;
         serde_json::from_value(body)
             .map_err(|error| Error::Other(format!("{act} in {}: the answer cannot be read: {error}", self.shape.queue)))
     }
 
     async fn many(&self, act: &str, arguments: &Value) -> Result<Vec<Answer>> {
-        Ok(self.told(act, arguments).await?.into_iter().map(answer).collect())
+        Ok(self.responses(act, arguments).await?.into_iter().map(answer).collect())
     }
 
-    async fn one(&self, act: &str, arguments: &Value) -> Result<Told> {
-        self.told(act, arguments).await?.pop().ok_or_else(|| Error::Other(format!("{act} in {} gave no answer", self.shape.queue)))
+    async fn one(&self, act: &str, arguments: &Value) -> Result<ActResponse> {
+        self.responses(act, arguments).await?.pop().ok_or_else(|| Error::Other(format!("{act} in {} gave no answer", self.shape.queue)))
     }
 
     pub(super) async fn claim(&self, claim: &Claim, request: Uuid, first: bool) -> Result<Claimed> {
@@ -80,6 +80,9 @@ impl Functions<'_> {
         if let Some(hold) = claim.hold {
             arguments.insert("p_hold".into(), json!(interval(hold)));
         }
+        if !claim.early.is_zero() {
+            arguments.insert("p_early".into(), json!(interval(claim.early)));
+        }
         let sent = Instant::now();
         let reply = self.call("claim", &Value::Object(arguments), false).await?;
         let clock = &self.http.clock;
@@ -90,7 +93,8 @@ impl Functions<'_> {
             clock.saw_lease(lease, sent, reply.date);
         }
         let items: Vec<_> = rows.into_iter().filter_map(|row| self.shape.item(row, clock)).collect();
-        let next_due_in = if items.is_empty() { self.next_due(Value::Object(filter)).await? } else { None };
+        let next_due_in =
+            if items.is_empty() { self.next_due(Value::Object(filter)).await?.map(|due| due.saturating_sub(claim.early)) } else { None };
         Ok(Claimed { items, next_due_in })
     }
 
@@ -139,9 +143,9 @@ impl Functions<'_> {
         if let Some(hold) = hold {
             arguments["p_hold"] = json!(interval(*hold));
         }
-        let told = self.one("progress", &arguments).await?;
-        let left = self.http.clock.until(told.due_at.as_deref());
-        Ok((answer(told), left))
+        let response = self.one("progress", &arguments).await?;
+        let left = self.http.clock.until(response.due_at.as_deref());
+        Ok((answer(response), left))
     }
 
     pub(super) async fn fail(&self, held: &Held, failure: &Failure) -> Result<Answer> {
@@ -164,7 +168,7 @@ impl Functions<'_> {
         if let (Some(_), Some(owner)) = (&self.shape.owner, owner) {
             arguments["p_owner"] = json!(owner);
         }
-        Ok(Some(self.call("explain", &arguments, true).await?.body).filter(|told| !told.is_null()))
+        Ok(Some(self.call("explain", &arguments, true).await?.body).filter(|response| !response.is_null()))
     }
 
     pub(super) async fn ended(&self, held: &[Held]) -> Result<Vec<Held>> {
@@ -194,8 +198,8 @@ impl Functions<'_> {
     }
 }
 
-fn answer(told: Told) -> Answer {
-    Answer { key: text(&told.id), outcome: outcome(&told.outcome), status: told.status }
+fn answer(response: ActResponse) -> Answer {
+    Answer { key: text(&response.id), outcome: outcome(&response.outcome), status: response.status }
 }
 
 /// A value in a PostgREST list.

@@ -64,7 +64,7 @@ pub async fn logout(path: &Path) -> Result<bool> {
     // A process that is renewing the session right now would write the file again.
     let _lock = lock(path).await?;
     let session = load(path)?.unwrap_or(session);
-    let told = client()?
+    let response = client()?
         .post(format!("{}/auth/v1/logout?scope=local", session.url))
         .header("apikey", &session.anon_key)
         .bearer_auth(&session.access_token)
@@ -72,7 +72,7 @@ pub async fn logout(path: &Path) -> Result<bool> {
         .send()
         .await;
     remove(path)?;
-    if let Err(error) = told {
+    if let Err(error) = response {
         tracing::warn!(error = %unanswered("sign out", &error), "the server does not know yet that the session has ended");
     }
     Ok(true)
@@ -132,7 +132,7 @@ pub fn load(path: &Path) -> Result<Option<Session>> {
     };
     let mode = fs::metadata(path).map_err(|error| failed("look at", path, &error))?.permissions().mode();
     if mode & 0o077 != 0 {
-        tracing::warn!(path = %path.display(), "others could read the session; now they cannot, but sign in again if somebody may have");
+        tracing::warn!(path = %path.display(), "the session file was readable by others; its mode is corrected, sign in again if it may have been read");
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(|error| failed("protect", path, &error))?;
     }
     serde_json::from_str(&text)

@@ -54,7 +54,7 @@ pub(super) struct Channel {
 
 impl Channel {
     /// The notifications of a queue on our own server. Needs no right to any row, and no published table.
-    pub(super) fn bell(queue: &str) -> Self {
+    pub(super) fn of_queue(queue: &str) -> Self {
         let config = json!({"postgres_changes": [], "gleaner": {"queue": queue}});
         Self { queue: queue.to_owned(), topic: format!("realtime:gleaner-{queue}"), config, watches: false }
     }
@@ -90,7 +90,7 @@ impl Socket {
     pub(super) fn follow(&self, channel: Channel) -> Hearing {
         let (asks, _) = self.shared.task.get_or_init(|| {
             let (asks, asked) = mpsc::unbounded_channel();
-            let task = tokio::spawn(talk::keep(self.shared.http.clone(), asked, Ringer(self.shared.heard.clone())));
+            let task = tokio::spawn(talk::keep(self.shared.http.clone(), asked, ChannelNotifier(self.shared.heard.clone())));
             (asks, task.abort_handle())
         });
         let queue = channel.queue.clone();
@@ -102,10 +102,10 @@ impl Socket {
 
 /// Notifies the subscribers that wait.
 #[derive(Debug)]
-struct Ringer(watch::Sender<Heard>);
+struct ChannelNotifier(watch::Sender<Heard>);
 
-impl Ringer {
-    fn ring(&self, queue: &str) {
+impl ChannelNotifier {
+    fn notify(&self, queue: &str) {
         self.0.send_modify(|heard| heard.queues.entry(queue.to_owned()).or_default().0 += 1);
     }
 

@@ -3,6 +3,8 @@
 mod a2a;
 mod agent;
 mod conformance;
+mod dumps;
+mod followups;
 mod host;
 mod mcp;
 mod pipelines;

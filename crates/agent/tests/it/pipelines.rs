@@ -40,25 +40,6 @@ async fn calls_wait_for_an_agent_that_can_listen() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn dumps_are_read_where_they_lie() -> Result<()> {
-    let world = world().await?;
-    world
-        .client
-        .batch_execute(
-            "insert into workspaces (name) values ('w');
-             insert into baskets (workspace_id) select id from workspaces;
-             insert into raw_dumps (basket_id, body_md) select id, 'Der Vertrag über 2.500 € muss bis 30.11.2026 unterschrieben werden.' from baskets;",
-        )
-        .await?;
-    assert_eq!(world.work("dumps", &Pipelines::load(None)?).await?.completed, 1);
-    let row = world.client.query_one("select processing_state::text, result from agent_processing_queue", &[]).await?;
-    let (state, result): (String, serde_json::Value) = (row.get(0), row.get(1));
-    assert_eq!((state.as_str(), &result["entities"]["money"][0]["amount"]), ("completed", &json!("2500")), "{result}");
-    assert_eq!(result["entities"]["dates"][0]["date"], "2026-11-30");
-    Ok(())
-}
-
 /// The first stage is done and the second one waits: the result of the first is already visible, and the row shows the progress.
 #[tokio::test]
 async fn partial_results_reach_the_row_before_the_next_stage_ends() -> Result<()> {

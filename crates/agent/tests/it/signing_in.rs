@@ -10,7 +10,7 @@ use gleaner::transport::Endpoint as _;
 use gleaner::{Claim, Completion, Error, Outcome};
 use gleaner_agent::wire::session::{self, Session};
 use gleaner_agent::wire::sessions;
-use gleaner_agent::wire::{Owner, Settings, Way, Wire};
+use gleaner_agent::wire::{Owner, Protocol, Settings, Wire};
 use gleaner_supabase::auth::{Password, people};
 use serde_json::json;
 
@@ -142,7 +142,7 @@ async fn the_signed_in_person_works_their_own_field_first() -> Result<()> {
     let world = &signed.stage.world;
     let global = world.activity(None, "call", 60.0).await?;
     let own = world.activity(Some(signed.sales_id), "call", 1.0).await?;
-    for way in [Way::Native, Way::Rpc] {
+    for way in [Protocol::Native, Protocol::Rpc] {
         let wire = Wire::connect_by(signed.settings()?, way)?;
         let owner = Owner { sales_id: signed.sales_id.to_string(), user_id: signed.user_id.clone(), email: EMAIL.into() };
         assert_eq!(wire.who().await?, Some(owner.clone()));
@@ -160,7 +160,7 @@ async fn the_signed_in_person_works_their_own_field_first() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_ends_in_mid_work_is_renewed_and_the_work_goes_on() -> Result<()> {
-    for way in [Way::Native, Way::Rpc] {
+    for way in [Protocol::Native, Protocol::Rpc] {
         let signed = signed_in().await?;
         signed.stage.world.activity(Some(signed.sales_id), "call", 1.0).await?;
         let before = signed.front.count(TOKEN);
@@ -260,9 +260,9 @@ async fn signing_out_ends_the_session_here_and_there() -> Result<()> {
     assert!(session::logout(&signed.path).await?);
     assert!(!signed.path.exists());
     assert_eq!(signed.stage.world.count("select count(*) from auth.sessions").await?, 0);
-    assert!(!session::logout(&signed.path).await?, "nobody is signed in any more");
+    assert!(!session::logout(&signed.path).await?, "the session is gone");
     let error = signed.wire()?.queues().await.unwrap_err();
-    assert!(!error.is_transient() && error.to_string().contains("nobody is signed in"), "{error}");
+    assert!(!error.is_transient() && error.to_string().contains("not signed in"), "{error}");
     Ok(())
 }
 
@@ -276,7 +276,7 @@ async fn a_channel_outlives_the_token_it_was_opened_with() -> Result<()> {
         kept.expires_at = now() + 12;
     })?;
     let settings = Settings { url: signed.served()?.url(), ..signed.settings()? };
-    let wire = Wire::connect_by(settings, Way::Rpc)?;
+    let wire = Wire::connect_by(settings, Protocol::Rpc)?;
     let mut push = wire.open("activities").await?.listen().context("pushed")?;
     connected(&mut push, true).await?;
     for _ in 0..140 {

@@ -17,14 +17,14 @@ use anyhow::Result;
 use clap::Subcommand;
 use gleaner_agent::status::client::Remote;
 
-use crate::Desk;
+use crate::App;
 
 pub(crate) use config::at;
 
-/// Work queues where the compute is: claim, process, write results back.
+/// Run an agent on this machine: claim items, process them, write results back.
 ///
-/// Works its owner's items first, then nobody's, then what others left standing for longer than they allow. It may come and go: work
-/// that it held when it vanished is taken over by another. Without a subcommand it runs, as `gleaner agent run` does.
+/// Works its owner's items first, then items without an owner, then items that others left waiting longer than they allow. An agent
+/// may stop at any time: another one takes over the work that it held. Without a subcommand it runs, as `gleaner agent run` does.
 ///
 /// Where: the database of DATABASE_URL; else the server of SUPABASE_URL, with SUPABASE_ANON_KEY and the session of `gleaner agent login`, or
 /// with SUPABASE_SERVICE_ROLE_KEY; else what `gleaner up` runs in GLEANER_HOME. What is done: a file of pipelines, or the built-in ones,
@@ -68,22 +68,22 @@ enum Command {
 }
 
 impl Args {
-    /// Whether this process will be an agent, with nobody to answer to but its log.
+    /// Whether this process will be an agent, which reports to its log.
     pub(crate) fn is_agent(&self) -> bool {
         matches!(self.command, None | Some(Command::Run(_)))
     }
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     match args.command.unwrap_or_else(|| Command::Run(Box::new(args.run))) {
-        Command::Run(args) => run::run(desk, *args).await,
-        Command::Status(args) => status::run(desk, args).await,
-        Command::Pause(args) => pause::run(desk, args).await,
-        Command::Resume(args) => resume::run(desk, args).await,
-        Command::Watch(args) => watch::run(desk, args).await,
-        Command::Login(args) => login::run(desk, args).await,
-        Command::Logout(args) => logout::run(desk, args).await,
-        Command::Mcp(args) => mcp::run(desk, args).await,
+        Command::Run(args) => run::run(app, *args).await,
+        Command::Status(args) => status::run(app, args).await,
+        Command::Pause(args) => pause::run(app, args).await,
+        Command::Resume(args) => resume::run(app, args).await,
+        Command::Watch(args) => watch::run(app, args).await,
+        Command::Login(args) => login::run(app, args).await,
+        Command::Logout(args) => logout::run(app, args).await,
+        Command::Mcp(args) => mcp::run(app, args).await,
     }
 }
 
@@ -95,7 +95,7 @@ struct Named {
 }
 
 impl Named {
-    async fn find(&self, desk: &Desk) -> Result<Remote> {
-        Ok(Remote::find(desk.place.home()?.path(), self.name.as_deref()).await?)
+    async fn find(&self, app: &App) -> Result<Remote> {
+        Ok(Remote::find(app.target.home()?.path(), self.name.as_deref()).await?)
     }
 }

@@ -21,15 +21,15 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::Desk;
+use crate::App;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   gleaner channels providers                what can be connected, and what each needs
   gleaner channels add 'US support' --provider twilio --set auth_token=@token.txt --owner ada@example.com
-  gleaner channels test 'US support'        a signed sample through the real door
-  gleaner channels refusals 'US support'    who was turned away, and why")]
+  gleaner channels test 'US support'        a signed sample to the real webhook URL
+  gleaner channels refusals 'US support'    rejected requests, and why")]
 pub(crate) enum Command {
     Add(add::Args),
     List(list::Args),
@@ -47,21 +47,21 @@ pub(crate) enum Command {
     Reseal(reseal::Args),
 }
 
-pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
     match command {
-        Command::Add(args) => add::run(desk, args).await,
-        Command::List(args) => list::run(desk, args).await,
-        Command::Show(args) => show::run(desk, args).await,
-        Command::Set(args) => set::run(desk, args).await,
-        Command::Rotate(args) => rotate::run(desk, args).await,
-        Command::Pause(args) => pause::pause(desk, args).await,
-        Command::Resume(args) => pause::resume(desk, args).await,
-        Command::Delete(args) => delete::run(desk, args).await,
-        Command::Authorize(args) => authorize::run(desk, args).await,
-        Command::Poll(args) => poll::run(desk, args).await,
-        Command::Test(args) => test::run(desk, args).await,
-        Command::Refusals(args) => refusals::run(desk, args).await,
-        Command::Providers(args) => providers::run(desk, args).await,
-        Command::Reseal(args) => reseal::run(desk, args).await,
+        Command::Add(args) => add::run(app, args).await,
+        Command::List(args) => list::run(app, args).await,
+        Command::Show(args) => show::run(app, args).await,
+        Command::Set(args) => set::run(app, args).await,
+        Command::Rotate(args) => rotate::run(app, args).await,
+        Command::Pause(args) => pause::pause(app, args).await,
+        Command::Resume(args) => pause::resume(app, args).await,
+        Command::Delete(args) => delete::run(app, args).await,
+        Command::Authorize(args) => authorize::run(app, args).await,
+        Command::Poll(args) => poll::run(app, args).await,
+        Command::Test(args) => test::run(app, args).await,
+        Command::Refusals(args) => refusals::run(app, args).await,
+        Command::Providers(args) => providers::run(app, args).await,
+        Command::Reseal(args) => reseal::run(app, args).await,
     }
 }

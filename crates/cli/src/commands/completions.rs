@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::{Cli, Desk};
+use crate::{App, Cli};
 
 /// Print completions for a shell.
 #[derive(Debug, clap::Args)]
@@ -20,9 +20,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "gleaner", &mut script);
-    desk.out.data(String::from_utf8_lossy(&script).trim_end());
+    app.out.data(String::from_utf8_lossy(&script).trim_end());
     Ok(ExitCode::SUCCESS)
 }

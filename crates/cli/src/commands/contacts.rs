@@ -8,7 +8,7 @@ use gleaner_intake::contacts::{self, Answer, Cursor, Link, Outcome, Page};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, GOOD, paint};
 use crate::table::{Cell, Table};
 use crate::words::{harmless, moment};
@@ -16,7 +16,7 @@ use crate::words::{harmless, moment};
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
-  gleaner contacts unmatched                        whose messages are nobody's yet
+  gleaner contacts unmatched                        messages without a contact
   gleaner contacts link 1f0c… 42 --backfill         they are all from contact 42
   gleaner contacts unlink 1f0c…                     this one was not")]
 pub(crate) enum Command {
@@ -36,15 +36,15 @@ Examples:
   gleaner contacts unmatched --limit 5 --json
   gleaner contacts unmatched --after 2026-01-02T03:04:05.000006Z_1f0c…     the next page, as the last one said")]
 pub(crate) struct Unmatched {
-    /// At most this many
+    /// The most to list
     #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
-    /// From this place on
+    /// Skip this many
     #[arg(long, value_name = "PLACE")]
     after: Option<Cursor>,
 }
 
-/// Say who an activity came from.
+/// Link an activity to a contact.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -63,7 +63,7 @@ pub(crate) struct LinkArgs {
     remember: bool,
 }
 
-/// Say that activities did not come from the contact they are linked to.
+/// Remove the link between activities and their contact.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -74,21 +74,21 @@ pub(crate) struct Unlink {
     activities: Vec<Uuid>,
 }
 
-pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
     match command {
-        Command::Unmatched(args) => unmatched(desk, args).await,
-        Command::Link(args) => link(desk, args).await,
-        Command::Unlink(args) => unlink(desk, args).await,
+        Command::Unmatched(args) => unmatched(app, args).await,
+        Command::Link(args) => link(app, args).await,
+        Command::Unlink(args) => unlink(app, args).await,
     }
 }
 
-async fn unmatched(desk: &Desk, args: Unmatched) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+async fn unmatched(app: &App, args: Unmatched) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let items = contacts::unmatched(&client, &Page { limit: args.limit, after: args.after }).await?;
     let next = items.last().filter(|_| items.len() as i64 == args.limit).map(|last| last.cursor().to_string());
-    desk.out.json(&json!({"items": items, "next": next}));
+    app.out.json(&json!({"items": items, "next": next}));
     if items.is_empty() {
-        desk.out.line("Every activity has its contact.");
+        app.out.line("Every activity has its contact.");
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&["ID", "TYPE", "SENDER", "CANDIDATES", "CAME", "ABOUT"]);
@@ -105,20 +105,20 @@ async fn unmatched(desk: &Desk, args: Unmatched) -> Result<ExitCode> {
             Cell::styled(one_line(about), DIM),
         ]);
     }
-    desk.out.listing(table.text());
+    app.out.listing(table.text());
     if let Some(next) = next {
-        desk.out.note(paint(DIM, format!("There may be more: gleaner contacts unmatched --after {next}")));
+        app.out.note(paint(DIM, format!("There may be more: gleaner contacts unmatched --after {next}")));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn link(desk: &Desk, args: LinkArgs) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+async fn link(app: &App, args: LinkArgs) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let how = Link { backfill: args.backfill, remember: args.remember };
     let answers = contacts::link(&client, args.activity, args.contact, how).await?;
     let linked = answers.iter().filter(|answer| answer.outcome == Outcome::Done).count();
     Ok(tell(
-        desk,
+        app,
         "linked",
         &answers,
         &format!(
@@ -132,18 +132,18 @@ async fn link(desk: &Desk, args: LinkArgs) -> Result<ExitCode> {
     ))
 }
 
-async fn unlink(desk: &Desk, args: Unlink) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+async fn unlink(app: &App, args: Unlink) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let mut answers = Vec::new();
     for activity in args.activities {
         answers.push(contacts::unlink(&client, activity).await?);
     }
-    Ok(tell(desk, "unlinked", &answers, ""))
+    Ok(tell(app, "unlinked", &answers, ""))
 }
 
 /// One line per activity. The exit code is 1 when one was not found.
-fn tell(desk: &Desk, done: &str, answers: &[Answer], sum: &str) -> ExitCode {
-    desk.out.json(&answers);
+fn tell(app: &App, done: &str, answers: &[Answer], sum: &str) -> ExitCode {
+    app.out.json(&answers);
     let mut table = Table::new(&["ID", "OUTCOME"]);
     for answer in answers {
         let outcome = match answer.outcome {
@@ -153,9 +153,9 @@ fn tell(desk: &Desk, done: &str, answers: &[Answer], sum: &str) -> ExitCode {
         };
         table.row(vec![answer.id.to_string().into(), outcome]);
     }
-    desk.out.line(table.text());
+    app.out.line(table.text());
     if answers.len() > 1 && !sum.is_empty() {
-        desk.out.line(sum);
+        app.out.line(sum);
     }
     let missing = answers.iter().any(|answer| answer.outcome == Outcome::Gone);
     if missing { ExitCode::FAILURE } else { ExitCode::SUCCESS }

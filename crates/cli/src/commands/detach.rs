@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{GOOD, paint};
 
 /// Take a queue off its table and leave the table as it was.
 ///
-/// What attach added goes; no row is changed otherwise.
+/// Removes what attach added; rows are not changed otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,16 +19,16 @@ Examples:
 pub(crate) struct Args {
     /// Name of the queue
     name: String,
-    /// Even while agents hold rows: these stay as they are, held by nobody
+    /// Detach even while agents hold rows; these keep their status and lose their lease
     #[arg(long)]
     force: bool,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let mut client = desk.place.client().await?;
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let mut client = app.target.client().await?;
     let done = gleaner::attach::detach(&mut client, &args.name, args.force).await?;
-    desk.out.json(&json!({"queue": args.name, "done": done}));
-    done.iter().for_each(|step| desk.out.line(format!("  {step}")));
-    desk.out.line(format!("{} queue {}; its table is as it was", paint(GOOD, "detached"), args.name));
+    app.out.json(&json!({"queue": args.name, "done": done}));
+    done.iter().for_each(|step| app.out.line(format!("  {step}")));
+    app.out.line(format!("{} queue {}; its table is as it was", paint(GOOD, "detached"), args.name));
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use gleaner_postgres::Stopped;
 use serde_json::json;
 
-use crate::Desk;
+use crate::App;
 
 /// Stop what `up` started; the data stays.
 #[derive(Debug, clap::Args)]
@@ -17,16 +17,16 @@ Examples:
   GLEANER_HOME=~/second gleaner down        the one with that home
   gleaner down --timeout 300                wait longer for a large shutdown")]
 pub(crate) struct Args {
-    /// How many seconds to wait
+    /// Seconds to wait
     #[arg(long, default_value_t = 90, value_name = "SECONDS")]
     timeout: u64,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    if desk.place.given().is_some() {
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    if app.target.given().is_some() {
         bail!("DATABASE_URL is set, and that database is not ours to stop\n  Unset it to stop the private PostgreSQL");
     }
-    let home = desk.place.home()?;
+    let home = app.target.home()?;
     let stopped = gleaner_postgres::down(&home, Duration::from_secs(args.timeout)).await?;
     let (pid, text) = match stopped {
         Stopped::Nothing => (None, format!("Nothing was running in {}.", home.path().display())),
@@ -38,7 +38,7 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             format!("Stopped a PostgreSQL (pid {pid}) that had outlived its parent. The data stays in {}.", home.path().display()),
         ),
     };
-    desk.out.json(&json!({"stopped": pid.is_some(), "pid": pid, "home": home.path()}));
-    desk.out.line(text);
+    app.out.json(&json!({"stopped": pid.is_some(), "pid": pid, "home": home.path()}));
+    app.out.line(text);
     Ok(ExitCode::SUCCESS)
 }

@@ -12,14 +12,14 @@ use clap::ValueEnum;
 use gleaner::queue::{Enqueued, OnDuplicate};
 use serde_json::{Value, json};
 
-use crate::Desk;
+use crate::App;
 use crate::output::{DIM, GOOD, paint};
-use crate::place::{Named, ring};
 use crate::table::{Cell, Table};
+use crate::target::{Named, notify_workers};
 use crate::words::count;
 use shape::Shape;
 
-/// Put work into a queue.
+/// Enqueue items.
 ///
 /// On the queue jobs each JSON value is the payload of a new job; on other queues it is an object whose keys are columns of the
 /// table. `--as` chooses otherwise. Columns can also be given as COLUMN=VALUE.
@@ -47,13 +47,13 @@ pub(crate) struct Args {
     /// The kind of work
     #[arg(short, long)]
     kind: Option<String>,
-    /// Not before this time has passed, such as '5 minutes'
+    /// Time until it is due, such as '5 minutes'
     #[arg(long = "in", value_name = "TIME")]
     delay: Option<String>,
     /// The priority, as the queue knows it (on jobs: 2 is the most urgent, then 1, 0 and -1)
     #[arg(long, allow_hyphen_values = true)]
     priority: Option<String>,
-    /// A waiting item with the same unique key takes the new values, instead of standing as it is
+    /// Update a waiting item that has the same unique key, instead of leaving it as it is
     #[arg(long)]
     replace: bool,
 }
@@ -66,41 +66,41 @@ enum Meaning {
     Payload,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let (mut client, acts) = desk.place.acts(&args.named).await?;
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let (mut client, acts) = app.target.acts(&args.named).await?;
     let shape = Shape::of(&client, acts.name(), &args).await?;
     let on_duplicate = if args.replace { OnDuplicate::Replace } else { OnDuplicate::Skip };
     if let Some(path) = &args.file {
-        let counts = file::enqueue(desk, &mut client, &acts, &shape, path, on_duplicate).await?;
-        ring(&client, acts.name()).await;
-        desk.out.json(&counts);
-        desk.out.line(summary(acts.name(), &counts));
+        let counts = file::enqueue(app, &mut client, &acts, &shape, path, on_duplicate).await?;
+        notify_workers(&client, acts.name()).await;
+        app.out.json(&counts);
+        app.out.line(summary(acts.name(), &counts));
         return Ok(ExitCode::SUCCESS);
     }
     let items = shape.items(&args.items)?;
     let enqueued = acts.enqueue(&client, &items, on_duplicate).await?;
-    ring(&client, acts.name()).await;
+    notify_workers(&client, acts.name()).await;
     let all: Vec<Value> = enqueued.iter().map(|e| json!({"id": e.key, "outcome": e.outcome})).collect();
-    desk.out.json(&all);
-    tell(desk, acts.name(), &enqueued);
+    app.out.json(&all);
+    tell(app, acts.name(), &enqueued);
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(desk: &Desk, queue: &str, enqueued: &[Enqueued]) {
+fn tell(app: &App, queue: &str, enqueued: &[Enqueued]) {
     let word = |outcome: &str| match outcome {
         "standing" => Cell::styled("one with this unique key waits already", DIM),
         other => Cell::styled(other, GOOD),
     };
     if let [one] = enqueued {
         let (outcome, key) = (one.outcome.as_str(), &one.key);
-        return desk.out.line(match outcome {
+        return app.out.line(match outcome {
             "standing" => format!("{queue} {key} waits already with this unique key; --replace gives it the new values"),
             _ => format!("{} {queue} {key}", paint(GOOD, outcome)),
         });
     }
     let mut table = Table::new(&["ID", "OUTCOME"]);
     enqueued.iter().for_each(|one| table.row(vec![one.key.clone().into(), word(&one.outcome)]));
-    desk.out.line(table.text());
+    app.out.line(table.text());
 }
 
 fn summary(queue: &str, counts: &BTreeMap<&'static str, u64>) -> String {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::Desk;
+use crate::App;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -25,10 +25,10 @@ pub(crate) enum Command {
     Revoke(revoke::Args),
 }
 
-pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
     match command {
-        Command::Add(args) => add::run(desk, args).await,
-        Command::List(args) => list::run(desk, args).await,
-        Command::Revoke(args) => revoke::run(desk, args).await,
+        Command::Add(args) => add::run(app, args).await,
+        Command::List(args) => list::run(app, args).await,
+        Command::Revoke(args) => revoke::run(app, args).await,
     }
 }

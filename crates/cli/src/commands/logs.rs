@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, paint};
 
 /// Show what the private PostgreSQL has logged, and `gleaner up --detach` with it.
@@ -20,7 +20,7 @@ Examples:
   gleaner logs -f               and what comes
   gleaner logs -n 1000 | grep ERROR")]
 pub(crate) struct Args {
-    /// Go on with what comes, until Ctrl-C
+    /// Follow the log until Ctrl-C
     #[arg(short, long)]
     follow: bool,
     /// How many lines of each log
@@ -34,24 +34,24 @@ struct Log {
     at: u64,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    if desk.place.given().is_some() {
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    if app.target.given().is_some() {
         bail!("DATABASE_URL is set, and the log of that server is not ours to read\n  Unset it to read the log of the private PostgreSQL");
     }
-    let home = desk.place.home()?;
+    let home = app.target.home()?;
     let all = [home.log(), home.path().join("log/gleaner.log")];
     let mut logs: Vec<Log> = all.into_iter().filter(|path| path.exists()).map(|path| Log { path, at: 0 }).collect();
     if logs.is_empty() {
-        desk.out.note(format!("Nothing has been logged in {} yet. `gleaner up` starts PostgreSQL there.", home.path().display()));
+        app.out.note(format!("Nothing has been logged in {} yet. `gleaner up` starts PostgreSQL there.", home.path().display()));
         return Ok(ExitCode::SUCCESS);
     }
     let several = logs.len() > 1;
     for log in &mut logs {
         let lines = log.last(args.lines)?;
         if several && !lines.is_empty() {
-            desk.out.line(paint(BOLD, format!("==> {}", log.path.display())));
+            app.out.line(paint(BOLD, format!("==> {}", log.path.display())));
         }
-        lines.iter().for_each(|line| desk.out.data(line));
+        lines.iter().for_each(|line| app.out.data(line));
     }
     if !args.follow {
         return Ok(ExitCode::SUCCESS);
@@ -61,7 +61,7 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         for log in &mut logs {
             let text = log.news()?;
             if !text.is_empty() {
-                desk.out.data(text.trim_end());
+                app.out.data(text.trim_end());
             }
         }
     }

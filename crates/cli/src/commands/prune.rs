@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result, bail};
 use gleaner::Acts;
 use serde_json::json;
 
-use crate::Desk;
-use crate::place::seconds;
+use crate::App;
+use crate::target::seconds;
 use crate::words::count;
 
 /// Delete finished items that are old enough.
 ///
-/// Older than the queue's declared retention, or than you say.
+/// Those that ended longer ago than the queue's retention, or than --older-than.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,8 +32,8 @@ pub(crate) struct Args {
     older_than: Option<String>,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let older_than = match &args.older_than {
         Some(text) => Some(Duration::try_from_secs_f64(seconds(&client, text).await?).context("--older-than must not be negative")?),
         None => None,
@@ -56,12 +56,12 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         }
         let pruned = acts.prune(&client, older_than).await?;
         all.push(json!({"queue": name, "pruned": pruned}));
-        desk.out.line(if keeps_all {
+        app.out.line(if keeps_all {
             format!("{name}: keeps its rows (no `retain` declared)")
         } else {
             format!("{name}: {} deleted", count(pruned, "item"))
         });
     }
-    desk.out.json(&all);
+    app.out.json(&all);
     Ok(ExitCode::SUCCESS)
 }

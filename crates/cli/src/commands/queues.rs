@@ -7,7 +7,7 @@ use gleaner::view::{Stat, View};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, PLAIN, of_state, paint};
 use crate::table::{Cell, Table};
 use crate::words::span;
@@ -25,8 +25,8 @@ pub(crate) struct Args {}
 /// The states that have a column. `waiting` stands for all of them when there are too many items to count each state.
 const STATES: [&str; 7] = ["ready", "scheduled", "running", "expired", "failed", "dead", "finished"];
 
-pub(crate) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+pub(crate) async fn run(app: &App, _: Args) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let entries = gleaner::registry::survey(&client).await?;
     let mut broken = Vec::new();
     let mut table =
@@ -60,13 +60,13 @@ pub(crate) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
         table.row(cells);
         all.push(as_json(&entry.name, &entry.table, &stats, oldest));
     }
-    desk.out.json(&all);
+    app.out.json(&all);
     if entries.is_empty() {
-        desk.out.line("No table is attached here. `gleaner migrate` brings ours; `gleaner attach FILE` attaches yours.");
+        app.out.line("No table is attached here. `gleaner migrate` brings ours; `gleaner attach FILE` attaches yours.");
     } else {
-        desk.out.listing(table.text());
+        app.out.listing(table.text());
     }
-    broken.iter().for_each(|line| desk.out.line(line));
+    broken.iter().for_each(|line| app.out.line(line));
     Ok(ExitCode::SUCCESS)
 }
 

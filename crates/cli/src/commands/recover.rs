@@ -6,13 +6,13 @@ use anyhow::Result;
 use gleaner::Acts;
 use serde_json::json;
 
-use crate::Desk;
-use crate::place::ring;
+use crate::App;
+use crate::target::notify_workers;
 use crate::words::count;
 
-/// Show items whose holder is gone as waiting again.
+/// Write the ready status on items whose lease has ended.
 ///
-/// Nothing depends on it: agents take such items by themselves.
+/// Only for people who read the table: agents claim such items anyway.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,8 +25,8 @@ pub(crate) struct Args {
 /// The most items that one call checks.
 const STEP: i32 = 1000;
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let acts = Acts::of(&client, &args.queue).await?;
     let mut recovered = 0;
     loop {
@@ -36,8 +36,8 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             break;
         }
     }
-    ring(&client, acts.name()).await;
-    desk.out.json(&json!({"queue": acts.name(), "recovered": recovered}));
-    desk.out.line(format!("{}: {} whose lease had run out", acts.name(), count(recovered, "item")));
+    notify_workers(&client, acts.name()).await;
+    app.out.json(&json!({"queue": acts.name(), "recovered": recovered}));
+    app.out.line(format!("{}: {} whose lease had run out", acts.name(), count(recovered, "item")));
     Ok(ExitCode::SUCCESS)
 }

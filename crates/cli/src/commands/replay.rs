@@ -9,14 +9,14 @@ use gleaner_intake::files::Files;
 use gleaner_intake::webhooks::replay::{How, Outcome, Replayed, Replayer, Which};
 use uuid::Uuid;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, GOOD, PLAIN, WARN, paint};
 use crate::words::{brief, count, harmless};
 
-/// Read kept requests again, after a mistake was mended.
+/// Parse kept requests again, after a bug was fixed.
 ///
-/// Requests that were let in are kept for a while, byte for byte. A replay understands them as this version does and stores what is
-/// missing. What is there already stays as it is; with --update it is rewritten, as long as nobody has begun to process it. Signatures
+/// Accepted requests are kept for a while, byte for byte. A replay parses them with this version and stores events that are
+/// missing. Events that exist stay as they are; with --update it is rewritten, unless its processing has begun. Signatures
 /// are not checked again. The exit code is 1 when a request could not be stored.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -38,13 +38,13 @@ pub(crate) struct Args {
     /// Received before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Only those that brought no activity
+    /// Only requests that stored no activity
     #[arg(long)]
     unread: bool,
-    /// Store nothing, only say what would be stored
+    /// Store nothing; print what would be stored
     #[arg(long)]
     dry_run: bool,
-    /// Rewrite activities that are there already and still wait
+    /// Rewrite activities that exist and still wait
     #[arg(long, conflicts_with = "dry_run")]
     update: bool,
 }
@@ -52,12 +52,12 @@ pub(crate) struct Args {
 /// Requests that are fetched at a time.
 const SLICE: i64 = 500;
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     if args.ids.is_empty() && args.channel.is_none() && args.since.is_none() && args.until.is_none() && !args.unread {
         bail!("say which requests: ids, or --channel, --since, --until, --unread");
     }
-    let home = desk.place.home()?;
-    let pool = gleaner::pool(&desk.place.url().await?, 4)?;
+    let home = app.target.home()?;
+    let pool = gleaner::pool(&app.target.url().await?, 4)?;
     let keys = MasterKeys::load(home.path())?;
     let replayer = Replayer { channels: Channels::new(pool.clone(), keys), files: Files::from_env(home.path())?, pool };
     let how = How { dry_run: args.dry_run, update: args.update };
@@ -65,7 +65,7 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     for id in &args.ids {
         let replayed = replayer.replay(*id, how).await?;
         all.push(replayed.with_context(|| format!("request {id} is not kept; it may have been pruned, or never let in"))?);
-        tell(desk, all.last());
+        tell(app, all.last());
     }
     if args.ids.is_empty() {
         let channel = match &args.channel {
@@ -79,7 +79,7 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             for id in &found {
                 // `None`: pruned in the meantime.
                 all.extend(replayer.replay(*id, how).await?);
-                tell(desk, all.last());
+                tell(app, all.last());
             }
             after = found.last().copied();
             if found.len() < usize::try_from(SLICE)? {
@@ -87,8 +87,8 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             }
         }
     }
-    desk.out.json(&all);
-    sum_up(desk, &all);
+    app.out.json(&all);
+    sum_up(app, &all);
     Ok(if all.iter().any(|one| one.failed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -100,15 +100,15 @@ fn readable(error: gleaner_http::database::Error) -> anyhow::Error {
     }
 }
 
-fn tell(desk: &Desk, replayed: Option<&Replayed>) {
+fn tell(app: &App, replayed: Option<&Replayed>) {
     let Some(one) = replayed else { return };
     let channel = one.channel.as_deref().unwrap_or("(no channel)");
     let head = format!("{} {}", one.request, paint(DIM, format!("{}, {}", one.received_at, harmless(channel))));
     if let Some(note) = &one.note {
-        desk.out.line(format!("{head}\n  {}", paint(if one.failed { BAD } else { DIM }, harmless(note))));
+        app.out.line(format!("{head}\n  {}", paint(if one.failed { BAD } else { DIM }, harmless(note))));
         return;
     }
-    desk.out.line(head);
+    app.out.line(head);
     for event in &one.events {
         let (word, style) = match event.outcome {
             Outcome::WouldStore => ("would be stored", GOOD),
@@ -121,11 +121,11 @@ fn tell(desk: &Desk, replayed: Option<&Replayed>) {
         let activity = event.activity.map(|id| format!(" {id}")).unwrap_or_default();
         let kind = serde_json::to_value(event.kind).map(|kind| brief(&kind)).unwrap_or_default();
         let content: String = brief(&event.raw_data["content"]).chars().take(60).collect();
-        desk.out.line(format!("  {}{activity}  {}", paint(style, word), paint(PLAIN, format!("{kind}: {content}"))));
+        app.out.line(format!("  {}{activity}  {}", paint(style, word), paint(PLAIN, format!("{kind}: {content}"))));
     }
 }
 
-fn sum_up(desk: &Desk, all: &[Replayed]) {
+fn sum_up(app: &App, all: &[Replayed]) {
     let with = |outcome: Outcome| all.iter().flat_map(|one| &one.events).filter(|event| event.outcome == outcome).count() as i64;
     let failed = all.iter().filter(|one| one.failed).count() as i64;
     let mut parts: Vec<String> = [
@@ -144,5 +144,5 @@ fn sum_up(desk: &Desk, all: &[Replayed]) {
         parts.push(format!("{} failed", count(failed, "request")));
     }
     let events = if parts.is_empty() { "nothing to store".to_owned() } else { parts.join(", ") };
-    desk.out.line(format!("{} read again: {events}.", count(all.len() as i64, "request")));
+    app.out.line(format!("{} read again: {events}.", count(all.len() as i64, "request")));
 }

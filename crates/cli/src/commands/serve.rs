@@ -9,15 +9,16 @@ use gleaner_server::Server;
 use serde_json::json;
 
 use self::options::{FirstPort, Options};
-use crate::Desk;
+use crate::App;
 use crate::output::{self, BOLD, DIM, WARN, paint};
 use crate::serving::{Record, Serving};
 use crate::signals::Signals;
 
-/// Let webhooks in: verify, understand and store them, and only then say so.
+/// Serve the API and the web interface, and receive webhooks.
 ///
-/// Stays in the foreground until Ctrl-C or SIGTERM; then it accepts nothing more and finishes what is in flight. Any number of
-/// servers may share one database. TLS is the proxy's in front of it.
+/// A webhook is verified, parsed and stored before it is acknowledged. Stays in the foreground until Ctrl-C or SIGTERM; then it
+/// accepts no more connections and answers the requests it has received. Any number of servers may share one database. Put a
+/// proxy in front of it for TLS.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,15 +31,14 @@ pub(crate) struct Args {
     options: Options,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     output::end_orderly();
-    let url = desk.place.url().await?;
-    let home = desk.place.home()?;
+    let url = app.target.url().await?;
+    let home = app.target.home()?;
     let pool = args.options.pool(&url)?;
-    // Told here and now, where somebody looks, and not to the first sender.
-    drop(gleaner::connect(&url).await?);
-    if !gleaner_server::health::is_migrated(&pool).await? {
+    // Checked now, so that the error is seen where the server is started and not by the first sender.
+    if !gleaner_server::health::is_migrated(&url).await? {
         bail!(
             "the database is not migrated to this version, or lacks the system crm, which the server needs\n  Run `gleaner migrate --systems crm` first"
         );
@@ -54,28 +54,28 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     }
     let server = args.options.start(home.path(), &url, pool, FirstPort::Usual).await?;
     let record = Record::write(home.path(), server.local_addr(), args.options.public_base())?;
-    tell(desk, &server, &args.options);
+    tell(app, &server, &args.options);
     if let Some(first) = Serving::find(home.path()).filter(|_| record.is_none()) {
         let home = home.path().display();
-        desk.out.note(format!("A server runs in {home} already, pid {}: {}. Commands go on using that one.", first.pid, first.url()));
+        app.out.note(format!("A server runs in {home} already, pid {}: {}. Commands go on using that one.", first.pid, first.url()));
     }
     signals.any().await;
-    desk.out.note("Finishing what is in flight …");
+    app.out.note("Finishing what is in flight …");
     drop(record);
     server.stop().await;
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(desk: &Desk, server: &Server, options: &Options) {
+fn tell(app: &App, server: &Server, options: &Options) {
     let url = format!("http://{}", server.local_addr());
     let public = options.public_base().unwrap_or(&url);
-    desk.out.json(&json!({"running": true, "pid": std::process::id(), "API_URL": url, "PUBLIC_BASE_URL": public}));
-    desk.out.line(format!("{} on {}", paint(BOLD, "Listening"), server.local_addr()));
-    desk.out.line(format!("  webhooks  {public}{}?key=…", gleaner_intake::channels::WEBHOOK_PATH));
-    desk.out.line(format!("  health    {url}/health, {url}/ready"));
+    app.out.json(&json!({"running": true, "pid": std::process::id(), "API_URL": url, "PUBLIC_BASE_URL": public}));
+    app.out.line(format!("{} on {}", paint(BOLD, "Listening"), server.local_addr()));
+    app.out.line(format!("  webhooks  {public}{}?key=…", gleaner_intake::channels::WEBHOOK_PATH));
+    app.out.line(format!("  health    {url}/health, {url}/ready"));
     if options.public_base().is_none() {
         let warning = "PUBLIC_BASE_URL is not set: senders that sign their URL (Twilio) are refused unless they use this address.";
-        desk.out.note(paint(WARN, warning));
+        app.out.note(paint(WARN, warning));
     }
-    desk.out.line(paint(DIM, "Ctrl-C stops; `gleaner channels` says who may send."));
+    app.out.line(paint(DIM, "Ctrl-C stops; `gleaner channels` lists the webhooks."));
 }

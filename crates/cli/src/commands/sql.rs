@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::json;
 
-use crate::Desk;
+use crate::App;
 
 /// Print the SQL functions and triggers of a queue, exactly as they were run.
 #[derive(Debug, clap::Args)]
@@ -18,12 +18,12 @@ pub(crate) struct Args {
     name: String,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let sql = gleaner::attach::sql(&desk.place.client().await?, &args.name).await?;
-    if desk.out.json {
-        desk.out.json(&json!({"queue": args.name, "sql": sql}));
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let sql = gleaner::attach::sql(&app.target.client().await?, &args.name).await?;
+    if app.out.json {
+        app.out.json(&json!({"queue": args.name, "sql": sql}));
     } else {
-        desk.out.data(sql.trim_end());
+        app.out.data(sql.trim_end());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,7 @@ use gleaner::registry::Surveyed;
 use gleaner_postgres::Status;
 use serde_json::{Value, json};
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, BOLD, GOOD, paint};
 use crate::serving::Serving;
 use crate::words::double_quoted;
@@ -28,9 +28,9 @@ enum Format {
     Url,
 }
 
-/// Tell whether it runs, and where.
+/// Show whether it runs, and where.
 ///
-/// The exit code is 1 when it does not run. --wait also wants the schema and a server that answers /ready.
+/// The exit code is 1 when it does not run. --wait also waits for the schema and for a server that answers /ready.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,13 +41,13 @@ Examples:
   gleaner status -q || gleaner up --detach  only when it does not run yet
   gleaner status --wait --timeout 120 -q    for scripts: go on when all of it answers")]
 pub(crate) struct Args {
-    /// In which form
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
     /// Wait until the schema is there and the server answers /ready
     #[arg(long)]
     wait: bool,
-    /// How many seconds to wait
+    /// Seconds to wait
     #[arg(long, default_value_t = 60, value_name = "SECONDS", requires = "wait")]
     timeout: u64,
 }
@@ -63,15 +63,15 @@ struct Found {
     sorry: String,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     if args.wait {
-        wait::until_ready(desk, Duration::from_secs(args.timeout)).await?;
+        wait::until_ready(app, Duration::from_secs(args.timeout)).await?;
     }
-    let mut found = match desk.place.given() {
+    let mut found = match app.target.given() {
         Some(url) => given(url).await?,
-        None => private(gleaner_postgres::status(&desk.place.home()?).await?),
+        None => private(gleaner_postgres::status(&app.target.home()?).await?),
     };
-    if let Some(serving) = Serving::find(desk.place.home()?.path()) {
+    if let Some(serving) = Serving::find(app.target.home()?.path()) {
         found.lines.insert(1.min(found.lines.len()), format!("  api   {}", serving.url()));
         found.whole["API_URL"] = json!(serving.url());
         found.api_url = Some(serving.url());
@@ -85,35 +85,35 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         );
         found.whole["broken_queues"] = broken.iter().map(|queue| json!({"queue": queue.name, "broken": queue.broken})).collect();
     }
-    let format = if desk.out.json { Format::Json } else { args.output };
+    let format = if app.out.json { Format::Json } else { args.output };
     // Keys are for those who ask in a form for programs; people do not need them on their screen.
     let wants_keys = found.url.is_some() && matches!(format, Format::Json | Format::Env);
-    let keys = if wants_keys { keys::project_keys(desk) } else { None };
+    let keys = if wants_keys { keys::project_keys(app) } else { None };
     for (name, key) in keys.iter().flatten() {
         found.whole[*name] = json!(key);
     }
     match (format, &found.url) {
-        (Format::Json, _) => desk.out.data(serde_json::to_string_pretty(&found.whole)?),
-        (Format::Text, _) => found.lines.iter().for_each(|line| desk.out.line(line)),
+        (Format::Json, _) => app.out.data(serde_json::to_string_pretty(&found.whole)?),
+        (Format::Text, _) => found.lines.iter().for_each(|line| app.out.line(line)),
         (_, None) => bail!("{}", found.sorry),
-        (Format::Url, Some(url)) => desk.out.data(url),
+        (Format::Url, Some(url)) => app.out.data(url),
         (Format::Env, Some(url)) => {
-            desk.out.data(format!("DB_URL={}", double_quoted(url)));
+            app.out.data(format!("DB_URL={}", double_quoted(url)));
             if let Some(url) = &found.tcp_url {
-                desk.out.data(format!("DB_TCP_URL={}", double_quoted(url)));
+                app.out.data(format!("DB_TCP_URL={}", double_quoted(url)));
             }
             if let Some(url) = &found.api_url {
-                desk.out.data(format!("API_URL={}", double_quoted(url)));
+                app.out.data(format!("API_URL={}", double_quoted(url)));
             }
             for (name, key) in keys.iter().flatten() {
-                desk.out.data(format!("{name}={}", double_quoted(key)));
+                app.out.data(format!("{name}={}", double_quoted(key)));
             }
         }
     }
     Ok(if found.url.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Queues that cannot be used; none where nothing can be asked, which is told elsewhere.
+/// Queues that cannot be used. Empty when the database does not answer, which is reported elsewhere.
 async fn broken_queues(url: &str) -> Vec<Surveyed> {
     let Ok(client) = gleaner::connect(url).await else { return Vec::new() };
     let queues = gleaner::registry::survey(&client).await.unwrap_or_default();

@@ -14,17 +14,17 @@ use gleaner_postgres::{Cluster, Options, status};
 use serde_json::json;
 
 use super::serve::options::{FirstPort, Options as ServerOptions};
-use crate::Desk;
+use crate::App;
 use crate::output::{self, BOLD, DIM, paint};
 use crate::serving::{Record, Serving, keep_port};
 use crate::signals::Signals;
 use crate::words::{count, span};
 
-/// Start the private PostgreSQL, bring its schema up to date, keep it running, serve, and work.
+/// Start a private PostgreSQL, migrate it, and run the server and an agent.
 ///
 /// Stays in the foreground until Ctrl-C or SIGTERM; then PostgreSQL stops too, and the data stays. The first start takes port 54321
-/// of 127.0.0.1 for the server, or the next one that is free; later starts take the same one. One agent works what comes in, as
-/// `gleaner agent` would with the agent.toml of this home; without one it reads text offline, without a model. With DATABASE_URL
+/// of 127.0.0.1 for the server, or the next one that is free; later starts take the same one. One agent processes what
+/// arrives, as `gleaner agent` would with the agent.toml of this home; without that file it reads text offline, without a model. With DATABASE_URL
 /// nothing is started: that database is migrated, and the command ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -32,7 +32,7 @@ Examples:
   gleaner up                                run here, Ctrl-C stops
   gleaner up --detach                       run in the background, `gleaner down` stops
   GLEANER_HOME=~/second gleaner up          another one beside it, with data of its own
-  gleaner up --no-agent                     work nothing; agents elsewhere do
+  gleaner up --no-agent                     run no agent; agents elsewhere do the work
   gleaner up --systems crm                  the first time: without the systems dumps, runs and followups
   gleaner up --port 5433                    also listen on 127.0.0.1:5433, with a password
   DATABASE_URL=postgresql://… gleaner up    migrate that database instead")]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Run no agent
     #[arg(long)]
     no_agent: bool,
-    /// Bring these systems, beside those the database has. The server needs crm, which comes along
+    /// Install these systems, in addition to those the database has. The server needs crm, which is always added
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     systems: Vec<String>,
     /// This is the process in the background
@@ -56,14 +56,14 @@ pub(crate) struct Args {
     server: ServerOptions,
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    if let Some(url) = desk.place.given() {
-        return migrate_given(desk, url, &args.systems).await;
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    if let Some(url) = app.target.given() {
+        return migrate_given(app, url, &args.systems).await;
     }
     if args.detach {
-        return background::start(desk, &args).await;
+        return background::start(app, &args).await;
     }
-    let home = desk.place.home()?;
+    let home = app.target.home()?;
     let now = status(&home).await?;
     if let Some(pid) = now.parent_pid.filter(|_| !args.in_background) {
         let at = now.server.map_or_else(|| "it is still starting".to_owned(), |server| server.url);
@@ -79,26 +79,26 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     output::end_orderly();
     let began = Instant::now();
     let first = if now.initialised { "" } else { " (the first time takes a few seconds)" };
-    desk.out.note(paint(DIM, format!("Starting PostgreSQL in {}{first} …", home.path().display())));
+    app.out.note(paint(DIM, format!("Starting PostgreSQL in {}{first} …", home.path().display())));
     let mut options = Options::new(home);
     options.port = args.port;
-    let systems = served(desk, &args.systems);
+    let systems = served(app, &args.systems);
     let starting = async {
         let cluster = Cluster::start(options).await?;
-        let applied = gleaner::migrate::migrate_systems(cluster.url(), &systems, &|step| desk.out.note(paint(DIM, step))).await?;
+        let applied = gleaner::migrate::migrate_systems(cluster.url(), &systems, &|step| app.out.note(paint(DIM, step))).await?;
         let server = args.server.start(cluster.home().path(), cluster.url(), args.server.pool(cluster.url())?, FirstPort::NextFree).await?;
         keep_port(cluster.home().path(), server.local_addr().port())?;
         let agent = if args.no_agent {
             None
         } else {
             let address = format!("http://{}", server.local_addr());
-            Some(agent::start(desk, cluster.home(), cluster.url(), &address).await?)
+            Some(agent::start(app, cluster.home(), cluster.url(), &address).await?)
         };
         anyhow::Ok((cluster, applied.len(), server, agent))
     };
-    let (cluster, applied, server, mut agent) = tokio::select! {
+    let (mut cluster, applied, server, mut agent) = tokio::select! {
         started = starting => match started {
-            // Somebody was quicker; whoever started us waits for them instead.
+            // Another `up` was quicker. The process that started this one waits for that one instead.
             Err(error) if args.in_background && is_running(&error) => return Ok(ExitCode::SUCCESS),
             started => started?,
         },
@@ -112,32 +112,39 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         background::let_go(cluster.home())?;
     }
     let admin = if args.in_background {
-        // Nobody would read it here: the one who started us asks.
+        // The process that started this one prints the credentials.
         None
     } else {
         administrator::make(cluster.url()).await?
     };
-    tell(desk, &cluster, &record.serving, applied, began, admin.as_ref(), agent.as_ref().and_then(|agent| agent.url())).await?;
-    tokio::select! {
-        () = signals.any() => {}
-        () = agent::ended(desk, &mut agent) => {}
-        () = cluster.exited() => bail!("PostgreSQL ended by itself; `gleaner logs` shows why, `gleaner up` starts it again"),
+    tell(app, &cluster, &record.serving, applied, began, admin.as_ref(), agent.as_ref().and_then(|agent| agent.url())).await?;
+    loop {
+        tokio::select! {
+            () = signals.any() => break,
+            () = agent::ended(app, &mut agent) => {}
+            () = cluster.exited() => bail!("PostgreSQL ended by itself; `gleaner logs` shows why, `gleaner up` starts it again"),
+            () = cluster.upgraded() => {
+                app.out.note("PostgreSQL was upgraded on disk. Restarting it …");
+                cluster.restart().await?;
+                app.out.note(format!("PostgreSQL {} is ready. The server and the agent connect again by themselves.", cluster.version()));
+            }
+        }
     }
-    desk.out.note("Stopping …");
-    agent::stop(desk, agent, &mut signals).await;
+    app.out.note("Stopping …");
+    agent::stop(app, agent, &mut signals).await;
     drop(record);
     server.stop().await;
     let home = cluster.home().path().display().to_string();
     cluster.stop().await?;
-    desk.out.note(format!("Stopped. The data stays in {home}."));
+    app.out.note(format!("Stopped. The data stays in {home}."));
     Ok(ExitCode::SUCCESS)
 }
 
-/// The server speaks of channels and contacts: with any choice of systems crm comes along, and that is told.
-fn served(desk: &Desk, asked: &[String]) -> Vec<String> {
+/// The server needs the tables of crm: it is added to any choice of systems, with a note.
+fn served(app: &App, asked: &[String]) -> Vec<String> {
     let mut systems = asked.to_vec();
     if !systems.is_empty() && !systems.iter().any(|system| system == "crm") {
-        desk.out.note("The system crm comes along: the server needs its tables.");
+        app.out.note("The system crm is added: the server needs its tables.");
         systems.push("crm".to_owned());
     }
     systems
@@ -158,7 +165,7 @@ fn is_running(error: &anyhow::Error) -> bool {
 }
 
 async fn tell(
-    desk: &Desk,
+    app: &App,
     cluster: &Cluster,
     serving: &Serving,
     applied: usize,
@@ -167,43 +174,67 @@ async fn tell(
     agent: Option<&str>,
 ) -> Result<()> {
     let queues = next::queues(cluster.url()).await?;
-    desk.out.json(&json!({
+    app.out.json(&json!({
         "administrator": administrator::as_json(admin),
-        "running": true, "pid": std::process::id(), "DB_URL": cluster.url(), "DB_TCP_URL": cluster.tcp_url(), "API_URL": serving.url(), "AGENT_URL": agent,
+        "running": true, "pid": std::process::id(), "DB_URL": cluster.url(), "DB_TCP_URL": cluster.tcp_url().map(without_password), "API_URL": serving.url(), "AGENT_URL": agent,
         "home": cluster.home().path(), "log": cluster.home().log(), "version": cluster.version(), "applied": applied, "queues": queues,
     }));
-    let how = if cluster.was_adopted() { "was still running and is ours again" } else { "is ready" };
+    let how = if cluster.was_adopted() { "was still running and was taken over" } else { "is ready" };
     let took = span(began.elapsed().as_secs_f64());
-    desk.out.line(format!("{} {how}, after {took}", paint(BOLD, format!("PostgreSQL {}", cluster.version()))));
-    desk.out.line(format!("  url     {}", cluster.url()));
+    app.out.line(format!("{} {how}, after {took}", paint(BOLD, format!("PostgreSQL {}", cluster.version()))));
+    app.out.line(format!("  url     {}", cluster.url()));
     if let Some(url) = cluster.tcp_url() {
-        desk.out.line(format!("          {url}"));
+        app.out.line(tcp_line(url));
     }
-    desk.out.line(format!("  api     {}", serving.url()));
+    app.out.line(format!("  api     {}", serving.url()));
+    app.out.line(format!("  web     {}/", serving.url()));
     if let Some(url) = agent {
-        desk.out.line(format!("  agent   {url}"));
+        app.out.line(format!("  agent   {url}"));
     }
-    desk.out.line(format!("  home    {}", cluster.home().path().display()));
-    desk.out.line(format!("  schema  {}", next::schema(applied)));
-    desk.out.line(format!("  queues  {}", queues.join(", ")));
-    administrator::tell(desk, admin);
-    desk.out.line(next::hints(desk, "in another terminal"));
-    desk.out.line(next::LOOK);
-    desk.out.line(paint(DIM, "Ctrl-C stops PostgreSQL; the data stays."));
+    app.out.line(format!("  home    {}", cluster.home().path().display()));
+    app.out.line(format!("  schema  {}", next::schema(applied)));
+    app.out.line(format!("  queues  {}", queues.join(", ")));
+    administrator::tell(app, admin);
+    app.out.line(next::hints(app, "in another terminal"));
+    app.out.line(next::LOOK);
+    app.out.line(paint(DIM, "Ctrl-C stops PostgreSQL; the data stays."));
     Ok(())
 }
 
-async fn migrate_given(desk: &Desk, url: &str, systems: &[String]) -> Result<ExitCode> {
-    let applied = gleaner::migrate::migrate_systems(url, systems, &|step| desk.out.note(paint(DIM, step))).await?;
+fn tcp_line(url: &str) -> String {
+    format!("          {} (`gleaner status -o env` prints it with its password)", without_password(url))
+}
+
+/// What is printed at the start is kept in terminals and logs.
+fn without_password(url: &str) -> String {
+    let Some((before, host)) = url.split_once('@') else { return url.to_owned() };
+    let (scheme, user) = before.split_once("://").unwrap_or(("postgresql", before));
+    format!("{scheme}://{}@{host}", user.split(':').next().unwrap_or_default())
+}
+
+async fn migrate_given(app: &App, url: &str, systems: &[String]) -> Result<ExitCode> {
+    let applied = gleaner::migrate::migrate_systems(url, systems, &|step| app.out.note(paint(DIM, step))).await?;
     let queues = next::queues(url).await?;
     let admin = administrator::make(url).await?;
-    desk.out.json(&json!({"administrator": administrator::as_json(admin.as_ref()), "running": true, "DB_URL": url, "applied": applied.len(), "queues": queues}));
-    desk.out.line(format!(
+    app.out.json(&json!({"administrator": administrator::as_json(admin.as_ref()), "running": true, "DB_URL": url, "applied": applied.len(), "queues": queues}));
+    app.out.line(format!(
         "DATABASE_URL is set: that database is used, and no private PostgreSQL is started. {}.",
         count(applied.len() as i64, "step") + " applied"
     ));
-    desk.out.line(format!("  queues  {}", queues.join(", ")));
-    administrator::tell(desk, admin.as_ref());
-    desk.out.line(next::hints(desk, "with the same DATABASE_URL"));
+    app.out.line(format!("  queues  {}", queues.join(", ")));
+    administrator::tell(app, admin.as_ref());
+    app.out.line(next::hints(app, "with the same DATABASE_URL"));
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_address_is_printed_without_its_password() {
+        assert_eq!(
+            super::without_password("postgresql://gleaner:se:cret@127.0.0.1:5433/gleaner"),
+            "postgresql://gleaner@127.0.0.1:5433/gleaner"
+        );
+        assert!(!super::tcp_line("postgresql://gleaner:secret@127.0.0.1:5433/gleaner").contains("secret"));
+    }
 }

@@ -13,12 +13,12 @@ use clap::Subcommand;
 use gleaner_supabase::auth::Password;
 use gleaner_supabase::auth::people::Trouble;
 
-use crate::Desk;
+use crate::App;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
-  gleaner users add ada@example.com --admin             with a password that is told once
+  gleaner users add ada@example.com --admin             with a password that is shown once
   gleaner users invite bob@example.com                  prints a link with which Bob chooses his own
   gleaner users list
   gleaner users disable bob@example.com --assign-to ada@example.com
@@ -34,20 +34,20 @@ pub(crate) enum Command {
     Reset(link::Reset),
 }
 
-pub(crate) async fn run(desk: &Desk, command: Command) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
     match command {
-        Command::Add(args) => add::run(desk, args).await,
-        Command::List(args) => list::run(desk, args).await,
-        Command::Passwd(args) => passwd::run(desk, args).await,
-        Command::Disable(args) => disable::disable(desk, args).await,
-        Command::Enable(args) => disable::enable(desk, args).await,
-        Command::Invite(args) => link::invite(desk, args).await,
-        Command::Reset(args) => link::reset(desk, args).await,
+        Command::Add(args) => add::run(app, args).await,
+        Command::List(args) => list::run(app, args).await,
+        Command::Passwd(args) => passwd::run(app, args).await,
+        Command::Disable(args) => disable::disable(app, args).await,
+        Command::Enable(args) => disable::enable(app, args).await,
+        Command::Invite(args) => link::invite(app, args).await,
+        Command::Reset(args) => link::reset(app, args).await,
     }
 }
 
 /// Errors of the database are passed on unwrapped, because they have their own messages.
-fn told(trouble: Trouble) -> anyhow::Error {
+fn as_error(trouble: Trouble) -> anyhow::Error {
     match trouble {
         Trouble::Database(error) => error.into(),
         other => other.into(),
@@ -57,7 +57,7 @@ fn told(trouble: Trouble) -> anyhow::Error {
 /// Where a new password comes from. Never an argument: other users of the machine see those.
 #[derive(Debug, clap::Args)]
 struct Source {
-    /// Read the password from standard input; otherwise a random one is made and told
+    /// Read the password from standard input; otherwise a random one is made and shown
     #[arg(long)]
     password_stdin: bool,
 }

@@ -17,9 +17,9 @@ use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::Desk;
+use crate::App;
 use crate::output;
-use crate::place::Named;
+use crate::target::Named;
 use group::Groups;
 use item::Runner;
 use report::Report;
@@ -31,18 +31,18 @@ use report::Report;
 ///
 /// Out: what the command prints becomes the result, JSON as it is, other text as {"text": …}. Exit code 0 completes the item.
 /// Anything else fails it, with the last lines of standard error as message, and it is tried again as the queue declares;
-/// 75 says expressly that it may be, 65 that it must not.
+/// exit code 75 requests a retry, 65 forbids one.
 ///
 /// Meanwhile: a line `progress: 40 resizing` on standard error, or a JSON object with stage, percent or partial, shows progress. The
-/// item is kept for as long as the command runs, up to the queue's deadline. When it is cancelled the command is ended, with
-/// all it started.
+/// lease is renewed while the command runs, up to the queue's deadline. When the item is cancelled, the command and its child
+/// processes are ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gleaner work jobs --exec './send-mail'
   gleaner work jobs --kinds resize,crop --concurrency 8 --exec 'python3 image.py'
   gleaner work jobs --exec 'jq .payload' --until-empty        work what is due, then end
-  gleaner work activities --owner 7 --exec ./transcribe       owner 7 first, then nobody's, then stale ones
+  gleaner work activities --owner 7 --exec ./transcribe       owner 7 first, then items without an owner, then stale ones
   gleaner work jobs --once --exec 'cat >&2; exit 65'          take one item, and give up on it")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -65,10 +65,10 @@ pub(crate) struct Args {
     /// End when nothing is due
     #[arg(long, conflicts_with = "once")]
     until_empty: bool,
-    /// Do not listen for bells; look every few seconds (through a pooler in transaction mode)
+    /// Do not listen for notifications; poll every few seconds (for a pooler in transaction mode)
     #[arg(long)]
     poll_only: bool,
-    /// How many seconds running commands get to finish after Ctrl-C; then their items are given back
+    /// Seconds that running commands get to finish after Ctrl-C; then their items are released
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     grace: u64,
 }
@@ -91,11 +91,11 @@ impl Args {
     }
 }
 
-pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     check(&args.exec).await?;
     let signals = Signals::listen()?;
     output::end_orderly();
-    let url = desk.place.url().await?;
+    let url = app.target.url().await?;
     let pool = gleaner::pool(&url, usize::from(args.concurrency).min(20) + 2)?;
     // A refused connection is reported here.
     drop(gleaner::connect::checkout(&pool).await?);
@@ -106,14 +106,14 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     }
     let ends = args.until_empty || args.once;
     let worker = args.worker(&queue, &url);
-    let report = Report::new(desk.out, queue.name());
+    let report = Report::new(app.out, queue.name());
     if !ends {
         report.begin(&args.exec, args.concurrency);
     }
     let groups = Groups::default();
     let runner = Arc::new(Runner { exec: args.exec, queue: queue.clone(), groups: groups.clone(), report });
     let (stop, stopping) = watch::channel(false);
-    let farewell = report::Stopping { out: desk.out, grace: args.grace };
+    let farewell = report::Stopping { out: app.out, grace: args.grace };
     let listening = tokio::spawn(signals.obey(stop, queue.clone(), groups.clone(), farewell));
     let handler = move |job: Job<Value>| {
         let runner = Arc::clone(&runner);
@@ -123,7 +123,7 @@ pub(crate) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     listening.abort();
     // Commands that outlived the grace period were signalled to end when their item was given back.
     groups.end_all().await;
-    Report::new(desk.out, queue.name()).end(&tally?, ends);
+    Report::new(app.out, queue.name()).end(&tally?, ends);
     Ok(ExitCode::SUCCESS)
 }
 

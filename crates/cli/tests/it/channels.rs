@@ -67,7 +67,7 @@ fn a_channel_lives_from_add_to_delete() {
     gleaner.ok(&["channels", "pause", "Support"]);
     assert!(gleaner.ok(&["channels", "list"]).contains("paused"));
     gleaner.ok(&["channels", "resume", "Support"]);
-    assert_eq!(gleaner.run(&["channels", "delete", "Support"]).code, 1, "nobody to ask");
+    assert_eq!(gleaner.run(&["channels", "delete", "Support"]).code, 1, "there is no terminal to ask");
     gleaner.ok(&["channels", "delete", "Support", "--yes"]);
     assert!(gleaner.ok(&["channels", "list"]).contains("gleaner channels add"), "an empty list says what to do");
 }
@@ -154,7 +154,7 @@ fn the_master_key_is_changed_by_resealing() {
 #[test]
 fn refusals_are_listed_by_minute_and_reason() {
     let gleaner = Gleaner::migrated();
-    assert!(gleaner.ok(&["channels", "refusals"]).contains("Nobody was turned away"));
+    assert!(gleaner.ok(&["channels", "refusals"]).contains("No request was rejected"));
     gleaner.sql("insert into ingestion_providers (name, provider_code) values ('Hook', 'generic')");
     gleaner.sql(
         "insert into gleaner.ingest_refusal (provider_id, at_minute, reason, status, count, last_at, last_client, detail)

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::serving::{ask, serve};
-use crate::support::{Gleaner, Ran, free_address};
+use crate::support::{Gleaner, Ran, free_address, shell};
 
 fn api(up: &Value) -> String {
     up["API_URL"].as_str().expect("an address").to_owned()
@@ -160,4 +160,33 @@ fn a_first_start_prints_no_warning_and_one_screen_that_says_where_to_look() {
     for word in ["WARN", "ERROR", "warning", "not set"] {
         assert!(!said.contains(word) && !ended.err.contains(word), "{word}: {said}{}", ended.err);
     }
+}
+
+#[test]
+fn up_restarts_a_postgresql_that_was_upgraded_under_it() {
+    let gleaner = Gleaner::at_home();
+    let found = gleaner_postgres::Installation::find().expect("a PostgreSQL");
+    let bin = gleaner.folder.join("bin");
+    std::fs::create_dir(&bin).expect("a folder");
+    std::os::unix::fs::symlink(found.program("initdb"), bin.join("initdb")).expect("a link");
+    // A script in place of the executable, which would look for its libraries beside it.
+    let install = || {
+        let (program, dir) = (found.program("postgres"), bin.display());
+        let line = format!(
+            "printf '#!/bin/sh\\nexec {} \"$@\"\\n' > {dir}/new && chmod 755 {dir}/new && mv {dir}/new {dir}/postgres",
+            program.display()
+        );
+        assert_eq!(shell(&line, &gleaner.home()).code, 0);
+    };
+    install();
+    let mut up = gleaner.start_with(&["up", "--no-agent"], &[("GLEANER_PG_BIN", bin.to_str().expect("plain"))]);
+    up.out_until("Ctrl-C stops");
+    let before = gleaner.json(&["status"]);
+    install();
+    up.err_until("is ready. The server");
+    let after = gleaner.json(&["status", "--wait"]);
+    assert_eq!((&before["DB_URL"], &before["API_URL"]), (&after["DB_URL"], &after["API_URL"]));
+    assert_ne!(before["server"]["pid"], after["server"]["pid"]);
+    up.signal(Signal::SIGTERM);
+    assert_eq!(up.end().code, 0);
 }

@@ -136,7 +136,7 @@ fn explain_tells_why_nobody_takes_an_item() {
     let id = gleaner.sql("select id from activities");
     assert!(gleaner.ok(&["items", "explain", "activities", &id]).contains("its owner 7 has first right"));
     assert!(gleaner.ok(&["items", "explain", "activities", &id, "--owner", "7"]).contains("claimable now by owner 7"));
-    assert_eq!(gleaner.json(&["items", "assign", "activities", &id, "--nobody"])[0]["outcome"], "done");
+    assert_eq!(gleaner.json(&["items", "assign", "activities", &id, "--no-owner"])[0]["outcome"], "done");
     assert_eq!(gleaner.json(&["items", "explain", "activities", &id])["class"], "global");
 }
 

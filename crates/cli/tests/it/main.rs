@@ -4,6 +4,7 @@ mod agent;
 mod attaching;
 mod channels;
 mod contacts;
+mod dumps;
 mod enqueueing;
 mod first_minutes;
 mod help;

@@ -53,7 +53,7 @@ fn a_person_signs_in_from_a_laptop_and_out_again() {
     let out = on_laptop(&gleaner, &["agent", "logout"], "");
     assert!(out.code == 0 && out.out.contains("signed out") && !file.exists(), "{out:?}");
     assert_eq!(gleaner.sql("select count(*) from auth.sessions"), "1", "the sign-in before the last one stands until it ends");
-    assert!(on_laptop(&gleaner, &["agent", "logout"], "").out.contains("nobody was signed in"));
+    assert!(on_laptop(&gleaner, &["agent", "logout"], "").out.contains("not signed in"));
 }
 
 /// A laptop that works for two projects has a session for each.

@@ -53,7 +53,7 @@ pub async fn detach(client: &mut Client, name: &str, force: bool) -> Result<Vec<
     let queue = literal(name);
     records += &format!("delete from gleaner.queue where name = {queue};\n");
     // Records about rows of this table. The audit is kept.
-    for notes in ["request", "rejected_row", "batch_lease", "bulk_range", "prune_mark"] {
+    for notes in ["request", "rejected_row", "batch_lease", "bulk_range", "prune_mark", "operation", "pause"] {
         records += &format!("delete from gleaner.{notes} where queue = {queue};\n");
     }
     if table.is_some_and(|t| t.distribution.is_some()) {
@@ -98,7 +98,7 @@ async fn refuse_running(client: &impl GenericClient, name: &str, table: &Table, 
         return Err(Error::Unsupported {
             queue: name.into(),
             what: format!(
-                "has {running} running rows: let their agents finish, or detach with --force (they stay as they are, held by nobody)"
+                "has {running} running rows: let their agents finish, or detach with --force (they keep their status and lose their lease)"
             ),
         });
     }

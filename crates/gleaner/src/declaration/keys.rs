@@ -88,7 +88,11 @@ const PRIORITY: &[Key] = &[
 
 const HOLDER: &[Key] = &[text("by"), text("at"), other("keep")];
 const RETRY: &[Key] = &[other("attempts"), other("backoff"), other("lost_leases"), text("lost"), text("within")];
-const GRANT: &[Key] = &[other("work"), other("operate")];
+const GROUPS: &[Key] = &[
+    needed("column", "write column = \"…\", the column that names the group of a row"),
+    needed("function", "write function = \"schema.name\", which returns the groups of the caller"),
+];
+const GRANT: &[Key] = &[other("work"), other("operate"), other("own"), table("groups", GROUPS, "column", ", function = \"…\"")];
 
 const DECLARATION: &[Key] = &[
     text("name"),

@@ -7,7 +7,7 @@ use tokio_postgres::{Client, Transaction};
 
 use super::adopt::{self, Adoption};
 use super::{BOOTSTRAP, Kind, OUTSIDE_TRANSACTION, State, Step, declaration_of, fitting, is_base, steps_of, system_of, systems};
-use crate::attach::{column_script, grant_script};
+use crate::attach::{column_script, grant_script, reclaim};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::render::render;
@@ -102,12 +102,13 @@ async fn rehearse(tx: &Transaction<'_>, step: &Step, out: &mut String) -> Result
     tx.batch_execute(&columns).await.map_err(failed())?;
     let mut script = grant_script(&plan);
     script.push('\n');
+    script += &reclaim(tx, &plan, None).await?;
     script += &render(&plan)?;
     *out += &script;
     if plan.missing_labels.is_empty() {
         tx.batch_execute(&script).await.map_err(failed())?;
     }
-    *out += &format!("-- Rows that wait already get their times in slices of 5000, by gleaner.fill_{}.\n", plan.name);
+    *out += "-- Rows that wait already get their times in slices of 5000, by attach.\n";
     for index in &plan.indexes {
         let unique = if index.unique { "unique " } else { "" };
         *out +=

@@ -63,6 +63,16 @@ impl Expected {
         }
     }
 
+    /// Reads the SQL of a queue, which creates its functions as the role that owns them.
+    pub(super) fn read_queue(&mut self, source: &str, sql: &str, functions: &[String]) {
+        let owner = sql.lines().find_map(|line| line.strip_prefix("set role ")).map(|role| role.trim_end_matches(';'));
+        for function in functions {
+            owner.into_iter().for_each(|role| self.expect(source, "owner", function, role, ""));
+            self.expect(source, "closed", function, "public", "execute");
+        }
+        self.read(source, sql);
+    }
+
     fn expect(&mut self, source: &str, kind: &'static str, object: &str, role: &str, privilege: &str) {
         let expectation =
             Expectation { kind, object: object.into(), role: role.trim_matches('"').into(), privilege: privilege.trim_matches('"').into() };
@@ -73,8 +83,8 @@ impl Expected {
         let Some((privileges, objects, roles)) = parts(rest, " to ") else { return };
         for role in split_list(roles) {
             for object in split_list(objects) {
-                if let Some(function) = object.strip_prefix("function ") {
-                    self.expect(source, "execute", function, role, "execute");
+                if objects.starts_with("function ") {
+                    self.expect(source, "execute", object.trim_start_matches("function "), role, "execute");
                 } else if let Some(schema) = object.strip_prefix("schema ") {
                     split_list(privileges).iter().for_each(|p| self.expect(source, "schema", schema, role, p));
                 } else if !object.contains(' ') && !privileges.contains('(') {
@@ -185,7 +195,7 @@ pub(super) fn summary(broken: &[Broken]) -> String {
     parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Splits `PRIVILEGES on OBJECTS to ROLES`; in that form `function` is written before each object.
+/// Splits `PRIVILEGES on OBJECTS to ROLES`; for functions the word `function` comes before the first object.
 fn parts<'a>(rest: &'a str, before_roles: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let (privileges, rest) = rest.split_once(" on ")?;
     let (objects, roles) = rest.rsplit_once(before_roles)?;

@@ -4,9 +4,10 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
 use super::Mistake;
+use super::shape::Groups;
 use crate::declaration::{Declaration, is_duration};
 use crate::error::{Error, Result};
-use crate::introspect::{Column, Table, literal};
+use crate::introspect::{Column, Table, literal, quote};
 
 pub(super) const TEXT: &[&str] = &["text", "character varying"];
 pub(super) const TIMES: &[&str] = &["timestamp with time zone", "timestamp without time zone"];
@@ -70,6 +71,24 @@ impl<'a> Check<'a> {
     }
 }
 
+/// The groups that members are limited to. Whether the function exists is not asked: a system may create it later.
+pub(super) fn groups(check: &mut Check<'_>, d: &Declaration) -> Option<Groups> {
+    let declared = d.grant.groups.as_ref()?;
+    if d.owner.is_some() {
+        check.mistake("grant.groups: rows of this queue have owners, who already decide", "leave `groups` or `owner` out");
+    }
+    check.column("grant.groups.column", &declared.column, &[])?;
+    let name: Vec<&str> = declared.function.split('.').collect();
+    let [schema, function] = name[..] else {
+        check.mistake(
+            format!("grant.groups.function = {:?} is no function with its schema", declared.function),
+            "write it as \"public.my_groups\", without parameters",
+        );
+        return None;
+    };
+    Some(Groups { column: quote(&declared.column), mine: format!("{}.{}()", quote(schema), quote(function)) })
+}
+
 /// A time zone that PostgreSQL does not know would fail in every act.
 pub(super) async fn check_zone(client: &impl GenericClient, d: &Declaration, check: &mut Check<'_>) -> Result<()> {
     let Some(zone) = &d.zone else { return Ok(()) };
@@ -84,7 +103,7 @@ pub(super) async fn check_zone(client: &impl GenericClient, d: &Declaration, che
 }
 
 pub(super) async fn check_roles(client: &impl GenericClient, d: &Declaration, check: &mut Check<'_>) -> Result<()> {
-    let roles: Vec<&String> = d.grant.work.iter().chain(&d.grant.operate).collect();
+    let roles: Vec<&String> = d.grant.work.iter().chain(&d.grant.operate).chain(&d.grant.own).collect();
     let unknown = client
         .query_typed(
             "select r from unnest($1) with ordinality as u (r, n) where r not in (select rolname from pg_roles) group by r order by min(n)",

@@ -67,7 +67,7 @@ pub(super) fn key(check: &mut Check<'_>, d: &Declaration) -> Option<Key> {
         (_, []) => {
             check.mistake(
                 format!("{} has no primary key", table.sql()),
-                "add one: without it rows cannot be told apart, nor published to subscribers",
+                "add one: without it rows cannot be identified, nor published to subscribers",
             );
             None
         }

@@ -78,6 +78,8 @@ pub(super) fn retries(check: &mut Check<'_>, d: &Declaration, created: Option<&C
 pub(super) struct Poison {
     pub(super) lost_now: String,
     pub(super) reason: String,
+    /// Whether the row `q`, when it loses this lease too, has lost too many.
+    pub(super) poisoned: String,
     pub(super) category: String,
 }
 
@@ -86,8 +88,11 @@ pub(super) fn poison(d: &Declaration, status: &Status, col: &EngineColumns) -> P
     let ask = retry.lost == Lost::Ask;
     let poisoned = format!("when v_lost >= {} then format('lost %s leases', v_lost)", retry.lost_leases);
     let unknown = "'outcome unknown: the lease ran out after the work had begun'";
+    let lost_now = format!("(case when q.{column} in ({held}) and q.{started} >= 1 then 1 else 0 end)");
+    let too_many = format!("q.{} + {lost_now} >= {}", col.lost, retry.lost_leases);
     Poison {
-        lost_now: format!("(case when q.{column} in ({held}) and q.{started} >= 1 then 1 else 0 end)"),
+        poisoned: if ask { format!("(q.{column} in ({held}) and q.{started} = 2 or {too_many})") } else { too_many },
+        lost_now,
         reason: if ask {
             format!("case when v_row.{column} in ({held}) and v_row.{started} = 2 then {unknown} {poisoned} end")
         } else {

@@ -302,6 +302,34 @@ pub(super) struct PerRow {
     pub(super) new: String,
 }
 
+/// Roles as literals of type text[].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Grant {
+    pub operate: String,
+    pub own: String,
+    /// Those who work or operate.
+    pub look: String,
+    pub groups: Option<Groups>,
+}
+
+/// The groups that `own` is limited to: the column of a row, and the call that returns those of the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Groups {
+    pub column: String,
+    pub mine: String,
+}
+
+impl Grant {
+    pub(super) fn new(declared: &crate::declaration::Grant, groups: Option<Groups>) -> Self {
+        let list = |roles: &[String]| {
+            let roles: Vec<String> = roles.iter().map(|role| literal(role)).collect();
+            if roles.is_empty() { "'{}'".to_owned() } else { format!("array[{}]", roles.join(", ")) }
+        };
+        let look = list(&[&declared.work[..], &declared.operate].concat());
+        Self { operate: list(&declared.operate), own: list(&declared.own), look, groups }
+    }
+}
+
 /// Everything the templates can use; see `sql/engine/acts`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shape {
@@ -349,6 +377,7 @@ pub struct Shape {
     pub dead: Option<Dead>,
     pub dead_reason_new: String,
     pub retain: Option<String>,
+    pub grant: Grant,
     pub bulk: Option<Bulk>,
 
     pub hold: String,
@@ -361,6 +390,7 @@ pub struct Shape {
     pub may_retry: String,
     pub may_retry_old: String,
     pub lost_now: String,
+    pub poisoned: String,
     pub poison_reason: String,
     pub poison_category: String,
 

@@ -304,6 +304,17 @@ impl Acts {
         answers(&self.query(client, "assign", &sql, &[(&keys, Type::TEXT_ARRAY), (&owner, Type::TEXT)]).await?)
     }
 
+    /// Changes the due time of rows that wait, for operators. `due` is a time as PostgreSQL reads it, such as `2026-05-04T09:00:00Z`.
+    pub async fn reschedule(&self, client: &impl GenericClient, keys: &[&str], due: &str) -> Result<Vec<Answer>> {
+        let sql = format!(
+            "select id::text, outcome, status from gleaner.reschedule_{}({}p_ids => $1::text[]::{}[], p_due => $2::text::timestamptz)",
+            self.name,
+            self.tenant(3),
+            self.key_type
+        );
+        answers(&self.query(client, "reschedule", &sql, &[(&keys, Type::TEXT_ARRAY), (&due, Type::TEXT)]).await?)
+    }
+
     async fn for_keys(
         &self,
         client: &impl GenericClient,

@@ -51,6 +51,13 @@ pub struct Answer {
     pub status: Option<String>,
 }
 
+impl Answer {
+    /// Whether the caller does not hold the row: its result does not count.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.outcome, Outcome::Lost | Outcome::Gone)
+    }
+}
+
 /// What happened to an enqueued item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enqueued {

@@ -22,26 +22,27 @@ impl Acts {
         Ok(self.claim_many(client, std::slice::from_ref(claim)).await?.pop().unwrap_or_default())
     }
 
-    /// Several claims in one statement, in their order. All share the options of the first (owner, kinds, hold, whether the work
-    /// starts at once); each has its own agent, limit and request id.
+    /// Several claims in one statement, in their order. All share the options of the first (owner, kinds, hold, early, whether
+    /// the work starts at once); each has its own agent, limit and request id.
     pub async fn claim_many(&self, client: &impl GenericClient, claims: &[Claim]) -> Result<Vec<Claimed>> {
         let Some(claim) = claims.first() else { return Ok(Vec::new()) };
         let agents: Vec<&str> = claims.iter().map(|claim| claim.agent.as_str()).collect();
         let limits: Vec<i32> = claims.iter().map(|claim| claim.limit).collect();
         let requests: Vec<Option<Uuid>> = claims.iter().map(|claim| claim.request).collect();
         let hold = claim.hold.map(|h| h.as_secs_f64());
+        let early = claim.early.as_secs_f64();
         let alone = claims.len() == 1;
         let mut params: Vec<Param<'_>> = if alone {
             vec![(&agents[0], Type::TEXT), (&limits[0], Type::INT4), (&requests[0], Type::UUID)]
         } else {
             vec![(&agents, Type::TEXT_ARRAY), (&limits, Type::INT4_ARRAY), (&requests, Type::UUID_ARRAY)]
         };
-        params.extend([(&claim.started as &(dyn ToSql + Sync), Type::BOOL), (&hold, Type::FLOAT8)]);
+        params.extend([(&claim.started as &(dyn ToSql + Sync), Type::BOOL), (&hold, Type::FLOAT8), (&early, Type::FLOAT8)]);
         let wanted = self.wanted(claim, &mut params)?;
         let (name, item) = (&self.name, self.item());
         let call = |agent, most, request| {
             format!(
-                "gleaner.claim_{name}({wanted}p_agent => {agent}, p_limit => {most}, p_request => {request}, p_started => $4, p_hold => $5 * interval '1 second') as c"
+                "gleaner.claim_{name}({wanted}p_agent => {agent}, p_limit => {most}, p_request => {request}, p_started => $4, p_hold => $5 * interval '1 second', p_early => $6 * interval '1 second') as c"
             )
         };
         let claimed = if alone {
@@ -67,7 +68,7 @@ impl Acts {
         };
         let mut all = vec![Claimed::default(); claims.len()];
         let rows = self.query(client, "claim", &sql, &params).await?;
-        let mut next = None;
+        let mut next: Option<f64> = None;
         for row in &rows {
             let Some(lease) = row.get(1) else {
                 next = row.get(10);
@@ -96,7 +97,7 @@ impl Acts {
             next = self.query(client, "look for the next due time", &sql, &params).await?.first().and_then(|row| row.get(0));
         }
         if let Some(seconds) = next {
-            let next = Duration::try_from_secs_f64(f64::max(seconds, 0.0)).unwrap_or(Duration::MAX);
+            let next = Duration::try_from_secs_f64(f64::max(seconds - early, 0.0)).unwrap_or(Duration::MAX);
             all.iter_mut().for_each(|claimed| claimed.next_due_in = Some(next));
         }
         Ok(all)
@@ -127,8 +128,8 @@ impl Acts {
     /// The columns of a claimed row `c` that make an [`Item`], and the time at which they were read.
     fn item(&self) -> String {
         let text = |column: Option<&String>| column.map_or_else(|| "null::text".to_owned(), |c| format!("c.{c}::text"));
-        // The column as jsonb. A column that is jsonb already is used unchanged.
-        let json = |(column, already): &(String, bool)| if *already { format!("c.{column}") } else { format!("to_jsonb(c.{column})") };
+        // A column that is jsonb already is used unchanged. Others become json: half the work of jsonb, which would be printed as text too.
+        let json = |(column, already): &(String, bool)| if *already { format!("c.{column}") } else { format!("to_json(c.{column})") };
         format!(
             "{key}, c.{lease}, {kind}, {owner}, c.{attempts}::int4, {payload}, {partial}, c.{due}::timestamptz, c.{deadline}::timestamptz, clock_timestamp()",
             key = self.key_type.output(&format!("c.{}", self.key)),
@@ -136,7 +137,7 @@ impl Acts {
             kind = text(self.kind.as_ref()),
             owner = text(self.owner.as_ref().map(|(column, _)| column)),
             attempts = self.columns.attempts,
-            payload = self.payload.as_ref().map_or_else(|| "to_jsonb(c)".to_owned(), json),
+            payload = self.payload.as_ref().map_or_else(|| "to_json(c)".to_owned(), json),
             partial = self.result.as_ref().map_or_else(|| "null::jsonb".to_owned(), json),
             due = self.columns.due,
             deadline = self.columns.deadline,

@@ -40,12 +40,15 @@ pub struct Claim {
     pub started: bool,
     /// How long the lease lasts without progress. Defaults to the declared hold.
     pub hold: Option<Duration>,
+    /// Also rows that wait and become due within this time; the holder waits for the rest of it. A server in between ignores it.
+    pub early: Duration,
 }
 
 impl Claim {
     /// One row for `agent`, of any kind.
     pub fn by(agent: impl Into<String>) -> Self {
-        Self { agent: agent.into(), limit: 1, owner: None, kinds: None, request: None, first: false, started: false, hold: None }
+        let agent = agent.into();
+        Self { agent, limit: 1, owner: None, kinds: None, request: None, first: false, started: false, hold: None, early: Duration::ZERO }
     }
 
     /// Claims at most this many rows.

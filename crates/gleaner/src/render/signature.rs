@@ -4,7 +4,12 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     Work,
+    /// Those whom the declaration names.
     Operate,
+    /// Those, and the people whom the act itself admits.
+    Govern,
+    /// The same, and those who work.
+    Look,
     /// Only other functions of the queue.
     Engine,
 }
@@ -31,9 +36,12 @@ impl Function {
 const CREATE: &str = "create or replace function gleaner.";
 
 /// Acts for workers, and acts for operators. All other functions are internal to these.
-const WORK: &[&str] = &["claim", "next_due", "start", "progress", "complete", "fail", "release", "snooze", "explain"];
-const OPERATE: &[&str] =
-    &["enqueue", "cancel", "requeue", "bury", "assign", "recover", "prune", "stats", "due_tenants", "reserve_keys", "register_range"];
+const WORK: &[&str] = &["claim", "next_due", "start", "progress", "complete", "fail", "release", "snooze"];
+const OPERATE: &[&str] = &["enqueue", "recover", "due_tenants", "reserve_keys", "register_range"];
+/// Acts that ask by themselves who the caller is, and which rows it may operate.
+const GOVERN: &[&str] = &["cancel", "requeue", "bury", "assign", "reschedule", "prune"];
+/// Acts that change nothing, for those who may see the rows.
+const LOOK: &[&str] = &["explain", "stats"];
 
 /// The functions of `queue` in a rendered template, whose bodies are in the dollar quotes `body`.
 pub(super) fn split(text: &str, body: &str, queue: &str) -> Vec<Function> {
@@ -68,6 +76,10 @@ fn audience(name: &str, queue: &str) -> Audience {
         Audience::Work
     } else if is(OPERATE) {
         Audience::Operate
+    } else if is(GOVERN) {
+        Audience::Govern
+    } else if is(LOOK) {
+        Audience::Look
     } else {
         Audience::Engine
     }
@@ -142,7 +154,7 @@ mod tests {
     #[test]
     fn acts_are_for_those_who_work_or_operate_and_the_rest_is_the_engines() {
         assert_eq!(audience("complete_a_many", "a"), Audience::Work);
-        assert_eq!(audience("cancel_a_matching", "a"), Audience::Operate);
+        assert_eq!(audience("cancel_a_matching", "a"), Audience::Govern);
         assert_eq!(audience("enqueue_unique_a", "a"), Audience::Engine);
         // The act of a queue whose name extends another's is not an act of that other queue.
         assert_eq!(audience("claim_a_b", "a"), Audience::Engine);

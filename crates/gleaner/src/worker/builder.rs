@@ -57,6 +57,24 @@ impl Builder {
         self
     }
 
+    /// The most items of one claim; as many as can run by default.
+    pub fn batch(mut self, most: usize) -> Self {
+        self.settings.batch = most.max(1);
+        self
+    }
+
+    /// Also claims items that become due within this time. Their handler is called at once, and waits for the rest itself.
+    pub fn early(mut self, early: Duration) -> Self {
+        self.settings.early = early;
+        self
+    }
+
+    /// How long a lease lasts without a sign of life, instead of the declared hold. A crashed worker's items come back after it.
+    pub fn hold(mut self, hold: Duration) -> Self {
+        self.settings.hold = Some(hold);
+        self
+    }
+
     /// Finished results that may wait to be written, five thousand by default: enough for handlers to continue while a thousand
     /// are written. At this limit no handler frees its slot for the next item, so nothing more is claimed.
     pub fn unwritten(mut self, most: usize) -> Self {
@@ -169,7 +187,7 @@ impl Builder {
 
     /// Wraps every handler. The first one added is the outermost; the time limit applies to all of them together.
     pub fn layer(mut self, middleware: impl Middleware) -> Self {
-        self.handlers.layers.push(Arc::new(middleware));
+        Arc::make_mut(&mut self.handlers.layers).push(Arc::new(middleware));
         self
     }
 

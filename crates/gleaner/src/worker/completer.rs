@@ -1,20 +1,58 @@
 //! Writes results as they come: everything that is finished goes in one statement, without waiting for more.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{mpsc, watch};
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::Tally;
 use super::burst;
-use super::handler::Reply;
-use super::run::{Finished, Run};
+use super::handler::{Replied, Reply};
+use super::held::{Row, held};
+use super::run::Run;
 use crate::error::Error;
-use crate::queue::{Answer, Completion, Failure, Held, Outcome};
+use crate::queue::{Answer, Completion, Failure};
 
 const BATCH: usize = 1000;
+
+/// A handler that has ended, with its result.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) row: Arc<Row>,
+    pub(super) reply: Replied,
+}
+
+/// Results that wait to be written.
+#[derive(Debug, Default)]
+pub(super) struct Results {
+    waiting: Mutex<VecDeque<Finished>>,
+    arrived: Notify,
+}
+
+impl Results {
+    pub(super) fn push(&self, finished: impl IntoIterator<Item = Finished>) {
+        self.waiting().extend(finished);
+        self.arrived.notify_one();
+    }
+
+    fn take(&self, most: usize) -> Vec<Finished> {
+        let mut waiting = self.waiting();
+        let count = most.min(waiting.len());
+        waiting.drain(..count).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting().is_empty()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Finished>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The running completer.
 pub(super) struct Completing {
@@ -23,9 +61,9 @@ pub(super) struct Completing {
 }
 
 impl Completing {
-    pub(super) fn start(run: &Arc<Run>, to_write: mpsc::UnboundedReceiver<Finished>) -> Self {
+    pub(super) fn start(run: &Arc<Run>) -> Self {
         let (closing, closed) = watch::channel(false);
-        Self { task: tokio::spawn(Completer { run: run.clone(), tally: Tally::default() }.run(to_write, closed)), closing }
+        Self { task: tokio::spawn(Completer { run: run.clone(), tally: Tally::default() }.run(closed)), closing }
     }
 
     pub(super) fn abort_handle(&self) -> AbortHandle {
@@ -46,132 +84,137 @@ struct Completer {
 
 impl Completer {
     /// Runs until `closing` turns true; results received by then are still written.
-    async fn run(mut self, mut to_write: mpsc::UnboundedReceiver<Finished>, mut closing: watch::Receiver<bool>) -> Tally {
-        let mut batch = Vec::new();
-        let mut closed = false;
+    async fn run(mut self, mut closing: watch::Receiver<bool>) -> Tally {
+        let run = self.run.clone();
         loop {
-            let count = tokio::select! {
-                biased;
-                count = to_write.recv_many(&mut batch, BATCH) => count,
-                // Not when all senders are dropped: a handler that cannot be stopped keeps one.
-                _ = closing.wait_for(|closing| *closing), if !closed => {
-                    closed = true;
-                    to_write.close();
-                    continue;
+            if run.results.is_empty() {
+                if *closing.borrow() {
+                    return self.tally;
                 }
-            };
-            if count == 0 {
-                return self.tally;
+                tokio::select! { () = run.results.arrived.notified() => {}, _ = closing.wait_for(|closing| *closing) => {} }
+                continue;
             }
-            // This is the first of the handlers that end together: wait for the others and write all with one statement.
-            self.run.burst.settled(burst::SHORT).await;
-            while batch.len() < BATCH
-                && let Ok(finished) = to_write.try_recv()
-            {
-                batch.push(finished);
-            }
-            self.run.look_after_sleep().await;
-            self.write(std::mem::take(&mut batch)).await;
+            // These are the first of the handlers that end together: wait for the others and write all with one statement.
+            run.burst.settled(burst::SHORT).await;
+            run.look_after_sleep().await;
+            let batch = run.results.take(BATCH);
+            let written = batch.len();
+            self.write(batch).await;
+            run.unwritten.add_permits(written);
         }
     }
 
     async fn write(&mut self, batch: Vec<Finished>) {
         let (mut done, mut failed, mut written, mut snoozed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        // The permits are released when these results are written.
-        let mut unwritten = Vec::with_capacity(batch.len());
-        for Finished { held, reply, unwritten: permit } in batch {
-            unwritten.push(permit);
+        for Finished { row, reply } in batch {
             match reply {
-                _ if self.run.held.change(&held, |row| row.lost) == Some(true) => {
-                    tracing::info!(key = held.key, "taken by another holder while we slept; the result is not sent");
+                _ if row.state().lost => {
+                    tracing::info!(key = row.held.key, "taken by another holder while we slept; the result is not sent");
                     self.add(Tally { lost: 1, ..Tally::default() });
-                    self.run.held.remove(&held);
+                    self.run.held.remove([&*row]);
                 }
-                Ok(Reply::Complete(result)) => done.push(Completion { held, result }),
-                Ok(Reply::Completed(_)) => written.push(held),
-                Ok(Reply::Snooze(by)) => snoozed.push((held, by)),
-                Err(failure) => failed.push((held, failure)),
+                Ok(Reply::Complete(result)) => done.push((row, result)),
+                Ok(Reply::Completed(_)) => written.push(row),
+                Ok(Reply::Snooze(by)) => snoozed.push((row, by)),
+                Ok(Reply::Ended) => {
+                    self.add(Tally { lost: 1, ..Tally::default() });
+                    self.run.held.remove([&*row]);
+                }
+                Err(failure) => failed.push((row, failure)),
             }
         }
         self.confirm(written, &mut failed).await;
         self.fail(&failed).await;
         self.snooze(&snoozed).await;
-        self.complete(&done).await;
+        self.complete(done).await;
     }
 
     /// Checks that items which handlers completed themselves are completed. A transaction that was rolled back is a failure.
-    async fn confirm(&mut self, written: Vec<Held>, failed: &mut Vec<(Held, Failure)>) {
+    async fn confirm(&mut self, written: Vec<Arc<Row>>, failed: &mut Vec<(Arc<Row>, Failure)>) {
         if written.is_empty() {
             return;
         }
-        let ended = self.run.insist(|| self.run.transport.ended(&written)).await;
-        for held in written {
+        let rows = held(&written);
+        let ended = self.run.insist(|| self.run.transport.ended(&rows)).await;
+        for row in written {
             match &ended {
-                Ok(ended) if !ended.contains(&held) => {
-                    failed.push((held, Failure::new("its handler completed it in a transaction that was not committed")));
+                Ok(ended) if !ended.contains(&row.held) => {
+                    failed.push((row, Failure::new("its handler completed it in a transaction that was not committed")));
                     continue;
                 }
                 Ok(_) => self.add(Tally { completed: 1, ..Tally::default() }),
-                Err(error) => self.unwritten(&held.key, error),
+                Err(error) => self.unwritten(&row.held.key, error),
             }
-            self.run.held.remove(&held);
+            self.run.held.remove([&*row]);
         }
     }
 
-    async fn fail(&mut self, failed: &[(Held, Failure)]) {
+    async fn fail(&mut self, failed: &[(Arc<Row>, Failure)]) {
         let run = self.run.clone();
-        let answers = join_all(failed.iter().map(|(held, failure)| {
+        let answers = join_all(failed.iter().map(|(row, failure)| {
             let run = &run;
-            async move { run.insist(|| run.transport.fail(held, failure)).await }
+            async move { run.insist(|| run.transport.fail(&row.held, failure)).await }
         }));
-        for ((held, failure), answer) in failed.iter().zip(answers.await) {
-            let knew = self.run.held.change(held, |row| *row.ended.borrow()) == Some(true);
+        for ((row, failure), answer) in failed.iter().zip(answers.await) {
             match &answer {
                 // The handler was notified that its row was taken away, and ended for that reason.
-                Ok(answer) if knew && is_lost(answer) => self.add(Tally { lost: 1, ..Tally::default() }),
+                Ok(answer) if row.is_ended() && answer.is_lost() => self.add(Tally { lost: 1, ..Tally::default() }),
                 _ => {
-                    self.run.control.failed(self.run.queue(), &held.key, failure);
-                    self.count(&[&held.key], answer.as_ref().map(std::slice::from_ref), Tally { failed: 1, ..Tally::default() });
+                    self.run.control.failed(self.run.queue(), &row.held.key, failure);
+                    self.count(
+                        std::slice::from_ref(row),
+                        answer.as_ref().map(std::slice::from_ref),
+                        Tally { failed: 1, ..Tally::default() },
+                    );
                 }
             }
-            self.run.held.remove(held);
+        }
+        self.run.held.remove(failed.iter().map(|(row, _)| &**row));
+    }
+
+    async fn snooze(&mut self, snoozed: &[(Arc<Row>, Duration)]) {
+        for (row, by) in snoozed {
+            let answer = self.run.insist(|| self.run.transport.snooze(&row.held, *by)).await;
+            self.count(std::slice::from_ref(row), answer.as_ref().map(std::slice::from_ref), Tally { released: 1, ..Tally::default() });
+            self.run.held.remove([&**row]);
         }
     }
 
-    async fn snooze(&mut self, snoozed: &[(Held, Duration)]) {
-        for (held, by) in snoozed {
-            let answer = self.run.insist(|| self.run.transport.snooze(held, *by)).await;
-            self.count(&[&held.key], answer.as_ref().map(std::slice::from_ref), Tally { released: 1, ..Tally::default() });
-            self.run.held.remove(held);
-        }
-    }
-
-    async fn complete(&mut self, done: &[Completion]) {
+    async fn complete(&mut self, done: Vec<(Arc<Row>, Option<Value>)>) {
         if done.is_empty() {
             return;
         }
         let run = self.run.clone();
-        let answers = run.insist(|| run.transport.complete(done)).await;
+        let (rows, done): (Vec<Arc<Row>>, Vec<Completion>) = done
+            .into_iter()
+            .map(|(row, result)| {
+                let completion = Completion::new(row.held.clone(), result);
+                (row, completion)
+            })
+            .unzip();
+        let answers = run.insist(|| run.transport.complete(&done)).await;
         // One result that cannot be written, whatever the reason, must not lose the others.
-        let apart = if answers.is_err() && done.len() > 1 { 1 } else { done.len() };
-        let mut answers = Some(answers);
-        for some in done.chunks(apart) {
-            let answers = match answers.take().filter(|_| apart == done.len()) {
-                Some(answers) => answers,
-                None => run.insist(|| run.transport.complete(some)).await,
-            };
-            let keys: Vec<&str> = some.iter().map(|done| done.held.key.as_str()).collect();
-            self.count(&keys, answers.as_deref(), Tally { completed: 1, ..Tally::default() });
-            self.run.held.remove_all(some.iter().map(|done| &done.held));
+        if answers.is_err() && done.len() > 1 {
+            for (row, done) in rows.iter().zip(done.chunks(1)) {
+                let answers = run.insist(|| run.transport.complete(done)).await;
+                self.completed(std::slice::from_ref(row), answers.as_deref());
+            }
+        } else {
+            self.completed(&rows, answers.as_deref());
         }
     }
 
-    fn count(&mut self, keys: &[&str], answers: Result<&[Answer], &Error>, done: Tally) {
+    fn completed(&mut self, rows: &[Arc<Row>], answers: Result<&[Answer], &Error>) {
+        self.count(rows, answers, Tally { completed: 1, ..Tally::default() });
+        self.run.held.remove(rows.iter().map(|row| &**row));
+    }
+
+    fn count(&mut self, rows: &[Arc<Row>], answers: Result<&[Answer], &Error>, done: Tally) {
         match answers {
             Ok(answers) => {
                 let mut sum = Tally::default();
                 for answer in answers {
-                    if is_lost(answer) {
+                    if answer.is_lost() {
                         tracing::warn!(key = answer.key, status = answer.status, "the lease was lost; the result does not count");
                         sum.lost += 1;
                     } else {
@@ -180,7 +223,7 @@ impl Completer {
                 }
                 self.add(sum);
             }
-            Err(error) => keys.iter().for_each(|key| self.unwritten(key, error)),
+            Err(error) => rows.iter().for_each(|row| self.unwritten(&row.held.key, error)),
         }
     }
 
@@ -193,8 +236,4 @@ impl Completer {
         self.tally += more;
         self.run.control.tallied(more);
     }
-}
-
-fn is_lost(answer: &Answer) -> bool {
-    matches!(answer.outcome, Outcome::Lost | Outcome::Gone)
 }

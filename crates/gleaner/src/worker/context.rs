@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::watch;
 use tokio_postgres::Transaction;
 
-use super::control::Control;
+use super::held::Row;
 use crate::error::Result;
 use crate::queue::{Completion, Failure, Held, Item, Outcome, Progress};
 use crate::transport::Transport;
@@ -16,25 +15,23 @@ use crate::transport::Transport;
 #[derive(Debug, Clone)]
 pub struct Context {
     pub(super) queue: Arc<dyn Transport>,
-    pub(super) held: Held,
-    pub(super) ended: watch::Receiver<bool>,
-    pub(super) control: Control,
+    pub(super) row: Arc<Row>,
 }
 
 impl Context {
     /// The item's key, as text.
     pub fn key(&self) -> &str {
-        &self.held.key
+        &self.row.held.key
     }
 
     /// The lease under which the item is held.
     pub fn lease(&self) -> i64 {
-        self.held.lease
+        self.row.held.lease
     }
 
     /// The item's key and lease, for calling acts directly.
     pub fn held(&self) -> &Held {
-        &self.held
+        &self.row.held
     }
 
     /// The queue's name.
@@ -50,22 +47,20 @@ impl Context {
     /// Renews the lease, and stores a stage and partial results. [`Outcome::Lost`] means: stop, the row was cancelled or another
     /// agent holds it.
     pub async fn progress(&self, stage: &str, percent: Option<f64>, partial: Option<&Value>) -> Result<Outcome> {
-        self.control.progressed(self.queue(), &self.held, stage, percent);
+        self.row.reports(stage, percent);
         let progress = Progress { stage: Some(stage.to_owned()), percent, partial: partial.cloned(), hold: None };
-        let (answer, _) = self.queue.progress(&self.held, &progress).await?;
+        let (answer, _) = self.queue.progress(&self.row.held, &progress).await?;
         Ok(answer.outcome)
     }
 
     /// Resolves when the row was cancelled or taken away: the result will not be stored.
     pub async fn ended(&self) {
-        if self.ended.clone().wait_for(|ended| *ended).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        self.row.ended().await;
     }
 
     /// Whether the row was cancelled or taken away, as far as the worker knows.
     pub fn is_ended(&self) -> bool {
-        *self.ended.borrow()
+        self.row.is_ended()
     }
 
     /// Completes the item in the caller's transaction: the work takes effect with its completion, or not at all.
@@ -79,7 +74,7 @@ impl Context {
         };
         let result = serde_json::to_value(result)
             .map_err(|error| Failure::new(format!("the result cannot be JSON: {error}")).category("ValidationError").for_good())?;
-        let done = [Completion::new(self.held.clone(), (!result.is_null()).then_some(result))];
+        let done = [Completion::new(self.row.held.clone(), (!result.is_null()).then_some(result))];
         let answers = acts.complete(transaction, &done).await?;
         match answers.first().map(|answer| answer.outcome) {
             Some(Outcome::Done | Outcome::Already) => Ok(Completed(())),

@@ -10,9 +10,10 @@ use tokio::sync::watch;
 use self::stats::Seen;
 pub use self::stats::{Mishap, Running, Stats};
 use super::Tally;
-use super::limit::{Limit, Slot};
+use super::held::HeldRows;
+use super::limit::{Limit, Slots};
 use crate::error::Error;
-use crate::queue::{Failure, Held, Item};
+use crate::queue::Failure;
 
 /// A handle on one worker or on several that share it: pause, concurrency and statistics apply to all together. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -20,17 +21,31 @@ pub struct Control {
     shared: Arc<Shared>,
 }
 
+/// What each worker holds, by its queue.
+type HeldByQueue = Vec<(String, Arc<HeldRows>)>;
+
 #[derive(Debug)]
 struct Shared {
-    paused: watch::Sender<bool>,
+    paused: Arc<watch::Sender<bool>>,
     handlers: Limit,
-    seen: Mutex<Seen>,
+    seen: Arc<Mutex<Seen>>,
+    held: Arc<Mutex<HeldByQueue>>,
 }
 
 impl Control {
     /// At most this many handlers run at once, across all workers that share this.
     pub fn new(concurrency: usize) -> Self {
-        Self { shared: Arc::new(Shared { paused: watch::Sender::new(false), handlers: Limit::new(concurrency), seen: Mutex::default() }) }
+        let paused = Arc::new(watch::Sender::new(false));
+        let shared = Shared { paused, handlers: Limit::new(concurrency), seen: Arc::default(), held: Arc::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The same pause and statistics with handlers of its own, at most this many: for work that must not wait for the other workers'.
+    #[must_use]
+    pub fn apart(&self, concurrency: usize) -> Self {
+        let Shared { paused, seen, held, .. } = &*self.shared;
+        let shared = Shared { paused: paused.clone(), handlers: Limit::new(concurrency), seen: seen.clone(), held: held.clone() };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Stops claiming; running handlers continue.
@@ -61,7 +76,8 @@ impl Control {
     /// The statistics of the workers.
     pub fn stats(&self) -> Stats {
         let (paused, concurrency) = (self.is_paused(), self.concurrency());
-        self.seen().stats(paused, concurrency)
+        let running = self.held().iter().flat_map(|(queue, held)| held.running(queue)).collect();
+        self.seen().stats(paused, concurrency, running)
     }
 
     /// Changes of the pause, for the worker.
@@ -70,12 +86,26 @@ impl Control {
     }
 
     /// Waits until one more handler may run.
-    pub(super) async fn slot(&self) -> Slot {
+    pub(super) async fn slot(&self) -> Slots {
         self.shared.handlers.slot().await
     }
 
-    pub(super) fn try_slot(&self) -> Option<Slot> {
-        self.shared.handlers.try_slot()
+    /// Room for up to `most` handlers, as far as it is free now.
+    pub(super) fn free_slots(&self, most: usize) -> Slots {
+        self.shared.handlers.free_slots(most)
+    }
+
+    pub(super) fn no_slots(&self) -> Slots {
+        self.shared.handlers.no_slots()
+    }
+
+    /// Whether no other handler may begin now.
+    pub(super) fn is_busy(&self) -> bool {
+        self.shared.handlers.is_exhausted()
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldByQueue> {
+        self.shared.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -111,25 +141,15 @@ impl Control {
         self.seen().queue(queue).push = push;
     }
 
-    /// Records that the worker of this queue has ended.
-    pub(super) fn left(&self, queue: &str) {
+    /// Records that a worker of this queue begins, and what it will hold.
+    pub(super) fn joined(&self, queue: &str, held: &Arc<HeldRows>) {
+        self.held().push((queue.to_owned(), held.clone()));
+    }
+
+    /// Records that it has ended.
+    pub(super) fn left(&self, queue: &str, held: &Arc<HeldRows>) {
+        self.held().retain(|(_, others)| !Arc::ptr_eq(others, held));
         self.seen().leave(queue);
-    }
-
-    pub(super) fn begun(&self, queue: &str, item: &Item) {
-        self.seen().begin(queue, item);
-    }
-
-    pub(super) fn progressed(&self, queue: &str, held: &Held, stage: &str, percent: Option<f64>) {
-        if let Some(running) = self.seen().running.get_mut(queue).and_then(|running| running.get_mut(held)) {
-            (running.stage, running.percent) = (Some(stage.to_owned()), percent);
-        }
-    }
-
-    pub(super) fn ended(&self, queue: &str, held: &Held) {
-        if let Some(running) = self.seen().running.get_mut(queue) {
-            running.remove(held);
-        }
     }
 
     pub(super) fn failed(&self, queue: &str, key: &str, failure: &Failure) {

@@ -1,5 +1,6 @@
 //! Handlers: the code that runs for an item, by its kind, and its result.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,6 +26,9 @@ pub enum Reply {
     Completed(Completed),
     /// Not now: retry after this time; no attempt is counted.
     Snooze(Duration),
+    /// The row is no longer the handler's: it was cancelled, by the handler itself or by another, or its lease was lost. Nothing
+    /// is written.
+    Ended,
 }
 
 /// The result of a handler.
@@ -99,7 +103,7 @@ where
 pub(super) struct Handlers {
     pub(super) by_kind: BTreeMap<String, Handler>,
     pub(super) otherwise: Option<Handler>,
-    pub(super) layers: Vec<Arc<dyn Middleware>>,
+    pub(super) layers: Arc<Vec<Arc<dyn Middleware>>>,
     pub(super) time_limits: HashMap<String, Duration>,
     pub(super) time_limit: Option<Duration>,
 }
@@ -126,24 +130,28 @@ impl Handlers {
     }
 
     /// Runs the item's handler within its time limit. A panic is a failure like any other.
-    pub(super) async fn run(&self, item: Item, context: Context) -> Replied {
+    pub(super) fn run(&self, item: Item, context: Context) -> BoxFuture<'static, Replied> {
         let kind = item.kind.as_deref().unwrap_or_default();
         let Some(handler) = self.by_kind.get(kind).or(self.otherwise.as_ref()).cloned() else {
-            return Err(Failure::new(format!("there is no handler for the kind {kind:?}")).category("ValidationError"));
+            let failure = Failure::new(format!("there is no handler for the kind {kind:?}")).category("ValidationError");
+            return std::future::ready(Err(failure)).boxed();
         };
         let limit = self.time_limits.get(kind).copied().or(self.time_limit);
-        let next = Next::new(self.layers.clone().into(), handler);
-        let work = AssertUnwindSafe(next.run(item, context)).catch_unwind();
-        let ended = match limit {
-            None => work.await,
-            Some(limit) => match tokio::time::timeout(limit, work).await {
-                Ok(ended) => ended,
-                Err(_) => return Err(Failure::new(format!("it took longer than {limit:?}, its time limit")).category("Timeout")),
-            },
-        };
-        ended.unwrap_or_else(|panic| {
-            let what = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
-            Err(Failure::new(what.unwrap_or_else(|| "the handler panicked".into())).category("Panic"))
-        })
+        let next = Next::new(self.layers.clone(), handler);
+        let work =
+            AssertUnwindSafe(next.run(item, context)).catch_unwind().map(|ended| ended.unwrap_or_else(|panic| Err(panicked(&*panic))));
+        match limit {
+            None => work.boxed(),
+            Some(limit) => async move {
+                let overdue = |_| Err(Failure::new(format!("it took longer than {limit:?}, its time limit")).category("Timeout"));
+                tokio::time::timeout(limit, work).await.unwrap_or_else(overdue)
+            }
+            .boxed(),
+        }
     }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let what = panic.downcast_ref::<&str>().map(|s| (*s).to_owned()).or_else(|| panic.downcast_ref::<String>().cloned());
+    Failure::new(what.unwrap_or_else(|| "the handler panicked".into())).category("Panic")
 }

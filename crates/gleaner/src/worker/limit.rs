@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 /// Slots, given out in the order of the requests. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Limit {
-    slots: Arc<Semaphore>,
-    size: Arc<Mutex<Size>>,
+pub(super) struct Limit(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    free: Semaphore,
+    size: Mutex<Size>,
 }
 
 #[derive(Debug)]
@@ -18,65 +21,104 @@ struct Size {
     owed: usize,
 }
 
-/// Returned when dropped.
+/// Room for so many handlers. Returned when dropped.
 #[derive(Debug)]
-pub(super) struct Slot {
-    permit: Option<OwnedSemaphorePermit>,
-    size: Arc<Mutex<Size>>,
+pub(super) struct Slots {
+    limit: Limit,
+    count: usize,
 }
 
 impl Limit {
     pub(super) fn new(most: usize) -> Self {
         let most = most.clamp(1, Semaphore::MAX_PERMITS);
-        Self { slots: Arc::new(Semaphore::new(most)), size: Arc::new(Mutex::new(Size { most, owed: 0 })) }
+        Self(Arc::new(Shared { free: Semaphore::new(most), size: Mutex::new(Size { most, owed: 0 }) }))
+    }
+
+    fn size(&self) -> MutexGuard<'_, Size> {
+        self.0.size.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn most(&self) -> usize {
-        lock(&self.size).most
+        self.size().most
     }
 
     pub(super) fn set(&self, most: usize) {
         let most = most.clamp(1, Semaphore::MAX_PERMITS);
-        let mut size = lock(&self.size);
+        let mut size = self.size();
         if most > size.most {
             let more = most - size.most;
             let paid = more.min(size.owed);
             size.owed -= paid;
-            self.slots.add_permits(more - paid);
+            self.0.free.add_permits(more - paid);
         } else {
             let fewer = size.most - most;
-            size.owed += fewer - self.slots.forget_permits(fewer);
+            size.owed += fewer - self.0.free.forget_permits(fewer);
         }
         size.most = most;
     }
 
-    pub(super) async fn slot(&self) -> Slot {
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.0.free.available_permits() == 0
+    }
+
+    /// Waits for one slot.
+    pub(super) async fn slot(&self) -> Slots {
         // The semaphore is never closed. If it were, no more slots would be given out.
-        match self.slots.clone().acquire_owned().await {
-            Ok(permit) => Slot { permit: Some(permit), size: self.size.clone() },
+        match self.0.free.acquire().await {
+            Ok(permit) => permit.forget(),
             Err(_) => std::future::pending().await,
         }
+        Slots { limit: self.clone(), count: 1 }
     }
 
-    pub(super) fn try_slot(&self) -> Option<Slot> {
-        let permit = self.slots.clone().try_acquire_owned().ok()?;
-        Some(Slot { permit: Some(permit), size: self.size.clone() })
+    /// All that are free now, up to `most`.
+    pub(super) fn free_slots(&self, most: usize) -> Slots {
+        let mut slots = self.no_slots();
+        while slots.count < most {
+            // Others take some at the same time.
+            let free = self.0.free.available_permits().min(most - slots.count);
+            let Ok(permits) = self.0.free.try_acquire_many(u32::try_from(free.max(1)).unwrap_or(u32::MAX)) else { break };
+            slots.count += permits.num_permits();
+            permits.forget();
+        }
+        slots
+    }
+
+    pub(super) fn no_slots(&self) -> Slots {
+        Slots { limit: self.clone(), count: 0 }
+    }
+
+    fn give_back(&self, count: usize) {
+        let mut size = self.size();
+        let paid = count.min(size.owed);
+        size.owed -= paid;
+        self.0.free.add_permits(count - paid);
     }
 }
 
-impl Drop for Slot {
+impl Slots {
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn add(&mut self, mut more: Self) {
+        self.count += std::mem::take(&mut more.count);
+    }
+
+    /// Takes up to `count` of them out.
+    pub(super) fn take(&mut self, count: usize) -> Self {
+        let count = count.min(self.count);
+        self.count -= count;
+        Self { limit: self.limit.clone(), count }
+    }
+}
+
+impl Drop for Slots {
     fn drop(&mut self) {
-        let Some(permit) = self.permit.take() else { return };
-        let mut size = lock(&self.size);
-        if size.owed > 0 {
-            size.owed -= 1;
-            permit.forget();
+        if self.count > 0 {
+            self.limit.give_back(self.count);
         }
     }
-}
-
-fn lock(size: &Mutex<Size>) -> MutexGuard<'_, Size> {
-    size.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -86,25 +128,25 @@ mod tests {
     #[test]
     fn a_lowered_limit_holds_as_soon_as_enough_have_ended() {
         let limit = Limit::new(4);
-        let mut taken: Vec<Slot> = (0..4).filter_map(|_| limit.try_slot()).collect();
+        let mut taken = limit.free_slots(4);
         limit.set(2);
-        assert!(limit.try_slot().is_none());
-        taken.truncate(2);
-        assert!(limit.try_slot().is_none(), "two run, and two may");
-        taken.truncate(1);
-        taken.extend(limit.try_slot());
-        assert!(taken.len() == 2 && limit.try_slot().is_none());
+        assert!(limit.is_exhausted());
+        drop(taken.take(2));
+        assert!(limit.is_exhausted(), "two run, and two may");
+        drop(taken.take(1));
+        taken.add(limit.free_slots(9));
+        assert!(taken.count() == 2 && limit.is_exhausted());
     }
 
     #[test]
     fn a_raised_limit_holds_at_once_and_pays_what_is_owed_first() {
         let limit = Limit::new(3);
-        let taken: Vec<Slot> = (0..3).filter_map(|_| limit.try_slot()).collect();
+        let taken = limit.free_slots(3);
         limit.set(1);
         limit.set(4);
-        let more: Vec<Slot> = std::iter::from_fn(|| limit.try_slot()).collect();
-        assert_eq!((taken.len(), more.len()), (3, 1));
+        let more = limit.free_slots(9);
+        assert_eq!((taken.count(), more.count()), (3, 1));
         drop((taken, more));
-        assert_eq!(std::iter::from_fn(|| limit.try_slot()).collect::<Vec<_>>().len(), 4);
+        assert_eq!(limit.free_slots(9).count(), 4);
     }
 }

@@ -28,13 +28,13 @@ where
 
 /// The rest of the middleware chain, and the handler.
 pub struct Next {
-    layers: Arc<[Arc<dyn Middleware>]>,
+    layers: Arc<Vec<Arc<dyn Middleware>>>,
     passed: usize,
     handler: Handler,
 }
 
 impl Next {
-    pub(super) fn new(layers: Arc<[Arc<dyn Middleware>]>, handler: Handler) -> Self {
+    pub(super) fn new(layers: Arc<Vec<Arc<dyn Middleware>>>, handler: Handler) -> Self {
         Self { layers, passed: 0, handler }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -11,10 +11,13 @@ use uuid::Uuid;
 use super::Tally;
 use super::burst;
 use super::completer::Completing;
+use super::held::State;
+use super::lane::{Batch, Claimed};
+use super::limit::Slots;
 use super::pace::{Pace, Wake};
+use super::prefetch;
 use super::renewal;
-use super::run::{Finished, Run};
-use super::runner::{self, Room};
+use super::run::Run;
 use crate::error::{Error, Result};
 use crate::queue::{Claim, Held, Item};
 use crate::transport::Push;
@@ -27,12 +30,13 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const REFUSALS: u32 = 5;
 
 /// Runs until `stop` turns true or an error ends it, and releases what it holds.
-pub(super) async fn run(run: Arc<Run>, to_write: mpsc::UnboundedReceiver<Finished>, stop: watch::Receiver<bool>) -> Result<Tally> {
+pub(super) async fn run(run: Arc<Run>, stop: watch::Receiver<bool>) -> Result<Tally> {
     let mut poll_loop = PollLoop::new(run.clone(), stop)?;
-    let completing = Completing::start(&run, to_write);
+    run.control.joined(run.queue(), &run.held);
+    let completing = Completing::start(&run);
     let background = tokio::spawn({
         let run = run.clone();
-        async move { tokio::join!(run.sleep.tick(), renewal::renew_leases(&run)) }
+        async move { tokio::join!(run.sleep.tick(), renewal::renew_leases(&run), prefetch::begin_prefetched(&run)) }
     });
     let _ending = Ending(run.clone(), [background.abort_handle(), completing.abort_handle()]);
     let outcome = poll_loop.work().await;
@@ -40,11 +44,11 @@ pub(super) async fn run(run: Arc<Run>, to_write: mpsc::UnboundedReceiver<Finishe
     drop(poll_loop);
 
     // Release at once what has not begun, let running handlers finish, and then release what is left.
-    released += run.give_back(|row| row.begun.is_none()).await;
+    released += run.give_back(State::is_waiting).await;
     let all_ended = tokio::select! { () = run.held.emptied() => true, () = run.grace_over() => false };
     if !all_ended {
         run.hurry.send_replace(true);
-        released += run.give_back(|row| !row.finished).await;
+        released += run.give_back(|row| !row.is_finished()).await;
     }
     let tally = completing.finish().await;
     let mut tally = tally?;
@@ -60,7 +64,7 @@ impl Drop for Ending {
         let Self(run, tasks) = self;
         tasks.iter().for_each(AbortHandle::abort);
         run.abandon();
-        run.control.left(run.queue());
+        run.control.left(run.queue(), &run.held);
     }
 }
 
@@ -72,7 +76,6 @@ struct PollLoop {
     push: Option<Box<dyn Push>>,
     pace: Pace,
     claim: Claim,
-    prefetch: Arc<Semaphore>,
     to_take: usize,
     released: u64,
     /// Whether a claim was ever answered, and how often in a row it was refused.
@@ -108,11 +111,11 @@ impl PollLoop {
         let mut claim = Claim::by(&settings.agent);
         claim.owner.clone_from(&settings.owner);
         claim.kinds = kinds;
+        (claim.early, claim.hold) = (settings.early, settings.hold);
         // A worker that ends when the queue is empty needs an answer from the database, not one from a server's memory.
         (claim.request, claim.first) = (Some(Uuid::new_v4()), !settings.until_empty);
         Ok(Self {
             pace: Pace::new(settings.poll.clone(), settings.backoff.clone(), settings.wake),
-            prefetch: Arc::new(Semaphore::new(settings.prefetch)),
             to_take: settings.take.unwrap_or(usize::MAX),
             pauses: run.control.pauses(),
             slept: run.sleep.subscribe(),
@@ -144,12 +147,12 @@ impl PollLoop {
                 continue;
             }
             run.control.waits(run.queue(), None);
-            let rooms = tokio::select! {
-                rooms = rooms(&run, &self.prefetch, self.to_take, self.found) => rooms,
+            let (slots, beyond) = tokio::select! {
+                room = room(&run, self.to_take.min(run.settings.batch), self.found) => room,
                 _ = self.pauses.changed() => continue,
                 _ = self.stop.wait_for(|stop| *stop) => return Ok(()),
             };
-            let Some(wait) = self.look(rooms).await? else { continue };
+            let Some(wait) = self.look(slots, beyond).await? else { continue };
             if run.settings.until_empty && wait.empty && run.held.is_empty() {
                 return Ok(());
             }
@@ -161,23 +164,24 @@ impl PollLoop {
     async fn rest(&mut self) {
         tracing::info!(queue = self.run.queue(), "paused");
         self.run.control.waits(self.run.queue(), None);
-        self.released += self.run.give_back(|row| row.begun.is_none()).await;
+        self.released += self.run.give_back(State::is_waiting).await;
         tokio::select! {
             _ = self.pauses.wait_for(|paused| !*paused) => tracing::info!(queue = self.run.queue(), "resumed"),
             _ = self.stop.wait_for(|stop| *stop) => {}
         }
     }
 
-    /// Claims as many items as there are slots. `None`: claim again at once.
-    async fn look(&mut self, rooms: Vec<Room>) -> Result<Option<Wait>> {
+    /// Claims as many items as there are slots, and `beyond` that. `None`: claim again at once.
+    async fn look(&mut self, mut slots: Slots, beyond: usize) -> Result<Option<Wait>> {
         let run = self.run.clone();
         if let Some(push) = &mut self.push {
             push.mark();
         }
-        self.claim.limit = i32::try_from(rooms.len()).unwrap_or(i32::MAX);
+        let room = slots.count() + beyond;
+        self.claim.limit = i32::try_from(room).unwrap_or(i32::MAX);
         if !self.repeats {
             // An item with a free handler begins at once, unless it is claimed together with items that must wait.
-            self.claim.started = rooms.iter().all(|room| matches!(room, Room::Run(_)));
+            self.claim.started = beyond == 0;
         }
         // The next poll is due now: if no answer comes, the worker counts as overdue.
         run.control.waits(run.queue(), Some(Duration::ZERO));
@@ -187,8 +191,8 @@ impl PollLoop {
             // Do not cancel at once: the rows it claims would be stuck until their leases expire.
             () = stopped_for_good(&mut self.stop, &run) => return Ok(None),
         };
-        let claimed = match claimed {
-            Ok(claimed) => claimed,
+        let answer = match claimed {
+            Ok(answer) => answer,
             Err(error) => {
                 (self.claim.first, self.repeats) = (false, true);
                 return self.endure(error, asked.elapsed()).map(Some);
@@ -197,31 +201,38 @@ impl PollLoop {
         // Only now: if an earlier attempt succeeded and its answer was lost, the same id has returned its rows.
         (self.claim.request, self.claim.first) = (Some(Uuid::new_v4()), !run.settings.until_empty);
         (self.answered, self.refused, self.repeats) = (true, 0, false);
-        let (found, queue) = (claimed.items.len(), run.queue());
-        run.control.polled(queue, asked.elapsed(), found, found > 0 || claimed.next_due_in == Some(Duration::ZERO));
+        let (found, queue) = (answer.items.len(), run.queue());
+        run.control.polled(queue, asked.elapsed(), found, found > 0 || answer.next_due_in == Some(Duration::ZERO));
         self.to_take = self.to_take.saturating_sub(found);
         self.found = found > 0;
-        let mut items = claimed.items;
-        self.give_back_beyond(&mut items, rooms.len()).await;
-        for (item, room) in items.into_iter().zip(rooms) {
-            runner::spawn(&run, item, room, self.claim.started);
+        let mut items = answer.items;
+        self.give_back_beyond(&mut items, room).await;
+        let rows = run.held.insert(&items);
+        let claimed = items.into_iter().zip(rows).map(|(item, row)| Claimed { item, row });
+        if self.claim.started {
+            let slots = slots.take(claimed.len());
+            Batch::new(&run, claimed.collect(), slots).start();
+        } else {
+            // Each must be marked as started when it begins.
+            drop(slots);
+            run.prefetched.push(claimed);
         }
         if found > 0 {
             self.pace.found();
             tracing::debug!(queue, found, next_ms = 0, "polled");
             return Ok(None);
         }
-        let so_long = self.pace.empty(self.is_pushed(), claimed.next_due_in);
+        let so_long = self.pace.empty(self.is_pushed(), answer.next_due_in);
         tracing::debug!(queue, found, next_ms = so_long.map(|wait| wait.as_millis()), "polled");
-        Ok(Some(Wait { so_long, answered: true, empty: claimed.next_due_in != Some(Duration::ZERO) }))
+        Ok(Some(Wait { so_long, answered: true, empty: answer.next_due_in != Some(Duration::ZERO) }))
     }
 
     /// A repeated claim returns the rows of the lost answer, for which there may be fewer slots now.
-    async fn give_back_beyond(&mut self, items: &mut Vec<Item>, rooms: usize) {
-        if items.len() <= rooms {
+    async fn give_back_beyond(&mut self, items: &mut Vec<Item>, room: usize) {
+        if items.len() <= room {
             return;
         }
-        let beyond: Vec<Held> = items.drain(rooms..).map(|item| item.held()).collect();
+        let beyond: Vec<Held> = items.drain(room..).map(|item| item.held()).collect();
         self.to_take = self.to_take.saturating_add(beyond.len());
         self.released += self.run.release(&beyond).await;
     }
@@ -288,29 +299,30 @@ impl PollLoop {
     }
 }
 
-/// Waits for room for one item, then takes all there is: free handlers first. With `apart`, takes only free handlers if there are
-/// any: items that begin at once are claimed as started, and need no extra statement for that.
-async fn rooms(run: &Run, prefetch: &Arc<Semaphore>, most: usize, apart: bool) -> Vec<Room> {
-    let first = tokio::select! {
+/// Waits for room for one item, then takes all there is: slots of free handlers, and how many items may be claimed beyond. With
+/// `apart`, takes only free handlers if there are any: items that begin at once are claimed as started, and need no extra
+/// statement for that.
+async fn room(run: &Run, most: usize, apart: bool) -> (Slots, usize) {
+    let (prefetch, prefetched) = (run.settings.prefetch, &run.prefetched);
+    let mut slots = run.control.no_slots();
+    tokio::select! {
         biased;
-        slot = run.control.slot() => Room::Run(slot),
-        Ok(permit) = prefetch.clone().acquire_owned() => Room::Wait(permit),
-    };
-    // Handlers that end together free their slots one after the other, and a claim for all of them costs hardly more than for
-    // one. Also, handlers that are about to begin may end at once: then nothing needs to be prefetched.
-    let free = matches!(first, Room::Run(_));
-    run.burst.settled(if free { burst::SHORT } else { PATIENCE }).await;
-    let runs = std::iter::from_fn(|| run.control.try_slot().map(Room::Run));
-    let mut rooms: Vec<Room> = std::iter::once(first).chain(runs).take(most).collect();
-    rooms.sort_by_key(|room| matches!(room, Room::Wait(_)));
-    if apart && matches!(rooms[0], Room::Run(_)) {
-        rooms.retain(|room| matches!(room, Room::Run(_)));
-    } else {
-        let waits = std::iter::from_fn(|| prefetch.clone().try_acquire_owned().ok().map(Room::Wait));
-        let left = most - rooms.len();
-        rooms.extend(waits.take(left));
+        // Items that wait already have the next free handlers.
+        slot = run.control.slot(), if prefetched.len() == 0 => slots = slot,
+        () = prefetched.fewer_than(prefetch) => {}
     }
-    rooms
+    // Handlers that end together free their slots together, and a claim for all of them costs hardly more than for one. Also,
+    // handlers that are about to begin may end at once: then nothing needs to be prefetched.
+    if slots.count() > 0 {
+        run.burst.settled(burst::SHORT).await;
+    } else {
+        prefetched.settled(run, PATIENCE).await;
+    }
+    if prefetched.len() == 0 {
+        slots.add(run.control.free_slots(most - slots.count()));
+    }
+    let beyond = if apart && slots.count() > 0 { 0 } else { prefetch.saturating_sub(prefetched.len()).min(most - slots.count()) };
+    (slots, beyond)
 }
 
 async fn notified(push: Option<&mut Box<dyn Push>>) {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::held::{self, Row};
 use super::run::Run;
-use crate::queue::{Held, Outcome, Progress};
+use crate::queue::{Outcome, Progress};
 
 /// Runs until it is aborted.
 pub(super) async fn renew_leases(run: &Run) {
@@ -33,36 +34,35 @@ pub(super) async fn renew_leases(run: &Run) {
 async fn renew(run: &Run) {
     // The database writes an extension only when less than half the hold is left. The lease of a row that waits for a handler is
     // not extended: another worker may claim it when the lease expires.
-    let due = run.held.those(|row| row.begun.is_some() && (row.slept || row.extended.elapsed() > row.hold.mul_f64(0.55)));
-    for held in due {
-        match run.transport.progress(&held, &Progress::default()).await {
-            Ok((answer, left)) => extended(run, &held, answer.outcome, left),
-            Err(error) => tracing::debug!(%error, key = held.key, "could not extend a lease; trying again"),
+    let due = run.held.those(|row| row.has_begun() && (row.slept || row.extended.elapsed() > row.hold.mul_f64(0.55)));
+    for row in due {
+        match run.transport.progress(&row.held, &Progress::default().hold(run.settings.hold)).await {
+            Ok((answer, left)) => extended(&row, answer.outcome, left),
+            Err(error) => tracing::debug!(%error, key = row.held.key, "could not extend a lease; trying again"),
         }
     }
 }
 
-fn extended(run: &Run, held: &Held, outcome: Outcome, left: Duration) {
-    run.held.change(held, |row| {
-        if outcome == Outcome::Done {
-            row.extended = Instant::now();
-            row.hold = left.max(Duration::from_secs(1));
-            row.slept = false;
-        } else {
-            row.ended.send_replace(true);
-        }
-    });
+fn extended(row: &Row, outcome: Outcome, left: Duration) {
+    if outcome == Outcome::Done {
+        let mut state = row.state();
+        state.extended = Instant::now();
+        state.hold = left.max(Duration::from_secs(1));
+        state.slept = false;
+    } else {
+        row.end();
+    }
 }
 
 /// Work that has run for a while may have been cancelled meanwhile. Quick work learns of it when it completes.
 async fn tell_ended(run: &Run) {
     let watch = run.settings.watch;
-    let running = run.held.those(|row| row.begun.is_some_and(|begun| begun.elapsed() >= watch) && !row.finished);
+    let running = run.held.those(|row| row.has_run(watch));
     if running.is_empty() {
         return;
     }
-    match run.transport.ended(&running).await {
-        Ok(ended) => run.tell(&ended),
+    match run.transport.ended(&held::held(&running)).await {
+        Ok(ended) => held::named(&running, &ended).for_each(Row::end),
         Err(error) => tracing::debug!(%error, "could not look whether running work was ended; trying again"),
     }
 }

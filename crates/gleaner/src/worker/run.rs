@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 
 use super::Tally;
 use super::burst::Burst;
+use super::completer::{Finished, Results};
 use super::control::Control;
-use super::handler::{Handlers, Replied};
-use super::held::{HeldRows, Row};
+use super::handler::Handlers;
+use super::held::{self, HeldRows, State};
+use super::limit::Slots;
+use super::prefetch::Prefetched;
 use super::settings::Settings;
-use super::starter::Starter;
 use super::suspend::Sleep;
 use crate::error::Result;
 use crate::queue::{Held, Outcome};
@@ -26,50 +28,35 @@ pub(super) struct Run {
     pub(super) settings: Settings,
     pub(super) handlers: Handlers,
     pub(super) control: Control,
-    pub(super) held: HeldRows,
-    pub(super) starter: Starter,
+    pub(super) held: Arc<HeldRows>,
+    pub(super) prefetched: Prefetched,
     pub(super) burst: Burst,
     pub(super) sleep: Sleep,
-    pub(super) finished: mpsc::UnboundedSender<Finished>,
-    /// Limits the results that are finished and not written.
-    pub(super) unwritten: Arc<Semaphore>,
+    pub(super) results: Results,
+    /// Room for results that are finished and not written.
+    pub(super) unwritten: Semaphore,
     /// The grace period is over: what cannot be written now is dropped.
     pub(super) hurry: watch::Sender<bool>,
     /// The number of the last sleep after which the leases were checked.
     looked: Mutex<u64>,
 }
 
-/// A handler that has ended, with its result.
-#[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) held: Held,
-    pub(super) reply: Replied,
-    pub(super) unwritten: OwnedSemaphorePermit,
-}
-
 impl Run {
-    pub(super) fn new(
-        transport: Arc<dyn Transport>,
-        settings: Settings,
-        handlers: Handlers,
-        control: Control,
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Finished>) {
-        let (finished, to_write) = mpsc::unbounded_channel();
-        let run = Self {
+    pub(super) fn new(transport: Arc<dyn Transport>, settings: Settings, handlers: Handlers, control: Control) -> Arc<Self> {
+        Arc::new(Self {
             transport,
             handlers,
             control,
-            held: HeldRows::default(),
-            starter: Starter::default(),
+            held: Arc::default(),
+            prefetched: Prefetched::default(),
             burst: Burst::default(),
             sleep: Sleep::new(settings.wall.clone()),
-            finished,
-            unwritten: Arc::new(Semaphore::new(settings.unwritten.min(Semaphore::MAX_PERMITS))),
+            results: Results::default(),
+            unwritten: Semaphore::new(settings.unwritten.min(Semaphore::MAX_PERMITS)),
             hurry: watch::Sender::new(false),
             looked: Mutex::new(0),
             settings,
-        };
-        (Arc::new(run), to_write)
+        })
     }
 
     pub(super) fn queue(&self) -> &str {
@@ -85,19 +72,20 @@ impl Run {
         if *looked == slept {
             return;
         }
-        let held = self.held.those(|_| true);
-        if !held.is_empty() {
+        let rows = self.held.those(|_| true);
+        if !rows.is_empty() {
+            let held = held::held(&rows);
             match self.insist(|| self.transport.ended(&held)).await {
                 Ok(ended) => {
-                    self.tell(&ended);
-                    for held in &ended {
-                        self.held.change(held, |row| row.lost = true);
+                    for row in held::named(&rows, &ended) {
+                        row.state().lost = true;
+                        row.end();
                     }
                 }
                 Err(error) => tracing::warn!(%error, "could not look at the leases; results are sent, and refused where they must be"),
             }
             // Our clock may have stood still while the leases ran: extend them at once.
-            self.held.change_all(|row| row.slept = true);
+            rows.iter().for_each(|row| row.state().slept = true);
         }
         *looked = slept;
     }
@@ -108,21 +96,33 @@ impl Run {
         tokio::select! { () = tokio::time::sleep(self.settings.grace) => {}, _ = hurry.wait_for(|hurry| *hurry) => {} }
     }
 
-    pub(super) fn tell(&self, ended: &[Held]) {
-        for held in ended {
-            self.held.change(held, |row| row.ended.send_replace(true));
+    /// Passes results to the completer, as there is room for them. Their slots are kept until then: results that cannot be written
+    /// stop the claiming.
+    pub(super) async fn deliver(&self, mut finished: Vec<Finished>, mut slots: Slots) {
+        while !finished.is_empty() {
+            // Closed when the run was dropped.
+            let Ok(room) = self.unwritten.acquire().await else { return };
+            room.forget();
+            let more = self.unwritten.available_permits().min(finished.len() - 1);
+            let more = self.unwritten.try_acquire_many(u32::try_from(more).unwrap_or(u32::MAX));
+            let room = 1 + more.map_or(0, |more| {
+                let count = more.num_permits();
+                more.forget();
+                count
+            });
+            self.results.push(finished.drain(..room));
+            drop(slots.take(room));
         }
     }
 
     /// Releases the held rows that match, and ends their handlers.
-    pub(super) async fn give_back(&self, which: impl Fn(&Row) -> bool) -> u64 {
-        let left = self.held.extract(which);
+    pub(super) async fn give_back(&self, which: impl Fn(&State) -> bool) -> u64 {
+        let left = self.held.drop_those(which);
         if left.is_empty() {
             return 0;
         }
-        self.end(&left);
-        let left: Vec<Held> = left.into_iter().map(|(held, _)| held).collect();
-        self.release(&left).await
+        self.prefetched.forget_released();
+        self.release(&held::held(&left)).await
     }
 
     /// Releases these rows and returns how many were released.
@@ -142,17 +142,9 @@ impl Run {
 
     /// Aborts all handlers without an act: their rows become due when the leases expire.
     pub(super) fn abandon(&self) {
-        self.end(&self.held.extract(|_| true));
-    }
-
-    fn end(&self, rows: &[(Held, Row)]) {
-        for (held, row) in rows {
-            row.ended.send_replace(true);
-            if let Some(abort) = &row.abort {
-                abort.abort();
-            }
-            self.control.ended(self.queue(), held);
-        }
+        self.unwritten.close();
+        self.held.drop_those(|_| true);
+        self.prefetched.forget_released();
     }
 
     /// Retries an act without limit while the connection to the queue has temporary trouble. A lease stays valid until another

@@ -14,6 +14,10 @@ pub(super) struct Settings {
     pub(super) owner: Option<String>,
     pub(super) kinds: Option<Vec<String>>,
     pub(super) prefetch: usize,
+    /// The most rows of one claim.
+    pub(super) batch: usize,
+    pub(super) early: Duration,
+    pub(super) hold: Option<Duration>,
     /// The limit on results that are finished and not yet written. At this limit, no more handlers begin.
     pub(super) unwritten: usize,
     pub(super) grace: Duration,
@@ -33,6 +37,9 @@ impl Default for Settings {
             owner: None,
             kinds: None,
             prefetch: 0,
+            batch: usize::MAX,
+            early: Duration::ZERO,
+            hold: None,
             unwritten: 5000,
             grace: Duration::from_secs(30),
             watch: Duration::from_secs(5),

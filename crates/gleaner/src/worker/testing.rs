@@ -24,13 +24,13 @@ mod rows;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::watch;
 
 pub use self::memory::{Memory, Statement, Trouble};
 pub use self::rows::State;
+use super::Worker;
 use super::context::Context;
 use super::handler::{Replied, Reply};
-use super::{Control, Worker};
+use super::held::Row;
 use crate::error::Error;
 use crate::queue::{Failure, Item, Payload};
 
@@ -78,8 +78,7 @@ impl Trial {
 pub async fn run_one(worker: &Worker, item: Item) -> Trial {
     let memory = Memory::new(worker.transport.queue());
     memory.hold(&item);
-    let (_ended, ended) = watch::channel(false);
-    let context = Context { queue: memory.transport(), held: item.held(), ended, control: Control::new(1) };
+    let context = Context { queue: memory.transport(), row: Row::new(&item, 0) };
     let reply = worker.handlers.run(item, context).await;
     Trial { reply, progress: memory.progress() }
 }

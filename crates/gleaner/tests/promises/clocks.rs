@@ -22,7 +22,7 @@ async fn no_act_takes_the_callers_time() -> Result<()> {
             &[],
         )
         .await?;
-    assert_eq!(rows.iter().map(|r| r.get::<_, String>(0)).collect::<Vec<_>>(), ["snooze"]);
+    assert_eq!(rows.iter().map(|r| r.get::<_, String>(0)).collect::<Vec<_>>(), ["reschedule", "snooze"]);
     Ok(())
 }
 

@@ -90,21 +90,28 @@ async fn a_dropped_caller_takes_nothing_from_the_others() -> Result<()> {
     let queue = world.queue("jobs").await?;
     world
         .run(
-            "create function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.3); return null; end $$;
-             create trigger slow after insert on gleaner.jobs for each row execute function slow()",
+            "create function wait_for_lock() returns trigger language plpgsql as
+             $$ begin perform pg_advisory_xact_lock_shared(case when new.payload::text::int < 10 then 1 else 2 end); return null; end $$;
+             create trigger wait_for_lock after insert on gleaner.jobs for each row execute function wait_for_lock()",
         )
         .await?;
+    let locks = world.connect().await?;
+    locks.batch_execute("select pg_advisory_lock(1), pg_advisory_lock(2)").await?;
     // As many calls as may be sent at once, each alone. The rest waits for one of them to end, and the first of the rest sends for all.
     let alone: Vec<_> = (0..3).map(|n| call(&queue, vec![job(n)])).collect();
+    blocked(&world, 3).await?;
     let (sender, second, third, unsent) =
         (call(&queue, vec![job(10)]), call(&queue, vec![job(11)]), call(&queue, vec![job(12)]), call(&queue, vec![job(13)]));
-    sleep(Duration::from_millis(50)).await;
+    // This runtime has one thread: the four have come as far as they can when it is our turn again.
+    tokio::task::yield_now().await;
     unsent.abort();
+    locks.batch_execute("select pg_advisory_unlock(1)").await?;
     for one in alone {
         timeout(SOON, one).await???;
     }
-    sleep(Duration::from_millis(100)).await;
+    blocked(&world, 1).await?;
     sender.abort();
+    locks.batch_execute("select pg_advisory_unlock(2)").await?;
     let second = timeout(SOON, second).await??.context("the second call")?;
     let third = timeout(SOON, third).await??.context("the third call")?;
     assert_eq!((payloads(&world, &second).await?, payloads(&world, &third).await?), (vec![11], vec![12]));

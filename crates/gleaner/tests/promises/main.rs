@@ -13,6 +13,7 @@ mod combining;
 mod contracts;
 mod crashes;
 mod deadlocks;
+mod dumps;
 mod early;
 mod enqueueing;
 mod failures;
@@ -36,5 +37,6 @@ mod tenants;
 mod transactions;
 mod triggers_inside_acts;
 mod unique;
+mod workspaces;
 #[path = "../world/mod.rs"]
 mod world;

@@ -49,6 +49,32 @@ async fn single_claims_come_in_the_order_of_a_batch() -> Result<()> {
     Ok(())
 }
 
+/// A claim of one row locks that row only: while it is open, other claims get the first rows of every other kind.
+#[tokio::test]
+async fn a_claim_of_one_row_locks_no_other_row() -> Result<()> {
+    let world = world().await?;
+    let mut expected = Vec::new();
+    for (kind, age) in [("sms", 3.0), ("call", 2.0), ("email", 1.0)] {
+        expected.push(world.activity(None, kind, age).await?);
+    }
+    let activities = world.queue("activities").await?;
+    let mut first = world.connect().await?;
+    let open = first.transaction().await?;
+    let one = activities.acts().claim(&open, &Claim::by("a")).await?.items;
+    assert_eq!(keys(&one), expected[..1]);
+    assert_eq!(keys(&world.claim(&activities, "b", None, 10).await?), expected[1..], "of activities");
+    open.rollback().await?;
+
+    let queue = world.queue("jobs").await?;
+    for kind in ["mail", "report", "sync"] {
+        queue.enqueue(&jobs(kind, 1)).await?;
+    }
+    let open = first.transaction().await?;
+    assert_eq!(queue.acts().claim(&open, &Claim::by("a")).await?.items.len(), 1);
+    assert_eq!(world.claim(&queue, "b", None, 10).await?.len(), 2, "of jobs");
+    Ok(())
+}
+
 /// A row that lost a holder is claimed alone. Its place in a batch goes to the next row of its class, not to another class.
 #[tokio::test]
 async fn a_row_that_travels_alone_lets_no_other_class_go_before_its_own() -> Result<()> {

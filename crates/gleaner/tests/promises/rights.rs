@@ -81,38 +81,155 @@ async fn anon_can_call_no_act_and_no_function_of_the_systems() -> Result<()> {
     Ok(())
 }
 
+/// What only an administrator may do, a member cannot, by any act.
 #[tokio::test]
-async fn signed_in_users_work_and_do_not_operate() -> Result<()> {
+async fn a_member_operates_own_and_unowned_rows_and_an_administrator_every_row() -> Result<()> {
+    let world = world().await?;
+    let (me, other) = (world.person("me", 5, true).await?, world.person("other", 5, true).await?);
+    let administrator = world.person("ada", 5, true).await?;
+    world.run(&format!("update sales set administrator = true where id = {administrator}")).await?;
+    let acts = |key: &str| {
+        [
+            format!("select outcome from gleaner.requeue_activities(array['{key}']::uuid[])"),
+            format!("select outcome from gleaner.reschedule_activities(array['{key}']::uuid[], now() + interval '1 hour')"),
+            format!("select outcome from gleaner.assign_activities(array['{key}']::uuid[], {me})"),
+            format!("select outcome from gleaner.bury_activities(array['{key}']::uuid[], 'spam')"),
+        ]
+    };
+    let (member, ada) = (world.signed_in(me, "laptop").await?, world.signed_in(administrator, "desk").await?);
+    let theirs = world.activity(Some(other), "call", 1.0).await?;
+    for sql in acts(&theirs) {
+        assert_eq!(refused(&member, &sql).await?, "42501", "{sql}");
+    }
+    assert_eq!(refused(&member, "select gleaner.cancel_activities_matching('{\"type\": \"call\"}')").await?, "42501");
+    // One row of another owner is enough, and then nothing changes.
+    let mine = world.activity(Some(me), "call", 1.0).await?;
+    assert_eq!(refused(&member, &format!("select gleaner.cancel_activities(array['{mine}', '{theirs}']::uuid[])")).await?, "42501");
+    assert_eq!(world.count("select count(*) from activities where processing_status = 'raw'").await?, 2);
+    assert_eq!(world.count("select count(*) from gleaner.audit").await?, 0);
+
+    let unowned = world.activity(None, "call", 1.0).await?;
+    for (caller, key) in [(&member, &mine), (&member, &unowned), (&ada, &theirs)] {
+        for sql in acts(key) {
+            let rows = caller.query(&sql, &[]).await.with_context(|| sql.clone())?;
+            assert_eq!(rows.len(), 1, "{sql}");
+        }
+        assert_eq!(
+            world
+                .text(&format!("select string_agg(act, ' ' order by id) from gleaner.audit where key = '{key}'"))
+                .await?
+                .unwrap_or_default(),
+            if key == &mine { "reschedule bury" } else { "reschedule assign bury" }
+        );
+    }
+    let who = format!(
+        "select count(*) from gleaner.audit as a join sales as s on a.caller like s.user_id || '/%' where a.key = '{theirs}' and s.id = {administrator}"
+    );
+    assert_eq!(world.count(&who).await?, 3, "the audit says who");
+    Ok(())
+}
+
+#[tokio::test]
+async fn administrators_operate_queues_that_members_do_not_see() -> Result<()> {
+    let world = world().await?;
+    let (me, administrator) = (world.person("me", 5, true).await?, world.person("ada", 5, true).await?);
+    world
+        .run(&format!(
+            "update sales set administrator = true where id = {administrator}; insert into gleaner.jobs (kind) values ('report')"
+        ))
+        .await?;
+    let (member, ada) = (world.signed_in(me, "laptop").await?, world.signed_in(administrator, "desk").await?);
+    for sql in [
+        "select from gleaner.cancel_jobs((select array_agg(id) from pg_temp.seen))",
+        "select from gleaner.explain_jobs(1)",
+        "select from gleaner.stats_jobs()",
+        "select from gleaner.prune_jobs()",
+    ] {
+        for (caller, may) in [(&member, false), (&ada, true)] {
+            caller.batch_execute("create temp table if not exists seen as select 1::bigint as id").await?;
+            match caller.query(sql, &[]).await {
+                Ok(_) => assert!(may, "a member: {sql}"),
+                Err(error) => assert_eq!((error.code().map(|c| c.code()), may), (Some("42501"), false), "{sql}: {error}"),
+            }
+        }
+    }
+    // Disabled is disabled at once, whatever the token says.
+    world.run(&format!("update sales set disabled = true where id = {administrator}")).await?;
+    assert_eq!(refused(&ada, "select from gleaner.stats_jobs()").await?, "42501");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_person_pruned_is_in_the_audit_with_how_many() -> Result<()> {
+    let world = world().await?;
+    let administrator = world.person("ada", 5, true).await?;
+    world.run(&format!("update sales set administrator = true where id = {administrator}")).await?;
+    world
+        .run(
+            "insert into execution_jobs (recording_id) select 'old' from generate_series(1, 3);
+             begin; set local role gleaner_engine;
+             update execution_jobs set status = 'completed', due_at = null, completed_at = now() - interval '1 year'; commit",
+        )
+        .await?;
+    let ada = world.signed_in(administrator, "desk").await?;
+    ada.query("select gleaner.prune_runs(100, '30 days')", &[]).await?;
+    assert_eq!(world.text("select detail ->> 'count' from gleaner.audit where act = 'prune'").await?.as_deref(), Some("3"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_row_gets_another_due_time_unless_it_is_held_or_finished() -> Result<()> {
+    let world = world().await?;
+    let service = world.service().await?;
+    let key = world.activity(None, "call", 1.0).await?;
+    let move_it = format!("select outcome from gleaner.reschedule_activities(array['{key}']::uuid[], now() + interval '1 hour')");
+    let outcome = async || Ok::<String, anyhow::Error>(service.query_one(&move_it, &[]).await?.get(0));
+    assert_eq!(outcome().await?, "done");
+    assert!(service.query("select from gleaner.claim_activities('a')", &[]).await?.is_empty(), "it waits");
+    service.query(&format!("select from gleaner.reschedule_activities(array['{key}']::uuid[], now())"), &[]).await?;
+    assert_eq!(service.query("select from gleaner.claim_activities('a')", &[]).await?.len(), 1);
+    assert_eq!(outcome().await?, "lost", "its holder has it");
+    service.query(&format!("select from gleaner.cancel_activities(array['{key}']::uuid[])"), &[]).await?;
+    assert_eq!(outcome().await?, "already", "it is finished");
+    // The declared due time moves with it.
+    world.run("insert into scheduled_actions (prospect_id, action_type, scheduled_for) values ('x', 'email', now())").await?;
+    service
+        .query("select from gleaner.reschedule_followups((select array_agg(id) from scheduled_actions), '2030-01-01T09:00:00Z')", &[])
+        .await?;
+    assert_eq!(
+        world
+            .count("select count(*) from scheduled_actions where scheduled_for = '2030-01-01T09:00:00Z' and due_at = scheduled_for")
+            .await?,
+        1
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn signed_in_users_do_not_enqueue_recover_or_work_what_is_not_theirs() -> Result<()> {
     let world = world().await?;
     let me = world.person("me", 5, true).await?;
-    let key = world.activity(Some(me), "call", 1.0).await?;
     let agent = world.signed_in(me, "laptop").await?;
     for sql in [
-        format!("select gleaner.requeue_activities(array['{key}']::uuid[])"),
-        format!("select gleaner.bury_activities(array['{key}']::uuid[])"),
-        format!("select gleaner.assign_activities(array['{key}']::uuid[], {me})"),
-        format!("select gleaner.cancel_activities(array['{key}']::uuid[])"),
-        "select gleaner.cancel_activities_matching('{\"type\": \"call\"}')".to_owned(),
-        "select gleaner.enqueue_activities('{}')".to_owned(),
-        "select gleaner.recover_activities()".to_owned(),
-        "select gleaner.stats_activities()".to_owned(),
-        "select gleaner.claim_jobs('x')".to_owned(),
-        "select gleaner.claim_runs('x')".to_owned(),
-        "select fn_claim_next_dumps('x')".to_owned(),
-        "select claim_due_actions()".to_owned(),
-        "select mark_processing(gen_random_uuid())".to_owned(),
-        "select * from gleaner.jobs".to_owned(),
-        "select * from gleaner.late_result".to_owned(),
-        "delete from activities".to_owned(),
+        "select gleaner.enqueue_activities('{}')",
+        "select gleaner.recover_activities()",
+        "select gleaner.claim_jobs('x')",
+        "select gleaner.claim_runs('x')",
+        "select fn_claim_next_dumps('x')",
+        "select claim_due_actions()",
+        "select mark_processing(gen_random_uuid())",
+        "select * from gleaner.jobs",
+        "delete from activities",
+        "insert into gleaner.audit (queue, key, act, caller) values ('a', 'b', 'c', 'd')",
     ] {
-        assert_eq!(refused(&agent, &sql).await?, "42501", "{sql}");
+        assert_eq!(refused(&agent, sql).await?, "42501", "{sql}");
     }
     // No role may call the internal functions of the acts, not even the service key.
     let inner = world
         .text(
             "select string_agg(p.oid::regprocedure::text, ', ') from pg_proc as p
              where p.pronamespace = 'gleaner'::regnamespace
-               and p.proname ~ '^(own|open|rest|put_back|dead_letter|fill|adapt)_'
+               and p.proname ~ '^(own|open|settle|lock|lose|operate|put_back|find|first|take_each|state|dead_letter|adapt|admit)_'
                and (has_function_privilege('authenticated', p.oid, 'execute') or has_function_privilege('service_role', p.oid, 'execute'))",
         )
         .await?;

@@ -112,9 +112,11 @@ async fn attach_comes_back_when_the_table_was_locked() -> Result<()> {
     let holder = world.connect().await?;
     holder.batch_execute("begin; lock table public.ledger in share mode").await?;
     let letting_go = async {
-        // Longer than one lock timeout: the first attempt has failed by then.
-        tokio::time::sleep(Duration::from_millis(2200)).await;
-        holder.batch_execute("commit").await
+        // One attempt has waited for the lock, and has given up.
+        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        while world.count(waits).await? == 0 {}
+        while world.count(waits).await? > 0 {}
+        holder.batch_execute("commit").await.map_err(anyhow::Error::from)
     };
     let toml = format!("table = 'public.ledger'\n{STATUS}");
     let (report, letting_go) = tokio::join!(world.attach("ledger", &toml), letting_go);

@@ -127,7 +127,9 @@ async fn a_worker_that_is_no_longer_let_in_tells_so_keeps_its_results_and_comes_
     ensure!(told.category == "Refused" && told.message.contains("may log in"), "{told:?}");
     ensure!(!run.is_finished(), "it gave up");
     go.notify_one();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // The result is there, and cannot be written.
+    let before = control.stats().consecutive_errors;
+    until("it to be refused with a result in its hands", || control.stats().consecutive_errors > before + 3).await?;
 
     w.run("alter role turned_away login").await?;
     until("it to be let in again", || control.stats().consecutive_errors == 0).await?;

@@ -1,10 +1,11 @@
 //! What happens to held items: limits of time and number, cancelling, stopping.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
+use gleaner::Failure;
 use gleaner::worker::testing::{Memory, State, Trouble};
 use gleaner::worker::{Job, Tally};
 use serde_json::{Value, json};
@@ -100,6 +101,28 @@ async fn a_handler_that_panics_before_it_waits_for_anything_is_a_failed_item() -
     let stats = sim.control.stats();
     assert_eq!((stats.errors[0].category.as_str(), stats.errors[0].message.as_str()), ("Panic", "not this one"));
     assert_eq!(sim.stop().await?, Tally { completed: 2, failed: 1, ..Tally::default() });
+    Ok(())
+}
+
+/// Each of two handlers blocks its thread until the other has begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_their_thread_run_beside_each_other() -> Result<()> {
+    let memory = Memory::new("jobs");
+    fill(&memory, 2);
+    let begun = Arc::new((Mutex::new(0), Condvar::new()));
+    let worker = idle(&memory).take(2).otherwise(move |_: Job<Value>| {
+        let begun = begun.clone();
+        async move {
+            let mut count = begun.0.lock().map_err(|_| Failure::new("poisoned"))?;
+            *count += 1;
+            begun.1.notify_all();
+            let waited = begun.1.wait_timeout_while(count, Duration::from_secs(30), |count| *count < 2);
+            let alone = waited.is_ok_and(|(_, waited)| waited.timed_out());
+            if alone { Err(Failure::new("the other did not begin")) } else { Ok(()) }
+        }
+    });
+    let sim = Simulation::start(&memory, worker);
+    assert_eq!(sim.run.await??, Tally { completed: 2, ..Tally::default() });
     Ok(())
 }
 

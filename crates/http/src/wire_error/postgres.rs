@@ -1,6 +1,7 @@
 //! PostgreSQL errors as HTTP responses.
 
 use http::StatusCode;
+use serde_json::Value;
 use tokio_postgres::error::DbError;
 
 use super::WireError;
@@ -10,6 +11,7 @@ impl WireError {
     /// `anonymous`: the caller has not signed in, so a missing right means "sign in" rather than "you may not".
     pub fn from_postgres(error: &tokio_postgres::Error, anonymous: bool) -> Self {
         match error.as_db_error() {
+            Some(said) if said.code().code() == "PGRST" => chosen(said),
             Some(said) => Self {
                 status: status(said, anonymous),
                 code: said.code().code().to_owned().into(),
@@ -27,6 +29,24 @@ impl WireError {
             }
         }
     }
+}
+
+/// An error that a function wrote itself: `raise sqlstate 'PGRST'` with the body as JSON in its message, and the status as JSON in its
+/// detail.
+fn chosen(said: &DbError) -> WireError {
+    let parsed = |text: Option<&str>| text.and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or_default();
+    let (body, about) = (parsed(Some(said.message())), parsed(said.detail()));
+    let status = about["status"].as_u64().and_then(|status| StatusCode::from_u16(u16::try_from(status).ok()?).ok());
+    let text = |name: &str| body[name].as_str().map(str::to_owned);
+    let (Some(code), Some(message), Some(status)) = (text("code"), text("message"), status) else {
+        return WireError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "PGRST121",
+            "Could not parse JSON in the \"RAISE SQLSTATE 'PGRST'\" error",
+        )
+        .hint("MESSAGE must be a JSON object with at least \"code\" and \"message\", DETAIL one with at least \"status\".");
+    };
+    WireError { status, code: code.into(), message, details: text("details"), hint: text("hint"), mistakes: Box::default() }
 }
 
 /// The whole mapping, most specific codes first.

@@ -16,7 +16,7 @@ use shape::Shape;
 #[derive(Debug)]
 pub struct Generic;
 
-const SCHEMES: &str = "how the sender signs: standard-webhooks, hub-sha256 (unless told otherwise, when there is a secret), timestamped, \
+const SCHEMES: &str = "how the sender signs: standard-webhooks, hub-sha256 (the default when there is a secret), timestamped, \
     slack-v0, raw-hex, mailgun, sendgrid-ecdsa, bearer, basic or none";
 
 const SETTINGS: &[Setting] = &[
@@ -25,7 +25,7 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "header", secret: false, required: false, about: "header of the signature, when it is not the scheme's usual one" },
     Setting { name: "basic_auth.username", secret: false, required: false, about: "user name, for the scheme basic" },
     Setting { name: "basic_auth.password", secret: true, required: false, about: "password, for the scheme basic" },
-    Setting { name: "body_limit", secret: false, required: false, about: "bytes of body to accept, 1048576 unless told" },
+    Setting { name: "body_limit", secret: false, required: false, about: "bytes of body to accept, default 1048576" },
 ];
 
 const BODY_LIMIT: usize = 1024 * 1024;

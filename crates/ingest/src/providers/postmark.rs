@@ -68,7 +68,7 @@ impl Provider for Postmark {
 
     fn cautions(&self, channel: &Channel) -> Vec<String> {
         let named = channel.settings.text("basic_auth.password").is_some();
-        let caution = "Postmark signs nothing: without basic_auth whoever learns the URL with its key, and may come from an accepted address, can write what they like";
+        let caution = "Postmark signs nothing: without basic_auth, anyone who has the URL with its key and sends from an accepted address can store events";
         (!named).then(|| caution.to_owned()).into_iter().collect()
     }
 

@@ -7,7 +7,7 @@ use crate::scheme::{Keys, Scheme};
 use crate::{Refusal, Request};
 
 /// The warning shown wherever a channel relies on its key alone.
-pub const KEY_ALONE: &str = "nothing is signed: whoever learns the URL with its key can write what they like into this channel";
+pub const KEY_ALONE: &str = "nothing is signed: anyone who has the URL with its key can store events in this channel";
 
 #[derive(Debug)]
 pub struct None;
@@ -18,7 +18,7 @@ impl Scheme for None {
     }
 
     fn about(&self) -> &'static str {
-        "no signature: trusts whoever knows the key in the URL; only for senders that cannot do better"
+        "no signature: the key in the URL is the only protection; for senders that cannot sign"
     }
 
     fn check(&self, keys: &Keys<'_>) -> Vec<String> {

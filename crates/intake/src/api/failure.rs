@@ -7,11 +7,11 @@ use crate::channels::Error;
 
 /// The response for this caller.
 pub(super) fn refuse(caller: &Caller, error: Error) -> WireError {
-    let told = error.to_string();
+    let message = error.to_string();
     match error {
-        Error::Unknown(_) => WireError::new(StatusCode::NOT_FOUND, "P0002", told),
-        Error::Ambiguous { .. } => WireError::new(StatusCode::CONFLICT, "21000", told),
-        Error::Taken { .. } => WireError::new(StatusCode::CONFLICT, "23505", told),
+        Error::Unknown(_) => WireError::new(StatusCode::NOT_FOUND, "P0002", message),
+        Error::Ambiguous { .. } => WireError::new(StatusCode::CONFLICT, "21000", message),
+        Error::Taken { .. } => WireError::new(StatusCode::CONFLICT, "23505", message),
         Error::Mistakes(mistakes) => {
             let message = match mistakes.as_slice() {
                 [one] => one.clone(),
@@ -22,10 +22,10 @@ pub(super) fn refuse(caller: &Caller, error: Error) -> WireError {
         Error::Forbidden => {
             let anonymous = matches!(caller, Caller::Token { role: Role::Anon, .. });
             let status = if anonymous { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
-            WireError::new(status, "42501", told)
+            WireError::new(status, "42501", message)
         }
-        Error::NoKey => WireError::new(StatusCode::CONFLICT, "55000", told),
-        Error::Busy => WireError::new(StatusCode::CONFLICT, "40001", told),
+        Error::NoKey => WireError::new(StatusCode::CONFLICT, "55000", message),
+        Error::Busy => WireError::new(StatusCode::CONFLICT, "40001", message),
         // The caller can do nothing about it, and the operator finds the details in the log.
         error if error.is_transient() => {
             tracing::warn!(%error, "channels: the database is away");
@@ -33,9 +33,10 @@ pub(super) fn refuse(caller: &Caller, error: Error) -> WireError {
         }
         error => {
             tracing::error!(%error, "channels: an act failed");
-            let message =
-                if matches!(error, Error::Sealed { .. }) { told } else { "the act failed; the server's log tells why".to_owned() };
-            WireError::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", message)
+            match error {
+                Error::Sealed { .. } => WireError::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", message),
+                _ => WireError::internal(),
+            }
         }
     }
 }

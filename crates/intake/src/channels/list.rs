@@ -4,28 +4,40 @@ use gleaner_http::begin;
 use gleaner_http::database::Error as Database;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::row::{Opened, Row, SELECT};
 use super::{Channels, Result, key, masks};
 
 /// A channel in a form that may be shown.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Channel, example = json!({
+        "id": "1f0c7a52-0000-4000-8000-000000000001", "name": "Support line", "provider": "generic", "is_active": true,
+        "sales_id": null, "owner": null, "auto_create_contacts": false, "ingestion_key": "ik_…3f9a",
+        "settings": {"scheme": "none"}, "secrets_expire": {}, "state": "ready", "state_detail": null, "problems": [],
+        "cautions": [], "created_at": "2026-01-02T03:04:05Z", "changed_at": "2026-01-02T03:04:05Z"
+    }))]
 pub struct Summary {
     pub id: Uuid,
     pub name: String,
     pub provider: String,
     pub is_active: bool,
+    /// The owner's id.
+    #[schema(required)]
     pub sales_id: Option<i64>,
+    /// The owner's e-mail address.
+    #[schema(required)]
     pub owner: Option<String>,
     pub auto_create_contacts: bool,
-    /// The mask of the key.
+    /// The key, masked unless it was just made.
     pub ingestion_key: String,
-    /// Secrets masked.
+    /// Secrets are masked.
     pub settings: Map<String, Value>,
     /// When previous secrets expire.
     pub secrets_expire: Map<String, Value>,
     pub state: String,
+    #[schema(required)]
     pub state_detail: Option<String>,
     /// Why the channel cannot work as it is: secrets that cannot be decrypted, settings that are wrong.
     pub problems: Vec<String>,

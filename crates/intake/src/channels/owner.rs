@@ -20,7 +20,7 @@ impl Channels {
         let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
         match ids.as_slice() {
             [one] => Ok(Ok(*one)),
-            [] => Ok(Err(format!("nobody in sales has the address {owner:?}; {}", self.near(client, owner).await?))),
+            [] => Ok(Err(format!("no row of sales has the address {owner:?}; {}", self.near(client, owner).await?))),
             many => Ok(Err(format!("several in sales have the address {owner:?}; say which by id: {many:?}"))),
         }
     }

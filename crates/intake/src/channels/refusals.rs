@@ -4,21 +4,26 @@ use gleaner_http::begin;
 use gleaner_http::database::Error as Database;
 use serde::Serialize;
 use tokio_postgres::types::Type;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{Channels, Result};
 
 /// The requests refused at one channel in one minute for one reason.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Refusals {
     /// None: the key belonged to no channel.
+    #[schema(required)]
     pub channel: Option<Uuid>,
+    #[schema(required)]
     pub name: Option<String>,
     pub at: String,
     pub reason: String,
     pub status: i32,
     pub count: i64,
+    #[schema(required)]
     pub last_client: Option<String>,
+    #[schema(required)]
     pub detail: Option<String>,
 }
 

@@ -10,6 +10,7 @@ use gleaner_http::database;
 use gleaner_ingest::Sample;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::url::url;
@@ -31,13 +32,16 @@ pub struct Addresses {
 }
 
 /// The result of the test.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = ChannelTest)]
 pub struct Tested {
     pub passed: bool,
     /// The base URL that was tested; the whole URL contains the key.
     pub base: String,
+    #[schema(required)]
     pub status: Option<u16>,
     /// The activity that was created, marked as a test and cancelled.
+    #[schema(required)]
     pub activity_id: Option<Uuid>,
     /// What happened, in a sentence.
     pub verdict: String,
@@ -112,7 +116,7 @@ impl Channels {
                 }]);
             }
             Attempt::Unreachable(why) => {
-                return Ok(vec![format!("Nobody answers at {local} either ({why}). Is the server running? `gleaner serve` starts it.")]);
+                return Ok(vec![format!("{local} does not answer either ({why}). Is the server running? `gleaner serve` starts it.")]);
             }
             Attempt::TurnedAway { status, said } => format!("{local} answered {status}{said}"),
         };
@@ -194,7 +198,7 @@ async fn send(sample: Sample, to: &str) -> Attempt {
         let activity = header.or_else(|| said["id"].as_str().and_then(|id| id.parse().ok()));
         // A page that answers every request with success is not the webhook endpoint either.
         if activity.is_none() && !text.is_empty() && said.is_null() && !text.contains("<Response") {
-            return Attempt::TurnedAway { status: status.as_u16(), said: " with something the door never says".into() };
+            return Attempt::TurnedAway { status: status.as_u16(), said: " with an answer that the webhook endpoint never gives".into() };
         }
         return Attempt::Let { status: status.as_u16(), activity };
     }
@@ -219,6 +223,6 @@ fn advice_without_comparison(status: Option<u16>) -> String {
         None => "Is the server running, and does this address lead to it? `gleaner serve` starts it.".into(),
         Some(401) => "The signature covers the URL: is PUBLIC_BASE_URL of the server the address tested here?".into(),
         Some(404) => "This address leads somewhere else. Check the proxy's route, and a path prefix in PUBLIC_BASE_URL.".into(),
-        Some(_) => "`gleaner channels refusals` tells what the door has recorded.".into(),
+        Some(_) => "`gleaner channels refusals` lists rejected requests.".into(),
     }
 }

@@ -1,6 +1,7 @@
 //! The webhook URL that a sender uses.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{Opened, Result};
 
@@ -10,7 +11,7 @@ pub const WEBHOOK_PATH: &str = "/functions/v1/ingest-activity";
 const TWILIO_OVERRIDES: &str = "#rc=3&rp=all";
 
 /// A webhook's URL. It contains the ingestion key and is just as secret.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Serialize, ToSchema)]
 pub struct WebhookUrl {
     /// As it is called, and as signatures cover it.
     pub webhook_url: String,

@@ -4,6 +4,7 @@ use gleaner_http::database::{Error, Result};
 use serde::Serialize;
 use tokio_postgres::types::Type;
 use tokio_postgres::{GenericClient, Row};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// What a link does besides the one activity.
@@ -16,14 +17,16 @@ pub struct Link {
 }
 
 /// The result for one activity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = LinkResult)]
 pub struct Answer {
     pub id: Uuid,
     pub outcome: Outcome,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = LinkOutcome)]
 pub enum Outcome {
     Done,
     /// Nothing to change.

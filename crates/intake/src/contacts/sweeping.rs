@@ -53,7 +53,7 @@ async fn overlooked(client: &impl GenericClient, since: Duration) -> Result<Vec<
                and (p.auto_create_contacts or p.config ->> 'auto_create_contacts' = 'true')
                and a.metadata -> 'match' is null
                and a.metadata ->> 'spam' is distinct from 'true'
-               -- A sample of ours came from nobody.
+               -- A sample of ours has no sender.
                and a.metadata ->> 'test' is distinct from 'true'
              order by a.created_at desc limit $3",
             &[(&since.as_secs_f64(), Type::FLOAT8), (&MOMENT.as_secs_f64(), Type::FLOAT8), (&SENDERS, Type::INT8)],

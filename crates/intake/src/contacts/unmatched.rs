@@ -7,34 +7,44 @@ use gleaner_http::database::{Error, Result};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{GenericClient, Row};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// An activity without a contact, as it is listed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Unmatched {
     pub id: Uuid,
     #[serde(rename = "type")]
     pub kind: String,
+    #[schema(required)]
     pub direction: Option<String>,
     pub created_at: String,
     #[serde(skip)]
     pub age_seconds: f64,
+    #[schema(required)]
     pub sales_id: Option<i64>,
+    #[schema(required)]
     pub provider_id: Option<Uuid>,
     /// In the form that is compared. None when the message names no sender.
+    #[schema(required)]
     pub sender: Option<String>,
     /// The address as it was written, and the name that the sender gave.
+    #[schema(required)]
     pub from: Option<String>,
+    #[schema(required)]
     pub sender_name: Option<String>,
+    #[schema(required)]
     pub subject: Option<String>,
+    #[schema(required)]
     pub excerpt: Option<String>,
     /// How the candidates were found: a matching rule, or `unlinked` by a person.
+    #[schema(required)]
     pub method: Option<String>,
     pub candidates: Vec<Candidate>,
 }
 
 /// A contact that may be the sender.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Candidate {
     pub id: i64,
     pub name: String,
@@ -103,7 +113,7 @@ pub async fn unmatched(client: &impl GenericClient, page: &Page) -> Result<Vec<U
                 u.raw_data ->> 'subject', left(u.raw_data ->> 'content', 200), u.metadata #>> '{{match,method}}',
                 (select coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'name', concat_ws(' ', c.first_name, c.last_name)) order by c.id), '[]')
                  from jsonb_array_elements_text(case jsonb_typeof(u.candidates) when 'array' then u.candidates end) as listed (id)
-                 -- Anybody who may edit the row may have written this.
+                 -- Every caller who may edit the row may have written this.
                  join public.contacts as c on c.id = case when listed.id ~ '^[0-9]{{1,18}}$' then listed.id::bigint end)
          from public.unmatched_activities as u
          {after}

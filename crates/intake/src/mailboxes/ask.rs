@@ -6,6 +6,7 @@ use gleaner_http::{Caller, with_caller};
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_postgres::types::Type;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::Gmail;
@@ -16,7 +17,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// A poll that was requested.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct PollRequest {
     pub channel: Uuid,
     pub name: String,
     /// By the database's clock, as text, because it is sent back unchanged.
@@ -24,7 +25,8 @@ pub struct Asked {
 }
 
 /// The result of a requested poll.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = MailboxPoll)]
 pub struct Report {
     pub channel: Uuid,
     pub name: String,
@@ -33,13 +35,14 @@ pub struct Report {
     /// The number of new messages.
     pub stored: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub error: Option<String>,
 }
 
 impl Gmail {
     /// Requests a poll of a channel by name or id, or of all Gmail channels. It runs on behalf of the caller, who must see
     /// the channel and be allowed to request a poll.
-    pub async fn ask(&self, caller: &Caller, channel: Option<&str>) -> Result<Vec<Asked>, gleaner_http::database::Error> {
+    pub async fn ask(&self, caller: &Caller, channel: Option<&str>) -> Result<Vec<PollRequest>, gleaner_http::database::Error> {
         let channel = channel.map(str::to_owned);
         let rows = with_caller(&self.pool, caller, |transaction| {
             Box::pin(async move {
@@ -60,11 +63,11 @@ impl Gmail {
         })
         .await?;
         self.wanted.notify_one();
-        Ok(rows.iter().map(|row| Asked { channel: row.get(0), name: row.get(1), since: row.get(2) }).collect())
+        Ok(rows.iter().map(|row| PollRequest { channel: row.get(0), name: row.get(1), since: row.get(2) }).collect())
     }
 
     /// Waits until every poll has ended, at most for `within`.
-    pub async fn wait_for(&self, asked: &[Asked], within: Duration) -> Result<Vec<Report>> {
+    pub async fn wait_for(&self, asked: &[PollRequest], within: Duration) -> Result<Vec<Report>> {
         let until = Instant::now() + within;
         let mut reports = Vec::new();
         for one in asked {
@@ -80,7 +83,7 @@ impl Gmail {
         Ok(reports)
     }
 
-    async fn report(&self, asked: &Asked) -> Result<Report> {
+    async fn report(&self, asked: &PollRequest) -> Result<Report> {
         let client = self.pool.get().await?;
         // Only a poll that began after the request counts. One that was already running when the request came is followed
         // by another, and that one is the answer.

@@ -18,11 +18,11 @@ const PAUSE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    known: Mutex<Known>,
+    known: Mutex<CachedKeys>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedKeys {
     set: Option<Value>,
     fetched: Option<Instant>,
     asked: Option<Instant>,
@@ -49,7 +49,7 @@ impl Keys {
     }
 }
 
-impl Known {
+impl CachedKeys {
     fn has(&self, id: &str) -> bool {
         let keys = self.set.as_ref().and_then(|set| set["keys"].as_array());
         keys.is_some_and(|keys| keys.iter().any(|key| key["kid"].as_str() == Some(id)))

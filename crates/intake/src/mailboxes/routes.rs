@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::{FromRef, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use gleaner_http::database::Error as Database;
+use gleaner_http::describe::{Denied, InvalidBody, NotFound};
 use gleaner_http::{Authenticator, Caller, WireError};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::Gmail;
+use super::ask::Report;
 use super::authorize::CALLBACK;
 use super::error::Error;
 
@@ -27,24 +30,51 @@ struct Shared {
 }
 
 /// The routes, to be merged into the server's.
-pub fn router(gmail: Arc<Gmail>, authenticator: impl Into<Authenticator>) -> Router {
-    Router::new()
-        .route("/functions/v1/fetch-gmail-updates", post(fetch))
-        .route(CALLBACK, get(callback))
+pub fn router(gmail: Arc<Gmail>, authenticator: impl Into<Authenticator>) -> OpenApiRouter {
+    OpenApiRouter::default()
+        .routes(routes!(fetch))
+        .routes(routes!(callback))
         .with_state(Shared { gmail, authenticator: authenticator.into() })
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
-struct Fetch {
+struct FetchRequest {
     /// Name or id of a channel. All Gmail channels when left out.
     channel: Option<String>,
-    /// Seconds to wait for the end of the poll; 0 only requests it.
+    /// Seconds to wait for the end of the poll, at most 60; 0 only requests it. The default is 20.
     wait: Option<f64>,
 }
 
-/// Requests a poll of one mailbox or all, and waits a while for the result. The database decides who may do so.
-async fn fetch(State(gmail): State<Arc<Gmail>>, caller: Caller, body: axum::body::Bytes) -> Result<Response, WireError> {
+#[derive(Debug, Serialize, ToSchema)]
+struct FetchResponse {
+    success: bool,
+    channels: Vec<Report>,
+}
+
+/// Poll mailboxes now
+///
+/// Requests a poll of one mailbox or all, and waits a while for the result. For the service key.
+#[utoipa::path(
+    post,
+    path = "/functions/v1/fetch-gmail-updates",
+    operation_id = "fetchGmail",
+    tag = "webhooks",
+    request_body(content = Option<FetchRequest>, example = json!({"wait": 5})),
+    responses(
+        (status = 200, description = "The results of the polls.", body = FetchResponse, example = json!({"success": true, "channels": []})),
+        (status = 202, description = "Some polls are not finished.", body = FetchResponse,
+            example = json!({"success": true, "channels": [
+                {"channel": "1f0c7a52-0000-4000-8000-000000000001", "name": "Mailbox", "outcome": "waiting", "stored": 0}
+            ]})),
+        Denied, InvalidBody, NotFound,
+    )
+)]
+async fn fetch(
+    State(gmail): State<Arc<Gmail>>,
+    caller: Caller,
+    body: axum::body::Bytes,
+) -> Result<(StatusCode, Json<FetchResponse>), WireError> {
     let wanted = read(&body)?;
     let asked = gmail.ask(&caller, wanted.channel.as_deref()).await.map_err(refused)?;
     if let Some(name) = wanted.channel
@@ -56,13 +86,13 @@ async fn fetch(State(gmail): State<Arc<Gmail>>, caller: Caller, body: axum::body
     let reports = gmail.wait_for(&asked, within).await.map_err(unavailable)?;
     let pending = reports.iter().any(|report| report.outcome == "waiting");
     let status = if pending { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok((status, Json(json!({"success": true, "channels": reports}))).into_response())
+    Ok((status, Json(FetchResponse { success: true, channels: reports })))
 }
 
-fn read(body: &[u8]) -> Result<Fetch, WireError> {
+fn read(body: &[u8]) -> Result<FetchRequest, WireError> {
     let wrong = |why: String| WireError::new(StatusCode::BAD_REQUEST, "PGRST102", format!("the body is {{\"channel\", \"wait\"}}: {why}"));
     match body.trim_ascii() {
-        [] => Ok(Fetch::default()),
+        [] => Ok(FetchRequest::default()),
         text if text.starts_with(b"{") => serde_json::from_slice(text).map_err(|error| wrong(error.to_string())),
         _ => Err(wrong("not an object".into())),
     }
@@ -85,16 +115,34 @@ fn unavailable(error: Error) -> WireError {
     WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
+#[into_params(parameter_in = Query)]
 struct Returned {
     state: String,
     code: Option<String>,
     error: Option<String>,
 }
 
-/// Handles the browser's return. No key is needed: the state serves as one, because it was made for this consent only and
-/// is used once.
+/// Receive a person's consent
+///
+/// Google sends the browser here. The response is a page for the person. No key is needed: the state serves as one,
+/// because it was made for this consent only and is used once.
+#[utoipa::path(
+    get,
+    path = CALLBACK,
+    operation_id = "consent",
+    tag = "webhooks",
+    security(()),
+    params(Returned),
+    responses(
+        (status = 200, description = "Access was granted.", body = String, content_type = "text/plain"),
+        (status = 400, description = "The consent was not requested, was used, or took too long.", body = String, content_type = "text/plain"),
+        (status = 403, description = "Access was not granted.", body = String, content_type = "text/plain"),
+        (status = 502, description = "Google refused.", body = String, content_type = "text/plain"),
+        (status = 503, description = "The database cannot be reached.", body = String, content_type = "text/plain"),
+    )
+)]
 async fn callback(State(gmail): State<Arc<Gmail>>, Query(returned): Query<Returned>) -> Response {
     let consent = match gmail.expected(&returned.state).await {
         Ok(Some(consent)) => consent,

@@ -44,7 +44,7 @@ impl Tokens {
     /// A token that is valid for a while. Callers that arrive during a refresh wait for it and use its result.
     pub(super) async fn access(&self, channel: &Channel, google: &Google, http: &Client) -> Result<Zeroizing<String>> {
         let configured = Grant::of(channel).ok_or_else(|| {
-            Error::Unconfigured(format!("nobody has granted access to the mailbox; run `gleaner channels authorize {}`", channel.name))
+            Error::Unconfigured(format!("access to the mailbox is not granted; run `gleaner channels authorize {}`", channel.name))
         })?;
         let cell = self.of(channel.id);
         let mut held = cell.lock().await;

@@ -5,7 +5,6 @@
 
 use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -20,19 +19,21 @@ use super::address::{canonical, is_public};
 /// The most redirects to follow. Providers need one, or two when a CDN moves.
 const REDIRECTS: usize = 4;
 
-/// A client that reaches public addresses only.
+/// Fetches from public addresses, from private networks that the operator permits, and from below the base URLs that the
+/// operator has configured for a provider.
 #[derive(Debug, Clone)]
 pub(super) struct Guard {
+    /// Resolves names to permitted addresses only.
     client: Client,
-    permitted: Arc<Permitted>,
+    /// Resolves all names. Only for URLs below one of `bases`.
+    configured: Client,
+    permitted: Permitted,
+    bases: Vec<Url>,
 }
 
-/// The exceptions: networks and hosts that the operator has configured.
-#[derive(Debug, Default)]
-struct Permitted {
-    networks: Vec<IpNet>,
-    hosts: Vec<String>,
-}
+/// The private networks that the operator permits.
+#[derive(Debug, Clone, Default)]
+struct Permitted(Vec<IpNet>);
 
 /// Why an address is refused. Carried inside the HTTP client's own errors.
 #[derive(Debug, thiserror::Error)]
@@ -42,21 +43,22 @@ struct Private {
 }
 
 impl Guard {
-    /// `networks` and `hosts` may be private.
-    pub(super) fn new(networks: Vec<IpNet>, hosts: Vec<String>, idle: Duration) -> Result<Self, reqwest::Error> {
-        let permitted = Arc::new(Permitted { networks, hosts });
-        let client = Client::builder()
-            // A proxy would resolve names itself, and could reach internal addresses.
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(Duration::from_secs(10))
-            .read_timeout(idle)
-            .pool_max_idle_per_host(2)
-            .user_agent(concat!("gleaner/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Resolver(permitted.clone()))
-            .build()?;
-        Ok(Self { client, permitted })
+    /// `networks` and what is below `bases` may be private.
+    pub(super) fn new(networks: Vec<IpNet>, bases: Vec<Url>, idle: Duration) -> Result<Self, reqwest::Error> {
+        let permitted = Permitted(networks);
+        let client = || {
+            Client::builder()
+                // A proxy would resolve names itself, and could reach internal addresses.
+                .no_proxy()
+                .redirect(reqwest::redirect::Policy::none())
+                .referer(false)
+                .connect_timeout(Duration::from_secs(10))
+                .read_timeout(idle)
+                .pool_max_idle_per_host(2)
+                .user_agent(concat!("gleaner/", env!("CARGO_PKG_VERSION")))
+        };
+        let guarded = client().dns_resolver(Resolver(permitted.clone())).build()?;
+        Ok(Self { client: guarded, configured: client().build()?, permitted, bases })
     }
 
     /// Follows redirects to the final response. `authorization` is sent to the first hop only.
@@ -64,8 +66,7 @@ impl Guard {
         let mut url = url;
         let mut authorization = authorization;
         for _ in 0..=REDIRECTS {
-            self.check(&url)?;
-            let mut request = self.client.get(url.clone());
+            let mut request = self.check(&url)?.get(url.clone());
             if let Some(mut value) = authorization.take() {
                 value.set_sensitive(true);
                 request = request.header(AUTHORIZATION, value);
@@ -84,33 +85,41 @@ impl Guard {
         Err(Failure::Provider("it redirects without end".into()))
     }
 
-    /// The checks before a name is resolved. An address written as a number never reaches the resolver.
-    fn check(&self, url: &Url) -> Result<(), Failure> {
+    /// The checks before a name is resolved, and the client for this URL. An address written as a number never reaches the
+    /// resolver.
+    fn check(&self, url: &Url) -> Result<&Client, Failure> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Failure::Refused(format!("{}: is no way to fetch a file", url.scheme())));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Failure::Refused("its address has a password in it".into()));
         }
+        if self.bases.iter().any(|base| is_below(base, url)) {
+            return Ok(&self.configured);
+        }
         let host = url.host_str().ok_or_else(|| Failure::Refused("its address has no host".into()))?;
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         match literal {
-            Ok(address) if !self.permitted.allows(host, address) => Err(Failure::Refused(Private { host: host.to_owned() }.to_string())),
-            _ => Ok(()),
+            Ok(address) if !self.permitted.allows(address) => Err(Failure::Refused(Private { host: host.to_owned() }.to_string())),
+            _ => Ok(&self.client),
         }
     }
 }
 
+/// Whether the URL has the scheme, host and port of `base`, and a path below its path.
+pub(super) fn is_below(base: &Url, url: &Url) -> bool {
+    let folder = base.path().trim_end_matches('/');
+    base.origin() == url.origin() && url.path().strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
 impl Permitted {
-    fn allows(&self, host: &str, address: IpAddr) -> bool {
+    fn allows(&self, address: IpAddr) -> bool {
         let address = canonical(address);
-        is_public(address)
-            || self.networks.iter().any(|network| network.contains(&address))
-            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+        is_public(address) || self.0.iter().any(|network| network.contains(&address))
     }
 }
 
-struct Resolver(Arc<Permitted>);
+struct Resolver(Permitted);
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
@@ -119,7 +128,7 @@ impl Resolve for Resolver {
             let host = name.as_str().to_owned();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             // One private address among public ones is no accident, so the name is refused.
-            if found.iter().any(|address| !permitted.allows(&host, address.ip())) {
+            if found.iter().any(|address| !permitted.allows(address.ip())) {
                 return Err(Private { host }.into());
             }
             Ok(Box::new(found.into_iter()) as Addrs)
@@ -145,4 +154,29 @@ fn failed(error: reqwest::Error) -> Failure {
     };
     tracing::debug!(error = %error.without_url(), "media could not be fetched");
     Failure::Provider(what.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configured_base_covers_its_host_port_and_path_alone() {
+        let base = Url::parse("http://relay.internal:8080/twilio/").unwrap();
+        let below = |url: &str| is_below(&base, &Url::parse(url).unwrap());
+        assert!(below("http://relay.internal:8080/twilio/2010-04-01/x"));
+        for outside in [
+            "http://relay.internal/twilio/x",
+            "https://relay.internal:8080/twilio/x",
+            "http://relay.internal:8080/admin",
+            "http://relay.internal:8080/twilio-admin/x",
+            "http://relay.internal:8080/twilio/../admin",
+            "http://relay.internal:8080/twilio/%2e%2e/admin",
+            "http://other.internal:8080/twilio/x",
+        ] {
+            assert!(!below(outside), "{outside}");
+        }
+        let root = Url::parse("http://relay.internal").unwrap();
+        assert!(is_below(&root, &Url::parse("http://relay.internal/x").unwrap()));
+    }
 }

@@ -1,21 +1,25 @@
 //! The files of an activity, in the order in which they are numbered: recordings and pictures first, then attachments.
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-/// One file of an activity.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Medium {
+/// One file of an activity. Its JSON is stored in `gleaner.media_reference`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Medium {
     pub place: Place,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 /// Where the file is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Place {
     /// In our own store.
     File(String),
-    /// At any URL; the host decides which credentials are sent with the request.
+    /// At any URL.
     Url(String),
     /// At the activity's own provider, by an id (WhatsApp, Telegram).
     Reference(String),
@@ -25,14 +29,14 @@ pub(super) enum Place {
     Nowhere,
 }
 
-pub(super) fn media(raw_data: &Value, metadata: &Value) -> Vec<Medium> {
+pub(crate) fn media(raw_data: &Map<String, Value>, metadata: &Map<String, Value>) -> Vec<Medium> {
     let mut found = of_message(raw_data, metadata);
-    let message = metadata["message_id"].as_str().unwrap_or_default();
-    for attachment in list(&metadata["attachments"]) {
+    let message = text(at_key(metadata, "message_id")).unwrap_or_default();
+    for attachment in list(at_key(metadata, "attachments")) {
         let reference = text(&attachment["attachment_id"]);
         let place = match (text(&attachment["file"]), reference) {
             (Some(file), _) => Place::File(file),
-            (None, Some(attachment)) if !message.is_empty() => Place::Gmail { message: message.to_owned(), attachment },
+            (None, Some(attachment)) if !message.is_empty() => Place::Gmail { message: message.clone(), attachment },
             _ => Place::Nowhere,
         };
         found.push(Medium { place, content_type: text(&attachment["content_type"]), name: text(&attachment["name"]) });
@@ -41,15 +45,15 @@ pub(super) fn media(raw_data: &Value, metadata: &Value) -> Vec<Medium> {
 }
 
 /// The recording, pictures or voice message that the message itself consists of or contains.
-fn of_message(raw_data: &Value, metadata: &Value) -> Vec<Medium> {
-    let content = (raw_data["source_type"] == "url").then(|| text(&raw_data["content"])).flatten();
-    let types = &metadata["media_types"];
-    let urls = list(&metadata["media_urls"]).iter().enumerate().filter_map(|(n, url)| {
-        let content_type = text(&types[n]).or_else(|| text(&raw_data["format"]).filter(|_| content.as_deref() == url.as_str()));
+fn of_message(raw_data: &Map<String, Value>, metadata: &Map<String, Value>) -> Vec<Medium> {
+    let content = (at_key(raw_data, "source_type") == "url").then(|| text(at_key(raw_data, "content"))).flatten();
+    let types = at_key(metadata, "media_types");
+    let urls = list(at_key(metadata, "media_urls")).iter().enumerate().filter_map(|(n, url)| {
+        let content_type = text(&types[n]).or_else(|| text(at_key(raw_data, "format")).filter(|_| content.as_deref() == url.as_str()));
         Some(Medium { place: at(url.as_str()?), content_type, name: None })
     });
     let mut found: Vec<Medium> = urls.collect();
-    let described = list(&metadata["media"]).iter().filter_map(|medium| {
+    let described = list(at_key(metadata, "media")).iter().filter_map(|medium| {
         Some(Medium {
             place: Place::Reference(text(&medium["id"])?),
             content_type: text(&medium["content_type"]),
@@ -59,7 +63,7 @@ fn of_message(raw_data: &Value, metadata: &Value) -> Vec<Medium> {
     found.extend(described);
     match content {
         Some(content) if found.is_empty() => {
-            vec![Medium { place: at(&content), content_type: text(&raw_data["format"]), name: None }]
+            vec![Medium { place: at(&content), content_type: text(at_key(raw_data, "format")), name: None }]
         }
         _ => found,
     }
@@ -69,6 +73,10 @@ fn of_message(raw_data: &Value, metadata: &Value) -> Vec<Medium> {
 fn at(content: &str) -> Place {
     let id = content.strip_prefix("whatsapp-media:").or_else(|| content.strip_prefix("telegram-file:"));
     id.map_or_else(|| Place::Url(content.to_owned()), |id| Place::Reference(id.to_owned()))
+}
+
+fn at_key<'a>(object: &'a Map<String, Value>, key: &str) -> &'a Value {
+    object.get(key).unwrap_or(&Value::Null)
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -85,13 +93,18 @@ mod tests {
 
     use super::*;
 
+    fn found(raw_data: Value, metadata: Value) -> Vec<Medium> {
+        let object = |value: Value| if let Value::Object(map) = value { map } else { Map::new() };
+        media(&object(raw_data), &object(metadata))
+    }
+
     fn places(raw_data: Value, metadata: Value) -> Vec<Place> {
-        media(&raw_data, &metadata).into_iter().map(|medium| medium.place).collect()
+        found(raw_data, metadata).into_iter().map(|medium| medium.place).collect()
     }
 
     #[test]
     fn a_recording_is_the_first_and_only_file() {
-        let found = media(&json!({"source_type": "url", "content": "https://a/RE1", "format": "audio/wav"}), &json!({"call_sid": "CA1"}));
+        let found = found(json!({"source_type": "url", "content": "https://a/RE1", "format": "audio/wav"}), json!({"call_sid": "CA1"}));
         assert_eq!(found, [Medium { place: Place::Url("https://a/RE1".into()), content_type: Some("audio/wav".into()), name: None }]);
     }
 
@@ -100,7 +113,7 @@ mod tests {
         let metadata = json!({"media_urls": ["https://a/1", "https://a/2"]});
         let raw_data = json!({"source_type": "url", "content": "https://a/1", "format": "image/jpeg"});
         assert_eq!(places(raw_data.clone(), metadata.clone()), [Place::Url("https://a/1".into()), Place::Url("https://a/2".into())]);
-        assert_eq!(media(&raw_data, &metadata)[0].content_type.as_deref(), Some("image/jpeg"));
+        assert_eq!(found(raw_data.clone(), metadata.clone())[0].content_type.as_deref(), Some("image/jpeg"));
         assert_eq!(places(json!({"source_type": "text", "content": "hi"}), metadata).len(), 2);
     }
 

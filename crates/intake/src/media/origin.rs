@@ -13,6 +13,7 @@ use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::guard::is_below;
 use super::medium::Place;
 use super::{Failure, Media};
 use crate::mailboxes;
@@ -31,7 +32,8 @@ pub(super) struct Fetched {
 }
 
 impl Media {
-    /// Begins to fetch. `channel` is the one the activity came through. Without it there are no credentials to fetch with.
+    /// Begins to fetch. `channel` is the one that recorded the file. Without it there are no credentials to fetch with, and only
+    /// a file at a URL can be fetched.
     pub(super) async fn fetch(&self, place: &Place, channel: Option<Arc<Channel>>) -> Result<Fetched, Failure> {
         let code = channel.as_ref().map_or("", |channel| channel.provider_code.as_str());
         match (place, &channel) {
@@ -49,7 +51,6 @@ impl Media {
                 let length = Some(bytes.len() as u64);
                 Ok(Fetched { content_type: None, length, stream: stream::once(async { Ok(bytes.into()) }).boxed() })
             }
-            (Place::Reference(_) | Place::Gmail { .. }, None) => Err(Failure::Provider("the channel it came through is gone".into())),
             (Place::File(_) | Place::Nowhere | Place::Reference(_) | Place::Gmail { .. }, _) => Err(Failure::Gone),
         }
     }
@@ -65,17 +66,21 @@ impl Media {
             None => url,
         };
         let host = url.host_str().unwrap_or_default();
-        let ours = self.options.twilio_base.as_deref().and_then(|base| Url::parse(base).ok());
-        let is_ours = ours.is_some_and(|ours| ours.origin() == url.origin());
+        let ours = self.options.twilio_base.as_deref().and_then(|base| Url::parse(base).ok()).filter(|base| is_below(base, &url));
         let is_twilio =
             url.scheme() == "https" && (host == "api.twilio.com" || (host.starts_with("api.") && host.ends_with(".twilio.com")));
-        if !is_ours && !is_twilio {
-            return Err(Failure::Refused("its address is none of Twilio's".into()));
-        }
+        let folder = match &ours {
+            Some(base) => base.path().trim_end_matches('/'),
+            None if is_twilio && url.port().is_none() => "",
+            None => return Err(Failure::Refused("its address is none of Twilio's".into())),
+        };
         let setting = |name: &str| channel.settings.text(name);
         let (Some(account), Some(token)) = (setting("account_sid"), setting("auth_token")) else {
             return Err(Failure::Provider("the channel needs account_sid and auth_token to fetch it".into()));
         };
+        if !url.path().strip_prefix(folder).is_some_and(|path| is_twilio_media(path, account)) || url.query().is_some() {
+            return Err(Failure::Refused("its address is none of a recording or message of the channel's account".into()));
+        }
         let credentials = STANDARD.encode(format!("{account}:{token}"));
         self.open(self.guard.get(url, secret(format!("Basic {credentials}"))).await?)
     }
@@ -86,7 +91,7 @@ impl Media {
         let token = token.ok_or_else(|| Failure::Provider("the channel needs access_token to fetch it".into()))?;
         let bearer = secret(format!("Bearer {token}"));
         let base = &self.options.whatsapp_base;
-        let described = self.describe(parse(&format!("{base}/{}", plain(id)?))?, bearer.clone()).await?;
+        let described = self.describe(parse(&format!("{base}/{}", number(id)?))?, bearer.clone()).await?;
         let url = parse(described["url"].as_str().unwrap_or_default())?;
         let host = url.host_str().unwrap_or_default();
         let within = |domain: &str| host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'));
@@ -170,6 +175,30 @@ fn plain(id: &str) -> Result<&str, Failure> {
     if good { Ok(id) } else { Err(Failure::Refused("its id is none".into())) }
 }
 
+/// The id of a WhatsApp file. A name, such as `me`, would be another object of the account.
+fn number(id: &str) -> Result<&str, Failure> {
+    let good = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    if good { Ok(id) } else { Err(Failure::Refused("its id is none".into())) }
+}
+
+/// Whether the path is that of a recording, or of a file of a message, in this account.
+fn is_twilio_media(path: &str, account: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    let sid = |part: &str, kinds: &[&str]| {
+        let sid = part.strip_suffix(".wav").or_else(|| part.strip_suffix(".mp3")).unwrap_or(part);
+        kinds.iter().any(|kind| sid.starts_with(kind)) && sid.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let ["", "2010-04-01", "Accounts", of, rest @ ..] = parts.as_slice() else { return false };
+    *of == account
+        && match rest {
+            ["Recordings", recording] => sid(recording, &["RE"]),
+            ["Calls", call, "Recordings", recording] => sid(call, &["CA"]) && sid(recording, &["RE"]),
+            ["Conferences", conference, "Recordings", recording] => sid(conference, &["CF"]) && sid(recording, &["RE"]),
+            ["Messages", message, "Media", file] => sid(message, &["SM", "MM"]) && sid(file, &["ME"]),
+            _ => false,
+        }
+}
+
 fn secret(value: String) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(value).ok()?;
     value.set_sensitive(true);
@@ -182,5 +211,34 @@ fn googles(error: mailboxes::Error) -> Failure {
         mailboxes::Error::Database(error) => Failure::Away(error.to_string()),
         mailboxes::Error::Queue(error) => Failure::Away(error.to_string()),
         other => Failure::Provider(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_twilios_paths_only_media_of_the_account_are_fetched() {
+        let good = |path: &str| is_twilio_media(path, "AC1");
+        for path in
+            ["Recordings/RE1", "Recordings/RE1.wav", "Calls/CA1/Recordings/RE1", "Conferences/CF1/Recordings/RE1", "Messages/MM1/Media/ME1"]
+        {
+            assert!(good(&format!("/2010-04-01/Accounts/AC1/{path}")), "{path}");
+        }
+        for path in [
+            "/2010-04-01/Accounts/AC1.json",
+            "/2010-04-01/Accounts/AC1",
+            "/2010-04-01/Accounts/AC2/Recordings/RE1",
+            "/2010-04-01/Accounts/AC1/Recordings.json",
+            "/2010-04-01/Accounts/AC1/Recordings/RE1.json",
+            "/2010-04-01/Accounts/AC1/Recordings/RE1/Transcriptions",
+            "/2010-04-01/Accounts/AC1/Messages/MM1",
+            "/2010-04-01/Accounts/AC1/Keys/RE1",
+            "/2010-04-01/Accounts/AC1/Recordings/RE1%2F..",
+            "/Recordings/RE1",
+        ] {
+            assert!(!good(path), "{path}");
+        }
     }
 }

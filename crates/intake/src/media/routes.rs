@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::{FromRef, Path, State};
+use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use axum::routing::get;
 use gleaner_http::database::Error as Database;
-use gleaner_http::{Authenticator, Caller, WireError, with_caller};
+use gleaner_http::describe::{Denied, NotFound};
+use gleaner_http::{Authenticator, Caller, Path, WireError, with_caller};
 use gleaner_ingest::Channel;
-use serde_json::Value;
-use tokio_postgres::types::Type;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio_postgres::types::{Json, Type};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::medium::{Medium, Place, media};
@@ -26,14 +29,45 @@ struct Shared {
 }
 
 /// The route, to be merged into the server's.
-pub fn router(media: Arc<Media>, authenticator: impl Into<Authenticator>) -> Router {
-    Router::new().route("/v1/media/{activity}/{n}", get(show)).with_state(Shared { media, authenticator: authenticator.into() })
+pub fn router(media: Arc<Media>, authenticator: impl Into<Authenticator>) -> OpenApiRouter {
+    OpenApiRouter::default().routes(routes!(show)).with_state(Shared { media, authenticator: authenticator.into() })
 }
 
+/// Read as text, so that a malformed id is a file that does not exist.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+struct FilePath {
+    #[param(value_type = Uuid, example = "1f0c7a52-0000-4000-8000-000000000001")]
+    activity: String,
+    /// Which of its files, from zero.
+    #[param(value_type = u32, example = 0)]
+    n: String,
+}
+
+/// Get a recording or attachment
+///
+/// For callers that may read the activity. A file that is not stored here is fetched: one that a webhook announced from its
+/// provider, with the channel's credentials; one that was added by hand from its URL, without any. `Range` works for stored
+/// files.
+#[utoipa::path(
+    get,
+    path = "/v1/media/{activity}/{n}",
+    operation_id = "getMedium",
+    tag = "media",
+    params(FilePath, ("Range" = Option<String>, Header, description = "One range of bytes.", example = "bytes=0-1023")),
+    responses(
+        (status = 200, description = "The file, in its own type.", content_type = "*/*", body = Value),
+        (status = 206, description = "The part of it.", content_type = "*/*", body = Value),
+        (status = 410, description = "There was a file, and it is gone.", body = WireError),
+        (status = 416, description = "The file is shorter than that."),
+        (status = 502, description = "The provider does not return the file.", body = WireError),
+        Denied, NotFound,
+    )
+)]
 async fn show(
     State(state): State<Arc<Media>>,
     caller: Caller,
-    Path((activity, n)): Path<(String, String)>,
+    Path(FilePath { activity, n }): Path<FilePath>,
     headers: HeaderMap,
 ) -> Result<Response, WireError> {
     let (Ok(activity), Ok(n)) = (activity.parse::<Uuid>(), n.parse::<usize>()) else { return Err(Failure::Unknown.into()) };
@@ -43,7 +77,7 @@ async fn show(
 impl Media {
     async fn show(&self, caller: &Caller, activity: Uuid, n: usize, headers: &HeaderMap) -> Result<Response, Failure> {
         let (medium, channel) = self.find(caller, activity, n).await?;
-        // The row names the file, and people may write to the row, so only this activity's own files are accepted.
+        // People may write to a row that no webhook recorded, so only this activity's own files are accepted.
         let ours = Files::of_activity(activity, 0);
         let folder = ours.trim_end_matches('0');
         if let Place::File(path) = &medium.place {
@@ -84,13 +118,14 @@ impl Media {
         stored(&self.files, kept, &medium, headers).await
     }
 
-    /// The file's description, if the caller may read the row.
+    /// The file's description, if the caller may read the row, and the channel that recorded it. People and agents can write to
+    /// the row, so that what it says itself comes without a channel.
     async fn find(&self, caller: &Caller, activity: Uuid, n: usize) -> Result<(Medium, Option<Uuid>), Failure> {
         let found = with_caller(&self.pool, caller, |transaction| {
             Box::pin(async move {
                 transaction
                     .query_typed_opt(
-                        "select a.raw_data, a.metadata, a.provider_id from public.activities as a where a.id = $1",
+                        "select a.raw_data, a.metadata from public.activities as a where a.id = $1",
                         &[(&activity, Type::UUID)],
                     )
                     .await
@@ -103,12 +138,30 @@ impl Media {
             Err(error) if error.code().is_some_and(|code| code.code() == "42501") => return Err(Failure::Unknown),
             Err(error) => return Err(Failure::Away(error.to_string())),
         };
-        let value = |column: usize| row.get::<_, Option<Value>>(column).unwrap_or_default();
-        let mut all = media(&value(0), &value(1));
+        let (mut all, channel) = match self.recorded(activity).await.map_err(|error| Failure::Away(error.to_string()))? {
+            Some((all, channel)) => (all, Some(channel)),
+            None => {
+                let object = |column: usize| match row.get::<_, Option<Value>>(column) {
+                    Some(Value::Object(object)) => object,
+                    _ => Map::new(),
+                };
+                (media(&object(0), &object(1)), None)
+            }
+        };
         if n >= all.len() {
             return Err(Failure::Unknown);
         }
-        Ok((all.swap_remove(n), row.get(2)))
+        Ok((all.swap_remove(n), channel))
+    }
+
+    /// The files that the webhook endpoint recorded, and their channel. With our own rights: callers may not read the table.
+    async fn recorded(&self, activity: Uuid) -> Result<Option<(Vec<Medium>, Uuid)>, Database> {
+        let client = self.pool.get().await.map_err(|error| Database::Connect(error.to_string()))?;
+        let row = client
+            .query_typed_opt("select media, provider_id from gleaner.media_reference where activity_id = $1", &[(&activity, Type::UUID)])
+            .await
+            .map_err(Database::doing("look for the activity's files"))?;
+        Ok(row.map(|row| (row.get::<_, Json<Vec<Medium>>>(0).0, row.get(1))))
     }
 
     async fn open_channel(&self, id: Uuid) -> Result<Option<Arc<Channel>>, Failure> {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 
 use super::Failure;
-use super::medium::Medium;
+use super::medium::{Medium, Place};
 use super::origin::Fetched;
 use crate::files::{self, Copied, Files, Found, Span};
 
@@ -28,6 +28,18 @@ pub(super) fn span(headers: &HeaderMap) -> Option<Span> {
             (first <= last).then_some(Span::From { first, last: Some(last) })
         }
     }
+}
+
+/// Serves a file of our store that belongs to something other than an activity.
+pub(crate) async fn stored_file(
+    files: &Files,
+    path: &str,
+    name: &str,
+    content_type: &str,
+    headers: &HeaderMap,
+) -> Result<Option<Response>, Failure> {
+    let medium = Medium { place: Place::File(path.to_owned()), content_type: Some(content_type.to_owned()), name: Some(name.to_owned()) };
+    stored(files, path, &medium, headers).await
 }
 
 /// Serves a file from our store.

@@ -62,10 +62,10 @@ pub struct Committer {
 
 impl Committer {
     /// Starts the tasks. The handles end after the last clone of the committer is dropped.
-    pub fn start(pool: &Pool, bell: &Notifier, how: How) -> (Self, Vec<tokio::task::JoinHandle<()>>) {
+    pub fn start(pool: &Pool, notifier: &Notifier, how: How) -> (Self, Vec<tokio::task::JoinHandle<()>>) {
         let (queue, waiting) = mpsc::channel(WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
-        let run = || run(pool.clone(), bell.clone(), Arc::clone(&waiting), how.group.max(1));
+        let run = || run(pool.clone(), notifier.clone(), Arc::clone(&waiting), how.group.max(1));
         let tasks = (0..how.tasks.max(1)).map(|_| tokio::spawn(run())).collect();
         (Self { queue, within: how.within }, tasks)
     }
@@ -98,10 +98,10 @@ pub(super) async fn commit_alone(pool: &Pool, submission: &Submission, within: D
     }
 }
 
-async fn run(pool: Pool, bell: Notifier, queue: Arc<Mutex<mpsc::Receiver<Waiting>>>, most: usize) {
+async fn run(pool: Pool, notifier: Notifier, queue: Arc<Mutex<mpsc::Receiver<Waiting>>>, most: usize) {
     while let Some(batch) = take(&queue, most).await {
         if settle(&pool, batch).await {
-            bell.notify("activities");
+            notifier.notify("activities");
         }
     }
 }

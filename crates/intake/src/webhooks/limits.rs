@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Limits {
-    strangers: DefaultKeyedRateLimiter<Suspect>,
+    rejected: DefaultKeyedRateLimiter<Suspect>,
     ceiling: Option<DefaultKeyedRateLimiter<Uuid>>,
     clock: DefaultClock,
     /// Until when a suspect has to wait for a slot.
@@ -57,7 +57,7 @@ impl Limits {
             RateLimiter::keyed(Quota::per_minute(rate).allow_burst(burst))
         });
         Self {
-            strangers: RateLimiter::keyed(Quota::per_minute(some(limits.strangers_per_minute))),
+            rejected: RateLimiter::keyed(Quota::per_minute(some(limits.rejected_per_minute))),
             ceiling,
             clock: DefaultClock::default(),
             suspects: Mutex::default(),
@@ -86,8 +86,8 @@ impl Limits {
 
     /// Counts a request that is not authentic. An error says when this client may try again.
     pub(super) fn blame(&self, channel: Option<Uuid>, client: IpAddr) -> Result<(), Duration> {
-        let suspect = if self.strangers.len() < MANY { Suspect::At(channel, block(client)) } else { Suspect::Further };
-        let Err(not_yet) = self.strangers.check_key(&suspect) else { return Ok(()) };
+        let suspect = if self.rejected.len() < MANY { Suspect::At(channel, block(client)) } else { Suspect::Further };
+        let Err(not_yet) = self.rejected.check_key(&suspect) else { return Ok(()) };
         let wait = not_yet.wait_time_from(self.clock.now());
         let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
         if suspects.len() < MANY {
@@ -105,8 +105,8 @@ impl Limits {
 
     /// Removes clients that have been quiet. Called regularly.
     pub(super) fn tidy(&self) {
-        self.strangers.retain_recent();
-        self.strangers.shrink_to_fit();
+        self.rejected.retain_recent();
+        self.rejected.shrink_to_fit();
         if let Some(ceiling) = &self.ceiling {
             ceiling.retain_recent();
         }
@@ -127,8 +127,8 @@ fn block(client: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn limits(strangers: u32, ceiling: u32) -> Limits {
-        let limits = settings::Limits { strangers_per_minute: strangers, ceiling_per_minute: ceiling, ..settings::Limits::default() };
+    fn limits(rejected: u32, ceiling: u32) -> Limits {
+        let limits = settings::Limits { rejected_per_minute: rejected, ceiling_per_minute: ceiling, ..settings::Limits::default() };
         Limits::new(&limits)
     }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_uses_up_only_their_own_share() {
+    fn a_client_that_is_rejected_uses_up_only_its_own_limit() {
         let limits = limits(3, 0);
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         for _ in 0..3 {
@@ -180,7 +180,7 @@ mod tests {
         for n in 0..(MANY as u32 + 2) {
             let _ = limits.blame(None, IpAddr::from(n.to_be_bytes()));
         }
-        assert_eq!(limits.strangers.len(), MANY + 1);
+        assert_eq!(limits.rejected.len(), MANY + 1);
         assert!(limits.blame(None, client(1)).is_err(), "beyond the bound all share one count");
     }
 

@@ -71,7 +71,7 @@ impl Refusals {
         for (key, tally) in &counted {
             let (reason, count, status, detail) = (key.reason, tally.count, tally.status, &tally.detail);
             let client = tally.client.map(tracing::field::display);
-            tracing::info!(channel = key.channel.map(tracing::field::display), reason, count, status, client, "turned away: {detail}");
+            tracing::info!(channel = key.channel.map(tracing::field::display), reason, count, status, client, "rejected: {detail}");
         }
         let rows: Vec<Value> = counted
             .iter()

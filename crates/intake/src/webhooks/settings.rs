@@ -34,7 +34,7 @@ pub struct FurtherPath {
 pub struct Limits {
     /// Requests per minute that are not authentic, from one client at one channel. Authentic ones are never refused because
     /// of it.
-    pub strangers_per_minute: u32,
+    pub rejected_per_minute: u32,
     /// Authentic requests per minute at one channel, averaged over an hour, so that a burst is accepted. Zero: no ceiling.
     pub ceiling_per_minute: u32,
     /// How many minutes' worth of the ceiling may arrive at once.
@@ -59,7 +59,7 @@ pub struct Raw {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            strangers_per_minute: 100,
+            rejected_per_minute: 100,
             ceiling_per_minute: 1000,
             ceiling_burst_minutes: 60,
             body_memory: 512 * 1024 * 1024,

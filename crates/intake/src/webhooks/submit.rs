@@ -98,7 +98,7 @@ impl Written {
         let attachments = self.attachments.into_iter().filter(|(id, _)| !kept.contains(id)).flat_map(|(_, paths)| paths);
         for path in attachments.chain(self.raw.filter(|_| !raw_kept)) {
             if let Err(error) = files.delete(&path).await {
-                tracing::warn!(path, %error, "a file nobody needs stays behind");
+                tracing::warn!(path, %error, "a file that is not needed could not be deleted");
             }
         }
     }

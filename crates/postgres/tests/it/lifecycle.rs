@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 
 use anyhow::{Context as _, Result};
-use gleaner_postgres::{Cluster, Error, Home, Options};
+use gleaner_postgres::{Cluster, Error, Home, Installation, Options};
 use nix::sys::signal::Signal;
 
-use crate::support::{Parent, Scratch, execute, servers_on, value};
+use crate::support::{Parent, Scratch, execute, install_program, servers_on, value};
 
 fn append(home: &Home, line: &str) -> Result<()> {
     let path = home.data().join("postgresql.conf");
@@ -180,5 +180,31 @@ async fn the_end_of_the_server_is_noticed() -> Result<()> {
     let server = i32::try_from(servers_on(&scratch.home()?)?[0])?;
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(server), Signal::SIGQUIT)?;
     assert!(!parent.wait()?.success());
+    Ok(())
+}
+
+/// A package upgrade replaces the executable under the running server. New sessions of the old server would load new libraries.
+#[tokio::test]
+async fn an_upgrade_under_a_running_server_is_noticed_and_a_restart_keeps_address_and_data() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let found = Installation::find()?;
+    let bin = scratch.path().join("bin");
+    fs::create_dir(&bin)?;
+    std::os::unix::fs::symlink(found.program("initdb"), bin.join("initdb"))?;
+    // A script in place of the executable, which would look for its libraries beside it.
+    let install = || install_program(&found.program("postgres"), &bin.join("postgres"));
+    install()?;
+    let mut options = scratch.options()?;
+    options.installation = Some(Installation::at(&bin)?);
+    let mut cluster = Cluster::start(options).await?;
+    execute(cluster.url(), "create table kept (id bigint)").await?;
+    let (url, pid) = (cluster.url().to_owned(), cluster.pid());
+
+    install()?;
+    cluster.upgraded().await;
+    cluster.restart().await?;
+    assert_eq!((cluster.url(), cluster.pid() == pid), (url.as_str(), false));
+    assert_eq!(value(cluster.url(), "select count(*) from kept").await?, "0");
+    cluster.stop().await?;
     Ok(())
 }

@@ -65,6 +65,13 @@ pub(crate) fn copy_program(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A script that runs the program, put in place as a package manager does it. In another process, for the same reason.
+pub(crate) fn install_program(program: &Path, at: &Path) -> Result<()> {
+    let line = "printf '#!/bin/sh\\nexec %s \"$@\"\\n' \"$0\" > \"$1.new\" && chmod 755 \"$1.new\" && mv \"$1.new\" \"$1\"";
+    anyhow::ensure!(Command::new("sh").args(["-c", line]).arg(program).arg(at).status()?.success(), "install {}", at.display());
+    Ok(())
+}
+
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
@@ -151,13 +158,20 @@ impl Drop for Parent {
 pub(crate) fn servers_on(home: &Home) -> Result<Vec<u32>> {
     let data = home.data();
     let wanted = data.to_str().context("a path of text")?;
-    let output = Command::new("ps").args(["-eo", "pid=,args="]).output()?;
+    let output = Command::new("ps").args(["-eo", "pid=,ppid=,args="]).output()?;
     let text = String::from_utf8(output.stdout)?;
     let servers = text.lines().filter(|line| {
-        let mut words = line.split_whitespace().skip(1);
+        let mut words = line.split_whitespace().skip(2);
         words.next().is_some_and(|program| program.ends_with("/postgres")) && words.any(|word| word == wanted)
     });
-    servers.map(|line| Ok(line.split_whitespace().next().context("a pid")?.parse()?)).collect()
+    let ids = |line: &str| -> Result<(u32, u32)> {
+        let mut words = line.split_whitespace();
+        Ok((words.next().context("a pid")?.parse()?, words.next().context("a parent's pid")?.parse()?))
+    };
+    let servers = servers.map(ids).collect::<Result<Vec<_>>>()?;
+    // A child that was forked a moment ago still has the arguments of the server.
+    let is_child = |parent: u32| servers.iter().any(|(server, _)| *server == parent);
+    Ok(servers.iter().filter(|(_, parent)| !is_child(*parent)).map(|(server, _)| *server).collect())
 }
 
 /// Waits for something that happens soon, or fails with what did not happen.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Given, Node, Who};
+use super::{ClaimedRow, Node, Who};
 
 /// A device that has been silent for this long is removed from memory. In the database it is offline.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
@@ -40,7 +40,7 @@ impl Default for Ledger {
 #[derive(Debug, Clone, Copy)]
 struct Heard {
     at: Instant,
-    is_told: bool,
+    is_written: bool,
     done: u32,
 }
 
@@ -73,17 +73,17 @@ impl Ledger {
         }
         *many += 1;
         let node = Arc::new(node.clone());
-        self.nodes.insert(Arc::clone(&node), Heard { at: now, is_told: false, done: 0 });
+        self.nodes.insert(Arc::clone(&node), Heard { at: now, is_written: false, done: 0 });
         Some(node)
     }
 
     fn hear(&mut self, node: &Node, now: Instant, done: u32) {
         if let Some(heard) = self.nodes.get_mut(node) {
-            *heard = Heard { at: now, is_told: false, done: heard.done.saturating_add(done) };
+            *heard = Heard { at: now, is_written: false, done: heard.done.saturating_add(done) };
         }
     }
 
-    pub(super) fn gave<'a>(&mut self, node: &Node, queue: &str, rows: impl Iterator<Item = Given<'a>>, now: Instant) {
+    pub(super) fn gave<'a>(&mut self, node: &Node, queue: &str, rows: impl Iterator<Item = ClaimedRow<'a>>, now: Instant) {
         let Some(node) = self.heard(node, now) else { return };
         let mut room = MOST_HELD.saturating_sub(self.held.values().map(HashMap::len).sum());
         for row in rows {
@@ -138,18 +138,18 @@ impl Ledger {
             given.entry(&held.node).or_default().push(held);
         }
         let mut news = News { rows: Vec::new(), counts: Vec::new() };
-        for (node, heard) in self.nodes.iter().filter(|(_, heard)| !heard.is_told) {
+        for (node, heard) in self.nodes.iter().filter(|(_, heard)| !heard.is_written) {
             news.rows.push(row(node, *heard, given.remove(&**node).unwrap_or_default(), now));
             news.counts.push((Arc::clone(node), heard.done));
         }
         for (node, done) in &news.counts {
             if let Some(heard) = self.nodes.get_mut(node) {
-                (heard.is_told, heard.done) = (true, heard.done - done);
+                (heard.is_written, heard.done) = (true, heard.done - done);
             }
         }
         let whose = &mut self.whose;
         self.nodes.retain(|node, heard| {
-            let stays = now.saturating_duration_since(heard.at) < FORGOTTEN_AFTER || !heard.is_told;
+            let stays = now.saturating_duration_since(heard.at) < FORGOTTEN_AFTER || !heard.is_written;
             if !stays && let Some(many) = whose.get_mut(&node.who) {
                 *many -= 1;
             }
@@ -161,15 +161,15 @@ impl Ledger {
     }
 
     /// The database is up to date. `next` is the time until a row may have been silent for too long.
-    pub(super) fn told(&mut self, next: Option<Duration>, now: Instant) {
+    pub(super) fn written(&mut self, next: Option<Duration>, now: Instant) {
         self.look_at = next.and_then(|next| now.checked_add(next));
     }
 
     /// The write failed. What is still in memory is written next time.
-    pub(super) fn not_told(&mut self, news: News, now: Instant) {
+    pub(super) fn not_written(&mut self, news: News, now: Instant) {
         for (node, done) in news.counts {
             if let Some(heard) = self.nodes.get_mut(&node) {
-                (heard.is_told, heard.done) = (false, heard.done.saturating_add(done));
+                (heard.is_written, heard.done) = (false, heard.done.saturating_add(done));
             }
         }
         self.look_by(now);

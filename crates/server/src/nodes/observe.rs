@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Given, Named, Nodes, Who};
+use super::{ClaimedRow, Named, Nodes, Who};
 
 /// How long such a claim lasts. It reports no progress, and it ends with a plain update that we do not follow. Whether the
 /// row is still being worked on is looked up when the device is written to the database.
@@ -42,7 +42,7 @@ impl Observe for Nodes {
         let rows: Vec<(String, Row)> = serde_json::from_str(&format!("[{}]", call.rows))
             .map(|rows: Vec<Row>| rows.into_iter().map(|row| (row.id.to_string(), row)).collect())
             .unwrap_or_default();
-        let given = rows.iter().map(|(key, row)| Given { key, lease: row.lease, activity: Some(row.id), lease_for: HOLD });
+        let given = rows.iter().map(|(key, row)| ClaimedRow { key, lease: row.lease, activity: Some(row.id), lease_for: HOLD });
         self.gave(&node, QUEUE, given);
     }
 

@@ -15,15 +15,15 @@ impl Signals for Queues {
         async move {
             let Some(queue) = config.pointer("/gleaner/queue").and_then(Value::as_str) else { return Ok(None) };
             if matches!(caller, Caller::Token { role: Role::Anon, .. }) {
-                return Err("Unauthorized: sign in, or use a key of `gleaner keys add`, to hear of work".into());
+                return Err("Unauthorized: sign in, or use a key of `gleaner keys add`, to be notified of work".into());
             }
             let seen = self.follow(queue).await.map_err(|error| error.to_string())?;
-            Ok(Some(Signal { name: queue.to_owned(), seen, event: "bell", reply_key: "gleaner", payload: json!({"queue": queue}) }))
+            Ok(Some(Signal { name: queue.to_owned(), seen, event: "work", reply_key: "gleaner", payload: json!({"queue": queue}) }))
         }
         .boxed()
     }
 
     fn raised<'a>(&'a self, name: &'a str, seen: u64) -> BoxFuture<'a, u64> {
-        self.rung(name, seen).boxed()
+        self.notified(name, seen).boxed()
     }
 }

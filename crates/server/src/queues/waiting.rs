@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use futures_util::FutureExt as _;
 use gleaner::queue::Waiting;
 use gleaner::{Acts, Claim, Error};
-use gleaner_http::{Body, Caller, WireError};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use gleaner_http::describe::{Denied, InvalidBody, NotFound};
+use gleaner_http::{Body, Caller, Path, WireError};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Queues;
-use super::claim::Text;
+use super::acts::rows::{QueuePath, Text};
 use super::failure::refuse;
 use super::key::Key;
 use super::transaction::with_caller;
@@ -31,12 +32,12 @@ const APART: Duration = Duration::from_millis(200);
 /// The cached counts, and when the next count may be made.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    known: Mutex<Known>,
+    known: Mutex<Cached>,
     counted: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Cached {
     figures: HashMap<Key, (Instant, Waiting)>,
     last: Option<Instant>,
 }
@@ -75,25 +76,54 @@ impl Queues {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(crate) struct WaitingRequest {
+    /// Also count rows of this owner.
     owner: Option<Text>,
+    /// Count rows of these kinds. All when left out.
     kinds: Option<Vec<String>>,
+    /// For queues that declare a tenant.
     tenant: Option<Text>,
 }
 
-pub(super) async fn waiting(
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WaitingResponse {
+    /// Null when there is no recent count and a new one may not be made yet.
+    #[schema(required)]
+    count: Option<u64>,
+    /// Counting stopped at ten thousand rows: there may be more.
+    capped: bool,
+}
+
+/// Count the rows that wait
+///
+/// How many rows a claim could take now. Every caller that may claim may ask. A count is used for five seconds, and the
+/// server counts at most five times a second for all callers; the others get the last count, or null.
+#[utoipa::path(
+    post,
+    path = "/v1/queues/{queue}/waiting",
+    tag = "queues",
+    params(QueuePath),
+    request_body(content = WaitingRequest, example = json!({"kinds": ["resize"]})),
+    responses(
+        (status = 200, description = "How many rows are due and could be claimed with these arguments.", body = WaitingResponse,
+            example = json!({"count": 3, "capped": false})),
+        Denied, InvalidBody, NotFound,
+    )
+)]
+
+pub(crate) async fn waiting(
     State(queues): State<Queues>,
     caller: Caller,
-    Path(queue): Path<String>,
-    Body(asked): Body<Asked>,
-) -> Result<Json<Value>, WireError> {
+    Path(QueuePath { queue }): Path<QueuePath>,
+    Body(body): Body<WaitingRequest>,
+) -> Result<Json<WaitingResponse>, WireError> {
     // A claim for no rows gets no rows, but the caller must still be allowed to claim.
     let mut claim = Claim::by("waiting").limit(0);
-    claim.owner = asked.owner.map(|owner| owner.to_string());
-    claim.kinds = asked.kinds;
-    let tenant = asked.tenant.map(|tenant| tenant.to_string());
+    claim.owner = body.owner.map(|owner| owner.to_string());
+    claim.kinds = body.kinds;
+    let tenant = body.tenant.map(|tenant| tenant.to_string());
     let key = Key::new(&queue, &caller, &claim, tenant.as_deref());
     let counts = &queues.shared.counts;
     let waiting = match counts.turn(&key) {
@@ -106,19 +136,19 @@ pub(super) async fn waiting(
         }
     };
     let (count, capped) = (waiting.map(|waiting| waiting.count), waiting.is_some_and(|waiting| waiting.capped));
-    Ok(Json(json!({"count": count, "capped": capped})))
+    Ok(Json(WaitingResponse { count, capped }))
 }
 
 async fn count(queues: &Queues, caller: &Caller, queue: &str, mut claim: Claim, tenant: Option<String>) -> Result<Waiting, Error> {
     let known = queues.acts(queue).await?;
-    let asked = claim.clone();
+    let empty = claim.clone();
     let (acts, due) = with_caller(&queues.shared.pool, caller, |transaction| {
         async move {
             let mut acts = Acts::clone(&known);
             if let Some(tenant) = tenant {
                 acts = acts.within(&**transaction, tenant).await?;
             }
-            let due = acts.claim(&**transaction, &asked).await?.next_due_in;
+            let due = acts.claim(&**transaction, &empty).await?.next_due_in;
             Ok::<_, Error>((acts, due))
         }
         .boxed()

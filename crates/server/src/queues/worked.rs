@@ -6,8 +6,8 @@ use gleaner::queue::{Answer, Held, Item};
 use gleaner::{Declaration, Outcome};
 use gleaner_http::Caller;
 
-use super::claim::Text;
-use crate::nodes::{Given, Named, Node, Nodes, Who};
+use super::acts::rows::Text;
+use crate::nodes::{ClaimedRow, Named, Node, Nodes, Who};
 
 /// The table whose rows are shown as a device's current work.
 const ACTIVITIES: &str = "public.activities";
@@ -23,7 +23,7 @@ pub(super) fn by(caller: &Caller, declaration: &Declaration, named: Named, owner
 
 pub(super) fn gave(nodes: &Nodes, node: &Node, queue: &str, declaration: &Declaration, items: &[Item]) {
     let are_activities = declaration.table == ACTIVITIES;
-    let given = items.iter().map(|item| Given {
+    let given = items.iter().map(|item| ClaimedRow {
         key: &item.key,
         lease: Some(item.lease),
         activity: if are_activities { item.key.parse().ok() } else { None },

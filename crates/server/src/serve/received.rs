@@ -22,8 +22,9 @@ impl InWork {
         Self(watch::Sender::new(0))
     }
 
-    /// Follows one request: the first body is the request's, the function gives the body of its answer.
-    pub(super) fn follow<B>(&self, body: B) -> (Body, impl FnOnce(Body) -> Body + use<B>)
+    /// Follows one request: the first body is the request's, the function gives the body of its answer. With `drain`, what a handler
+    /// did not read of the body is read and thrown away.
+    pub(super) fn follow<B>(&self, body: B, drain: bool) -> (Body, impl FnOnce(Body) -> Body + use<B>)
     where
         B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<axum::BoxError>,
@@ -33,6 +34,7 @@ impl InWork {
             request.has_arrived();
         }
         let answering = Arc::clone(&request);
+        let body = Draining { body: Some(body), drain };
         (Body::new(Followed { body, request }), move |answer| Body::new(Followed { body: answer, request: answering }))
     }
 
@@ -94,5 +96,54 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Followed<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// The most that is read of a body that no handler wants, and for how long.
+const MOST_DRAINED: usize = 32 << 20;
+const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+
+/// A request's body that is read to its end even if its handler answers without it. Otherwise the connection would be closed while the
+/// client still sends, and the client would see a broken connection instead of the answer.
+struct Draining<B: HttpBody<Data = Bytes> + Send + Unpin + 'static> {
+    /// There until it is dropped.
+    body: Option<B>,
+    drain: bool,
+}
+
+impl<B: HttpBody<Data = Bytes> + Send + Unpin + 'static> HttpBody for Draining<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Send + Unpin + 'static> Drop for Draining<B> {
+    fn drop(&mut self) {
+        let Some(mut body) = self.body.take().filter(|body| self.drain && !body.is_end_stream()) else { return };
+        // Outside a runtime the connection is gone as well.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(tokio::time::timeout(DRAIN_WITHIN, async move {
+            let mut read = 0;
+            while let Some(Ok(frame)) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+                read += frame.data_ref().map_or(0, Bytes::len);
+                if read > MOST_DRAINED {
+                    break;
+                }
+            }
+        }));
     }
 }

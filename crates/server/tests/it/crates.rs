@@ -10,6 +10,8 @@ use toml::Table;
 /// Each crate, and the crates of this workspace that it may use.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("gleaner", &[]),
+    // Its libraries read what strangers send, so only a process of its own uses it.
+    ("gleaner-documents", &[]),
     ("gleaner-http", &[]),
     ("gleaner-ingest", &[]),
     ("gleaner-postgres", &[]),
@@ -18,12 +20,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("gleaner-intake", &["gleaner", "gleaner-http", "gleaner-ingest"]),
     ("gleaner-server", &["gleaner", "gleaner-http", "gleaner-ingest", "gleaner-intake", "gleaner-supabase"]),
     ("gleaner-stages", &["gleaner"]),
-    ("gleaner-agent", &["gleaner", "gleaner-postgres", "gleaner-stages"]),
+    ("gleaner-systems", &["gleaner", "gleaner-stages"]),
+    ("gleaner-agent", &["gleaner", "gleaner-postgres", "gleaner-stages", "gleaner-systems"]),
     (
         "gleaner-cli",
         &[
             "gleaner",
             "gleaner-agent",
+            "gleaner-documents",
             "gleaner-http",
             "gleaner-ingest",
             "gleaner-intake",
@@ -31,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "gleaner-server",
             "gleaner-stages",
             "gleaner-supabase",
+            "gleaner-systems",
         ],
     ),
     (

@@ -2,7 +2,9 @@
 
 mod acts;
 mod claims;
+mod figures;
 mod giving_away;
+mod items;
 mod leaving;
 mod nodes;
 mod stage;

@@ -9,3 +9,4 @@ mod pooler;
 mod sharing;
 mod triggers;
 mod trouble;
+mod workspaces;

@@ -7,6 +7,7 @@ mod errors;
 mod filters;
 mod functions;
 mod hostile;
+mod origin;
 mod reading;
 mod relating;
 mod schema_changes;

@@ -3,7 +3,7 @@
 mod bodies;
 mod chaos;
 mod commits;
-mod describing;
+mod connections;
 mod hostile;
 mod keys;
 mod limits;
@@ -15,6 +15,6 @@ mod replaying;
 mod secrets;
 mod sender;
 mod stopping;
-mod support;
+pub(crate) mod support;
 mod sweeping;
 mod vectors;

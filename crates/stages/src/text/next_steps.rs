@@ -34,8 +34,13 @@ static CUES: LazyLock<Regex> = LazyLock::new(|| {
 static COURTESY: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)^(?:yes|no|ja|nein)?,?\s*(?:bitte|please)[.!]?$|^bitte sehr\b|^(?:thank|thanks|danke|vielen dank)\b"));
 
+/// Whether a sentence asks for something or promises it.
+pub(super) fn asks(sentence: &str) -> bool {
+    CUES.is_match(sentence) && !COURTESY.is_match(sentence)
+}
+
 pub fn find(text: &str, written: DateTime<FixedOffset>, most: usize) -> Vec<Step> {
-    let asked = sentences(text).into_iter().filter(|sentence| CUES.is_match(sentence) && !COURTESY.is_match(sentence));
+    let asked = sentences(text).into_iter().filter(|sentence| asks(sentence));
     let mut steps: Vec<Step> = Vec::new();
     for sentence in asked.take(most) {
         let due = dates::find(sentence, written).into_iter().map(|(_, when)| when.date).find(|date| *date >= written.date_naive());

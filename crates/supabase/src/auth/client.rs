@@ -19,7 +19,7 @@ impl ClientAddress {
         Self(Arc::new(find))
     }
 
-    pub(super) fn of(&self, parts: &Parts) -> Option<IpAddr> {
+    pub(crate) fn of(&self, parts: &Parts) -> Option<IpAddr> {
         let ConnectInfo(peer) = parts.extensions.get::<ConnectInfo<SocketAddr>>()?;
         (self.0)(*peer, &parts.headers)
     }

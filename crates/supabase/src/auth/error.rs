@@ -53,6 +53,11 @@ impl Failure {
         Self::new(403, "user_banned", "User is banned")
     }
 
+    /// A password is set by those who know the old one, or have just signed in.
+    pub(super) fn stale_sign_in() -> Self {
+        Self::new(401, "reauthentication_needed", "Password update requires the current password or a fresh sign-in")
+    }
+
     pub(super) fn weak(reasons: Vec<&'static str>, message: impl Into<String>) -> Self {
         Self { weak: reasons, ..Self::new(422, "weak_password", message) }
     }

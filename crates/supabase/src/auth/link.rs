@@ -79,7 +79,7 @@ async fn looked_at(auth: &Auth, device: &Device, kind: &str, token: &str) -> Res
 async fn set(auth: &Auth, kind: LinkKind, email: &str, filled: &Filled) -> Result<()> {
     let hash = if kind.asks_for_password() {
         let password = filled.password.clone().unwrap_or_else(|| Password::new(""));
-        strength::judge(&password, email, auth.0.settings.password_min)?;
+        strength::judge(&password, email, &auth.0.settings.password)?;
         Some(auth.0.hasher.hash(password).await?)
     } else {
         None
@@ -97,7 +97,7 @@ fn form(auth: &Auth, kind: LinkKind, token: &str, email: &str, wrong: Option<&st
     let field = if kind.asks_for_password() {
         format!(
             "<label>Password <input type=\"password\" name=\"password\" minlength=\"{}\" required autofocus autocomplete=\"new-password\"></label>",
-            auth.0.settings.password_min
+            auth.0.settings.password.shortest
         )
     } else {
         String::new()
@@ -118,7 +118,8 @@ fn thanks(auth: &Auth, kind: LinkKind, email: &str) -> String {
     let done = if kind.asks_for_password() { "Your password is set." } else { "Your address is confirmed." };
     let next = match auth.0.settings.redirects.first() {
         Some(place) => format!("<p><a href=\"{}\">Sign in</a></p>", escaped(place)),
-        None => "<p>You can sign in now.</p>".to_owned(),
+        // Beside us, the web interface has a page for it. Relative, so that it also works below a path.
+        None => "<p><a href=\"../../sign-in\">Sign in</a></p>".to_owned(),
     };
     format!("<h1>{done}</h1><p>{}</p>{next}", escaped(email))
 }

@@ -10,11 +10,11 @@ use super::bearer::SignedIn;
 use super::error::{Failure, Result};
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct LogoutQuery {
     scope: Option<String>,
 }
 
-pub(super) async fn post(State(auth): State<Auth>, caller: SignedIn, Query(asked): Query<Asked>) -> Result<StatusCode> {
+pub(super) async fn post(State(auth): State<Auth>, caller: SignedIn, Query(asked): Query<LogoutQuery>) -> Result<StatusCode> {
     let scope = asked.scope.as_deref().filter(|scope| !scope.is_empty()).unwrap_or("global");
     if !matches!(scope, "global" | "local" | "others") {
         return Err(Failure::invalid(format!("Unsupported logout scope {scope:?}")));

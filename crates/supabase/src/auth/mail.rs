@@ -36,7 +36,7 @@ impl Letter {
             }
             Self::Signup(link) => format!("Confirm your address here:\r\n\r\n{link}\r\n"),
             Self::KnownAlready => {
-                "Somebody signed up with your address. You have an account already: sign in, or ask for a new password.\r\n".into()
+                "There was a sign-up with your address. You already have an account: sign in, or request a new password.\r\n".into()
             }
         }
     }

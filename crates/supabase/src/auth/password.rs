@@ -23,7 +23,7 @@ const QUEUE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A hash that fits no password. It is checked when there is no user, so that the response takes as long.
-const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$Tm9ib2R5J3Mgc2FsdCBpcyB0aGlz$m6kLPGWhmaLBb7YBbfA3pz2b7lLbQeIWzyl0PyqT8G0";
+const NO_ACCOUNT: &str = "$argon2id$v=19$m=19456,t=2,p=1$Tm9ib2R5J3Mgc2FsdCBpcyB0aGlz$m6kLPGWhmaLBb7YBbfA3pz2b7lLbQeIWzyl0PyqT8G0";
 
 /// A password as typed. It is wiped from memory after use and never logged.
 #[derive(Clone, Deserialize, Zeroize, ZeroizeOnDrop)]
@@ -98,7 +98,7 @@ impl Hasher {
     pub async fn check(&self, password: Password, hash: Option<String>) -> Result<bool, Busy> {
         self.checked.fetch_add(1, Ordering::Relaxed);
         self.take_turn(move || {
-            let fits = fits(&password, hash.as_deref().unwrap_or(NOBODY));
+            let fits = fits(&password, hash.as_deref().unwrap_or(NO_ACCOUNT));
             fits && hash.is_some()
         })
         .await
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn nobody_has_the_cost_of_everybody_and_no_password() {
-        assert!(is_current(NOBODY));
-        let parsed = PasswordHash::new(NOBODY).expect("readable, or checking it would take no time");
+        assert!(is_current(NO_ACCOUNT));
+        let parsed = PasswordHash::new(NO_ACCOUNT).expect("readable, or checking it would take no time");
         assert_eq!((parsed.salt.map(|s| s.len() > 0), parsed.hash.map(|h| h.len())), (Some(true), Some(32)));
     }
 

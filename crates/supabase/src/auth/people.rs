@@ -83,12 +83,9 @@ async fn must_serve(client: &impl GenericClient) -> Result<(), Trouble> {
 
 /// Checks the strength of a password for that address and hashes it.
 async fn hash(password: Password, email: &str) -> Result<String, Trouble> {
-    strength::judge(&password, email, SHORTEST)?;
+    strength::judge(&password, email, &strength::Policy::default())?;
     Ok(Hasher::new().hash(password).await?)
 }
-
-/// The shortest password that an operator may set.
-const SHORTEST: usize = 8;
 
 /// A user that was added.
 #[derive(Debug)]

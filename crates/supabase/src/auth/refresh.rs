@@ -12,12 +12,12 @@ use super::session::Device;
 use super::token::new_public_half;
 
 #[derive(Deserialize)]
-struct Given {
+struct RefreshRequest {
     refresh_token: Option<String>,
 }
 
 pub(super) async fn grant(auth: &Auth, device: &Device, request: Request) -> Result<Value> {
-    let Body(given) = Body::<Given>::from_request(request, auth).await?;
+    let Body(given) = Body::<RefreshRequest>::from_request(request, auth).await?;
     let Some(token) = given.refresh_token.filter(|token| !token.is_empty()) else {
         return Err(Failure::invalid("refresh_token required"));
     };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::client::ClientAddress;
 use super::mail::Mailer;
+use super::strength::Policy;
 
 /// Who may create an account without an administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,8 +26,7 @@ pub struct Settings {
     /// the default. Empty: only our own page.
     pub redirects: Vec<String>,
     pub signup: Signup,
-    /// Shortest password, in characters.
-    pub password_min: usize,
+    pub password: Policy,
     /// How long an access token is valid. supabase-js treats it as expired 90 seconds early.
     pub access_token: Duration,
     /// How long a used refresh token is still answered with its successor, for a client that lost the first response.
@@ -43,7 +43,7 @@ pub struct Settings {
 
 impl Settings {
     /// The defaults, changed by `GLEANER_SIGNUP` (`off`, `open`, `confirmed`), `GLEANER_REDIRECTS` (URLs, separated by commas),
-    /// `GLEANER_PASSWORD_MIN` (characters), `SMTP_URL` and `SMTP_FROM`. The error names the value that is invalid.
+    /// `GLEANER_PASSWORD_…` (see [`Policy`]), `SMTP_URL` and `SMTP_FROM`. The error names the value that is invalid.
     pub fn from_variables(base: impl Into<String>, variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let variable = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let mut settings = Self::new(base);
@@ -61,17 +61,14 @@ impl Settings {
             }
             settings.redirects.push(place.to_owned());
         }
-        if let Some(text) = variable("GLEANER_PASSWORD_MIN") {
-            let min = text.parse().ok().filter(|min| (6..=128).contains(min));
-            settings.password_min = min.ok_or_else(|| format!("GLEANER_PASSWORD_MIN is a number from 6 to 128, not {text:?}"))?;
-        }
+        settings.password = Policy::from_variables(variable)?;
         settings.mailer = match (variable("SMTP_URL"), variable("SMTP_FROM")) {
             (Some(url), Some(from)) => Some(Mailer::new(&url, &from)?),
             (None, None) => None,
             _ => return Err("SMTP_URL and SMTP_FROM go together: the mail server, and who writes".into()),
         };
         if settings.signup == Signup::Confirmed && settings.mailer.is_none() {
-            return Err("GLEANER_SIGNUP=confirmed needs SMTP_URL and SMTP_FROM: somebody has to send the links".into());
+            return Err("GLEANER_SIGNUP=confirmed needs SMTP_URL and SMTP_FROM to send the links".into());
         }
         Ok(settings)
     }
@@ -81,7 +78,7 @@ impl Settings {
             base: base.into().trim_end_matches('/').to_owned(),
             redirects: Vec::new(),
             signup: Signup::Off,
-            password_min: 8,
+            password: Policy::default(),
             access_token: Duration::from_secs(3600),
             refresh_grace: Duration::from_secs(10),
             invite_valid: Duration::from_secs(7 * 24 * 3600),
@@ -118,6 +115,8 @@ mod tests {
             &[("GLEANER_REDIRECTS", "https://")],
             &[("GLEANER_REDIRECTS", "app.example.com")],
             &[("GLEANER_PASSWORD_MIN", "3")],
+            &[("GLEANER_PASSWORD_REFUSED", "/nonexistent/list")],
+            &[("GLEANER_PASSWORD_FRESH", "soon")],
             &[("SMTP_URL", "smtp://localhost")],
             &[("SMTP_URL", "localhost"), ("SMTP_FROM", "a@example.com")],
             &[("SMTP_URL", "smtp://localhost"), ("SMTP_FROM", "nobody")],

@@ -17,13 +17,13 @@ use super::user::{NewUser, address, storable};
 use super::{people, strength};
 
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct SignupRequest {
     email: Option<String>,
     password: Option<Password>,
     data: Option<Map<String, Value>>,
 }
 
-pub(super) async fn post(State(auth): State<Auth>, device: Device, Body(wanted): Body<Wanted>) -> Result<Json<Value>> {
+pub(super) async fn post(State(auth): State<Auth>, device: Device, Body(wanted): Body<SignupRequest>) -> Result<Json<Value>> {
     let settings = &auth.0.settings;
     if settings.signup == Signup::Off {
         return Err(Failure::new(422, "signup_disabled", "Signups not allowed for this instance"));
@@ -33,7 +33,7 @@ pub(super) async fn post(State(auth): State<Auth>, device: Device, Body(wanted):
     };
     let email = address(&email)?;
     let Some(password) = wanted.password else { return Err(Failure::invalid("Signup requires a valid password")) };
-    strength::judge(&password, &email, settings.password_min)?;
+    strength::judge(&password, &email, &settings.password)?;
     auth.0.limits.request(device.network())?;
     let hash = auth.0.hasher.hash(password).await?;
     let confirmed = settings.signup == Signup::Open;

@@ -12,6 +12,7 @@ use super::bearer::SignedIn;
 use super::body::Body;
 use super::error::{Failure, Result};
 use super::password::Password;
+use super::session::Device;
 use super::sign_in::plain_address;
 use super::strength;
 
@@ -20,14 +21,21 @@ pub(super) async fn get(caller: SignedIn) -> Json<Value> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct UpdateRequest {
     email: Option<String>,
     phone: Option<String>,
     password: Option<Password>,
+    /// The old password. Needed once the sign-in is no longer fresh.
+    current_password: Option<Password>,
     data: Option<Map<String, Value>>,
 }
 
-pub(super) async fn put(State(auth): State<Auth>, caller: SignedIn, Body(wanted): Body<Wanted>) -> Result<Json<Value>> {
+pub(super) async fn put(
+    State(auth): State<Auth>,
+    device: Device,
+    caller: SignedIn,
+    Body(wanted): Body<UpdateRequest>,
+) -> Result<Json<Value>> {
     let email = caller.user["email"].as_str().unwrap_or_default();
     // The address identifies a user to others, and nothing here proves that a new one belongs to this user.
     if wanted.email.is_some_and(|new| plain_address(&new) != email) || wanted.phone.is_some_and(|phone| !phone.is_empty()) {
@@ -38,13 +46,35 @@ pub(super) async fn put(State(auth): State<Auth>, caller: SignedIn, Body(wanted)
         changes.insert("user_metadata".into(), storable(data)?);
     }
     if let Some(password) = wanted.password {
-        strength::judge(&password, email, auth.0.settings.password_min)?;
+        strength::judge(&password, email, &auth.0.settings.password)?;
+        prove(&auth, &device, &caller, email, wanted.current_password).await?;
         if is_the_same(&auth, caller.user_id, password.clone()).await? {
             return Err(Failure::new(422, "same_password", "New password should be different from the old password."));
         }
         changes.insert("password".into(), auth.0.hasher.hash(password).await?.into());
     }
     auth.change_user(caller.user_id, changes.into(), caller.session_id).await.map(Json)
+}
+
+/// A new password shuts everybody else out, so that a stolen token must not be enough to set one: the caller signed in a moment ago, or
+/// knows the old password.
+async fn prove(auth: &Auth, device: &Device, caller: &SignedIn, email: &str, old: Option<Password>) -> Result<()> {
+    let sql = "select u.encrypted_password, coalesce((
+                   select s.created_at > clock_timestamp() - make_interval(secs => $3) from auth.sessions as s where s.id = $2 and s.user_id = u.id), false)
+               from auth.users as u where u.id = $1";
+    let fresh = auth.0.settings.password.fresh.as_secs_f64();
+    let row = auth
+        .row("look for the sign-in", sql, &[(&caller.user_id, Type::UUID), (&caller.session_id, Type::UUID), (&fresh, Type::FLOAT8)])
+        .await?;
+    let Some(old) = old else {
+        return if row.get(1) { Ok(()) } else { Err(Failure::stale_sign_in()) };
+    };
+    let attempt = auth.0.limits.try_password(device.network(), email)?;
+    if !auth.0.hasher.check(old, row.get(0)).await? {
+        return Err(Failure::credentials());
+    }
+    attempt.does_not_count();
+    Ok(())
 }
 
 async fn is_the_same(auth: &Auth, user: Uuid, password: Password) -> Result<bool> {

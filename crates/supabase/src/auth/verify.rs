@@ -18,7 +18,7 @@ use super::session::Device;
 use super::token::hash_of;
 
 #[derive(Deserialize)]
-pub(super) struct Given {
+pub(super) struct VerifyRequest {
     #[serde(rename = "type")]
     kind: Option<String>,
     token: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Given {
     redirect_to: Option<String>,
 }
 
-impl Given {
+impl VerifyRequest {
     fn kind(&self) -> Result<LinkKind> {
         let name = self.kind.as_deref().unwrap_or_default();
         LinkKind::named(name).ok_or_else(|| Failure::invalid("Verify requires a verification type of invite, recovery or signup"))
@@ -38,11 +38,11 @@ impl Given {
     }
 }
 
-pub(super) async fn post(State(auth): State<Auth>, device: Device, Body(given): Body<Given>) -> Result<Json<Value>> {
+pub(super) async fn post(State(auth): State<Auth>, device: Device, Body(given): Body<VerifyRequest>) -> Result<Json<Value>> {
     auth.follow(given.kind()?, given.token()?, &device).await.map(Json)
 }
 
-pub(super) async fn get(State(auth): State<Auth>, device: Device, Query(given): Query<Given>) -> Result<Response> {
+pub(super) async fn get(State(auth): State<Auth>, device: Device, Query(given): Query<VerifyRequest>) -> Result<Response> {
     let (kind, token) = (given.kind()?, given.token()?);
     let Some(to) = auth.destination(given.redirect_to.as_deref()) else {
         // The operator has configured no redirect: our own page asks for the password, and uses up the link only then.

@@ -1,6 +1,10 @@
 //! Sends changes from the feed to the sockets: what changed, which subscribers it concerns, and which of them may see it.
+//!
+//! To callers under row-level security a row is shown as it is now, read with their own rights. The log says what it was when it
+//! was written, and that may have been private. Versions that were replaced meanwhile are told with the values that replaced them.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,6 +84,10 @@ async fn tell(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
         let members = followers.entry(identity(table)).or_insert_with(|| hub.followers(&table.schema, &table.name));
         deliveries.extend(members.iter().filter_map(|member| {
             let ids = member.wants(change);
+            if ids.is_empty() {
+                // Nobody will look whether the member may still see the row.
+                member.shown.forget(key(change));
+            }
             (!ids.is_empty()).then(|| Delivery { change: at, member: member.clone(), ids })
         }));
     }
@@ -101,10 +109,7 @@ async fn tell(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
         match described.unwrap_or_else(|_| Err(gleaner_http::database::Error::Other("the policies took too long to answer".into()))) {
             Ok(told) => {
                 for delivery in &deliveries {
-                    if let Some(data) = &told[&delivery.change] {
-                        let ids = Value::from(delivery.ids.clone());
-                        delivery.member.tell("postgres_changes", &format!("{{\"ids\":{ids},\"data\":{data}}}"));
-                    }
+                    deliver(delivery, changes[delivery.change].0, &told[&delivery.change]);
                 }
             }
             Err(error) => give_up(hub, deliveries.iter(), &error),
@@ -112,21 +117,77 @@ async fn tell(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
     }
 }
 
+/// A change as a caller may see it.
+enum Told {
+    /// As the log has it: the caller sees all rows.
+    Logged(String),
+    /// With the row's current values, because row-level security is about those. A filter must hold for them too.
+    Now(String, Change),
+    /// The key of a deleted row. Whether the caller could see the row cannot be checked any more, so it is for members that were shown it.
+    Deleted(String),
+    /// The caller may not see the row.
+    Hidden,
+}
+
+fn deliver(delivery: &Delivery, change: &Change, told: &Told) {
+    let member = &delivery.member;
+    let send = |ids: &[u64], data: &str| {
+        member.tell("postgres_changes", &format!("{{\"ids\":{},\"data\":{data}}}", Value::from(ids.to_vec())));
+    };
+    match told {
+        Told::Logged(data) => send(&delivery.ids, data),
+        Told::Now(data, now) => {
+            if change.old.is_some() {
+                member.shown.forget(key(change));
+            }
+            let (ids, row) = (member.wants(now), key_of(&now.table, now.row()));
+            if ids.is_empty() {
+                member.shown.forget(row);
+            } else {
+                member.shown.remember(row);
+                send(&ids, data);
+            }
+        }
+        Told::Deleted(data) => {
+            if member.shown.forget(key(change)) {
+                send(&delivery.ids, data);
+            }
+        }
+        Told::Hidden => {
+            member.shown.forget(key(change));
+            if let Some(new) = &change.new {
+                member.shown.forget(key_of(&change.table, new));
+            }
+        }
+    }
+}
+
+/// Identifies the row as it was before the change.
+fn key(change: &Change) -> u64 {
+    key_of(&change.table, change.old.as_ref().or(change.new.as_ref()).map_or(&[][..], Vec::as_slice))
+}
+
+fn key_of(table: &Table, cells: &[Cell]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&table.schema, &table.name).hash(&mut hasher);
+    for (at, _) in table.keys() {
+        if let Some(Cell::Text(text)) = cells.get(at) {
+            text.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
 /// Whether the callers may see the change cannot be checked now. They get an error, because dropping the change silently would be a
 /// loss they cannot notice.
 fn give_up<'a>(hub: &Hub, deliveries: impl Iterator<Item = &'a Delivery>, error: &gleaner_http::database::Error) {
-    tracing::warn!(%error, "changes could not be told; subscribers are asked to join again");
+    tracing::warn!(%error, "changes could not be sent; subscribers are asked to join again");
     let members: HashMap<u64, Arc<Member>> = deliveries.map(|delivery| (delivery.member.id, delivery.member.clone())).collect();
     hub.fail(&members.into_values().collect::<Vec<_>>());
 }
 
-/// Each change of these deliveries as this caller may see it; `None` where it may not.
-async fn describe(
-    sight: &Sight,
-    who: &Known,
-    changes: &[(&Change, &Commit)],
-    deliveries: &[Delivery],
-) -> Result<HashMap<usize, Option<String>>> {
+/// Each change of these deliveries as this caller may see it.
+async fn describe(sight: &Sight, who: &Known, changes: &[(&Change, &Commit)], deliveries: &[Delivery]) -> Result<HashMap<usize, Told>> {
     let mut by_table: HashMap<usize, Vec<usize>> = HashMap::new();
     for delivery in deliveries {
         let list = by_table.entry(identity(&changes[delivery.change].0.table)).or_default();
@@ -140,9 +201,28 @@ async fn describe(
         list.sort_unstable();
         list.dedup();
         let table = changes[list[0]].0.table.clone();
-        let readable = sight.columns(&who.caller, &table).await?;
+        let right = sight.right(&who.caller, &table).await?;
+        let readable = &right.columns;
         let kept: Vec<usize> = list.iter().copied().filter(|&at| changes[at].0.kind != Kind::Delete).collect();
         let rows: Vec<&[Cell]> = kept.iter().map(|&at| changes[at].0.row()).collect();
+        if right.guarded {
+            let seen = sight.read(&who.caller, &table, &rows, readable).await?;
+            for (&at, seen) in kept.iter().zip(seen) {
+                let (change, commit) = changes[at];
+                told.insert(
+                    at,
+                    seen.map_or(Told::Hidden, |cells| {
+                        let now = Change { new: Some(cells), ..change.clone() };
+                        Told::Now(data(&now, commit, readable, &Value::Null), now)
+                    }),
+                );
+            }
+            for &at in list.iter().filter(|&&at| changes[at].0.kind == Kind::Delete) {
+                let (change, commit) = changes[at];
+                told.insert(at, Told::Deleted(data(change, commit, readable, &Value::Null)));
+            }
+            continue;
+        }
         let fill: Vec<&str> = table
             .columns
             .iter()
@@ -153,14 +233,13 @@ async fn describe(
         let seen = sight.look(&who.caller, &table, &rows, &fill).await?;
         for (&at, seen) in kept.iter().zip(seen) {
             let (change, commit) = changes[at];
-            told.insert(at, seen.map(|filled| data(change, commit, &readable, &filled)));
+            told.insert(at, seen.map_or(Told::Hidden, |filled| Told::Logged(data(change, commit, readable, &filled))));
         }
-        // Whether a deleted row could have been seen cannot be checked any more. Only its key is sent, and only to callers that may
-        // read the table's key columns.
+        // Only the key of a deleted row is sent, and only to callers that may read the table's key columns.
         for &at in list.iter().filter(|&&at| changes[at].0.kind == Kind::Delete) {
             let (change, commit) = changes[at];
             let may = table.keys().all(|(_, column)| readable.contains(&column.name));
-            told.insert(at, may.then(|| data(change, commit, &readable, &Value::Null)));
+            told.insert(at, if may { Told::Logged(data(change, commit, readable, &Value::Null)) } else { Told::Hidden });
         }
     }
     Ok(told)

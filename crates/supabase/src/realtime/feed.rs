@@ -57,7 +57,7 @@ pub(super) enum News {
 /// Follows the database until the receiver is dropped: by its log where the server permits it, by triggers otherwise. A failure is
 /// reported as a gap and then retried. `hint` signals that there may be something new.
 pub(super) async fn follow(source: Source, hub: Arc<Hub>, hint: Arc<Notify>, news: mpsc::Sender<News>) {
-    let Source { pool, feed, log } = source;
+    let Source { pool, feed, log, .. } = source;
     let mut pause = SHORTEST_PAUSE;
     let mut refused: Option<Instant> = None;
     let mut reason = "";
@@ -92,7 +92,7 @@ pub(super) async fn follow(source: Source, hub: Arc<Hub>, hint: Arc<Notify>, new
         match ended {
             Ok(Ended::Closed) => return,
             Ok(Ended::Idle) => {
-                tracing::debug!("nobody follows; the change feed rests");
+                tracing::debug!("no subscribers; the change feed stopped");
                 pause = Duration::ZERO;
             }
             Ok(Ended::Missed(why)) => tracing::warn!(why, "changes were missed; subscribers are asked to join again"),

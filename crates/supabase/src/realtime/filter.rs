@@ -1,12 +1,9 @@
 //! Filters of a subscription: `processing_status=eq.raw`, several joined by commas.
 //!
-//! The database converts each value to the column's own text form when the subscription is made. After that values are compared
-//! here, so that a change costs no statement for subscribers it does not concern.
+//! The database converts each value to the column's own text form when the subscription is made ([`super::tables`]). After that
+//! values are compared here, so that a change costs no statement for subscribers it does not concern.
 
 use std::cmp::Ordering;
-
-use gleaner_http::database::Pool;
-use tokio_postgres::types::Type;
 
 use super::feed::pgoutput::Cell;
 use super::feed::values::Shape;
@@ -108,45 +105,6 @@ fn unquote(value: &str) -> String {
         plain.extend(if character == '\\' { characters.next() } else { Some(character) });
     }
     plain
-}
-
-/// The conditions of a filter for a table, with each value in the column's own form; or the reason why it is invalid.
-pub(super) async fn prepare(pool: &Pool, schema: &str, table: &str, filter: &str) -> Result<Vec<Condition>, String> {
-    let mut conditions = Vec::new();
-    let parsed = parse(filter)?;
-    let client = pool.get().await.map_err(|error| error.to_string())?;
-    for (column, operator, values) in parsed {
-        let found = client
-            .query_typed(
-                "select format('%I.%I', n.nspname, t.typname), coalesce(b.typname, t.typname)::text
-                 from pg_attribute as a
-                 join pg_type as t on t.oid = a.atttypid
-                 join pg_namespace as n on n.oid = t.typnamespace
-                 left join pg_type as b on b.oid = nullif(t.typbasetype, 0)
-                 where a.attrelid = to_regclass(format('%I.%I', $1, $2)) and a.attname = $3 and a.attnum > 0 and not a.attisdropped",
-                &[(&schema, Type::TEXT), (&table, Type::TEXT), (&column, Type::TEXT)],
-            )
-            .await
-            .map_err(|error| error.to_string())?;
-        let Some(row) = found.first() else {
-            return Err(format!("invalid column for filter {column}"));
-        };
-        let (sql_type, base): (String, String) = (row.get(0), row.get(1));
-        // `timezone` is set for this statement only, because the feed writes times in UTC.
-        let canonical = client
-            .query_typed(
-                &format!(
-                    "with utc as materialized (select set_config('timezone', 'UTC', true))
-                     select array(select (v::{sql_type})::text from utc, unnest($1::text[]) with ordinality as u (v, n) order by n)"
-                ),
-                &[(&values, Type::TEXT_ARRAY)],
-            )
-            .await
-            .map_err(|error| error.as_db_error().map_or_else(|| error.to_string(), |e| e.message().to_owned()))?;
-        let values: Vec<String> = canonical.first().map(|row| row.get(0)).unwrap_or_default();
-        conditions.push(Condition { column, operator, values, shape: Shape::of(&base) });
-    }
-    Ok(conditions)
 }
 
 impl Condition {

@@ -1,9 +1,10 @@
 //! Which clients listen to what. Everything here is in memory and short: no lock is held across an await.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use axum::extract::ws::Utf8Bytes;
 use gleaner_http::Caller;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use super::feed::{Change, Kind};
 use super::filter::Condition;
 use super::frame::{Version, encode};
-use super::outbox::Outbox;
+use super::outbox::{Budget, Outbox};
 use super::signal::Signal;
 
 /// One join of one socket.
@@ -28,10 +29,12 @@ pub(super) struct Member {
     /// The signal that the member follows.
     pub signal: Option<Signal>,
     pub out: Outbox,
+    /// The rows that it was shown where row-level security decides.
+    pub shown: Shown,
     who: Mutex<Arc<Known>>,
 }
 
-/// A caller, and a text that is the same for equal callers.
+/// A caller, and a text that is the same for callers that see the same.
 #[derive(Debug)]
 pub(super) struct Known {
     pub caller: Caller,
@@ -39,12 +42,53 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Without the claims that change with every renewal of a token: policies do not get to read them here, so that all sockets of
+    /// one sign-in are served by one look at the table.
     pub(super) fn new(caller: Caller) -> Self {
-        let key = match &caller {
-            Caller::Ourselves => String::new(),
-            Caller::Token { role, claims } => format!("{}{}", role.name(), Value::Object(claims.clone())),
-        };
-        Self { caller, key }
+        match caller {
+            Caller::Ourselves => Self { caller, key: String::new() },
+            Caller::Token { role, mut claims } => {
+                for name in ["exp", "iat", "nbf", "jti", "amr"] {
+                    claims.remove(name);
+                }
+                let key = format!("{}{}", role.name(), Value::Object(claims.clone()));
+                Self { caller: Caller::Token { role, claims }, key }
+            }
+        }
+    }
+}
+
+/// The rows that a member was shown last, by a hash of their keys. When one of them is deleted, the member is told; the key of a row
+/// that it could not see is not for it.
+#[derive(Debug, Default)]
+pub(super) struct Shown(Mutex<Keys>);
+
+#[derive(Debug, Default)]
+struct Keys {
+    known: HashSet<u64>,
+    /// Oldest first. May have keys that were forgotten since.
+    order: VecDeque<u64>,
+}
+
+/// The most rows a member's deletions are told of. Memory is used per member.
+const MOST_SHOWN: usize = 1024;
+
+impl Shown {
+    pub(super) fn remember(&self, key: u64) {
+        let mut keys = self.0.lock().expect("no panic holds it");
+        if keys.known.insert(key) {
+            keys.order.push_back(key);
+        }
+        while keys.order.len() > MOST_SHOWN {
+            if let Some(oldest) = keys.order.pop_front() {
+                keys.known.remove(&oldest);
+            }
+        }
+    }
+
+    /// Whether it was known.
+    pub(super) fn forget(&self, key: u64) -> bool {
+        self.0.lock().expect("no panic holds it").known.remove(&key)
     }
 }
 
@@ -81,6 +125,7 @@ impl Member {
             presence_key: String::new(),
             signal: None,
             out,
+            shown: Shown::default(),
             who: Mutex::new(Arc::new(who)),
         }
     }
@@ -115,6 +160,27 @@ pub(super) struct Hub {
     /// Set while the feed runs: the number of the last request for the feed that it has served.
     live: watch::Sender<Option<u64>>,
     asks: watch::Sender<u64>,
+    budget: Budget,
+}
+
+/// A message for all members of a topic: one buffer for each serialisation, however many sockets it waits for.
+struct Shared {
+    one: Utf8Bytes,
+    two: Utf8Bytes,
+}
+
+impl Shared {
+    fn new(topic: &str, event: &str, payload: &str) -> Self {
+        let encoded = |version| Utf8Bytes::from(encode(version, None, None, topic, event, payload));
+        Self { one: encoded(Version::One), two: encoded(Version::Two) }
+    }
+
+    fn send(&self, member: &Member) {
+        member.out.push(match member.version {
+            Version::One => self.one.clone(),
+            Version::Two => self.two.clone(),
+        });
+    }
 }
 
 #[derive(Debug, Default)]
@@ -129,7 +195,13 @@ struct Rooms {
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { rooms: Mutex::default(), next_id: AtomicU64::new(1), live: watch::Sender::new(None), asks: watch::Sender::new(0) }
+        Self {
+            rooms: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            live: watch::Sender::new(None),
+            asks: watch::Sender::new(0),
+            budget: Budget::default(),
+        }
     }
 }
 
@@ -256,12 +328,17 @@ impl Hub {
     }
 
     pub(super) fn broadcast(&self, from: &Member, payload: &Value) {
-        let payload = payload.to_string();
+        let shared = Shared::new(&from.topic, "broadcast", &payload.to_string());
         for member in self.on(&from.topic) {
             if member.id != from.id || from.hears_itself {
-                member.tell("broadcast", &payload);
+                shared.send(&member);
             }
         }
+    }
+
+    /// What all sockets may keep waiting together.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     fn on(&self, topic: &str) -> Vec<Arc<Member>> {
@@ -309,9 +386,9 @@ impl Hub {
 
     fn tell_presence(&self, topic: &str, key: &str, joined: Option<Value>, left: Option<Value>) {
         let side = |meta: Option<Value>| meta.map_or_else(|| json!({}), |meta| json!({ key: {"metas": [meta]} }));
-        let diff = json!({"joins": side(joined), "leaves": side(left)}).to_string();
+        let shared = Shared::new(topic, "presence_diff", &json!({"joins": side(joined), "leaves": side(left)}).to_string());
         for member in self.on(topic) {
-            member.tell("presence_diff", &diff);
+            shared.send(&member);
         }
     }
 }
@@ -338,7 +415,7 @@ mod tests {
     #[test]
     fn nobody_begins_to_follow_tables_while_the_feed_is_down() {
         let hub = Hub::default();
-        let (out, _frames, _end) = Outbox::new();
+        let (out, _frames, _end) = Outbox::new(hub.budget());
         let member = hub.join(follower(&out), |_| panic!("nothing is promised")).expect_err("the feed is down");
         assert_eq!(hub.count(), 0);
         hub.set_live(Some(0));

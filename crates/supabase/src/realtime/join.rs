@@ -1,14 +1,20 @@
 //! Parses what a join asks for, and adds the member.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gleaner_http::Caller;
 use serde_json::{Value, json};
 
 use super::feed::Kind;
+use super::feed::values::Shape;
+use super::filter::{Condition, Operator};
 use super::frame::{Frame, Version, encode};
 use super::hub::{Binding, Known, Member};
 use super::outbox::Outbox;
+use super::tables::About;
 use super::{Holder, Realtime, bans, filter};
 
 /// A client waits ten seconds for its reply. The feed gets most of that time to start.
@@ -16,8 +22,10 @@ const FEED_WITHIN: Duration = Duration::from_secs(8);
 /// A member's names and filters are kept in memory as long as it is connected, so their length is limited.
 const LONGEST_NAME: usize = 1024;
 const LONGEST_FILTER: usize = 16 * 1024;
-/// The most bindings of one join.
+/// The most bindings of one join, the tables they may name, and the conditions of all their filters.
 const MOST_BINDINGS: usize = 100;
+const MOST_TABLES: usize = 20;
+const MOST_CONDITIONS: usize = 100;
 
 /// Adds the sender of a `phx_join` as a member, or replies with the reason for the refusal.
 pub(super) async fn join(
@@ -39,6 +47,10 @@ pub(super) async fn join(
         return refuse(format!("the name of a channel has at most {LONGEST_NAME} bytes"));
     }
     let config = frame.payload.get("config").cloned().unwrap_or_default();
+    if config.get("private") == Some(&Value::Bool(true)) {
+        let name = frame.topic.strip_prefix("realtime:").unwrap_or_default();
+        return refuse(format!("Unauthorized: private channels are not supported: {name}"));
+    }
     let holder = match frame.payload.get("access_token").and_then(Value::as_str).filter(|token| !token.is_empty()) {
         Some(token) => match (realtime.verify)(token.to_owned()).await {
             Ok(caller) => Holder { token: token.to_owned(), caller },
@@ -46,7 +58,7 @@ pub(super) async fn join(
         },
         None => connection.clone(),
     };
-    if bans::is_banned(&realtime.pool, &holder.caller).await {
+    if bans::is_banned(realtime.tables.pool(), &holder.caller).await {
         return refuse("InvalidJWTToken: User is banned".into());
     }
     let asked: Vec<Value> = config.get("postgres_changes").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -67,18 +79,10 @@ pub(super) async fn join(
     if !asked.is_empty() && tokio::time::timeout_at(until, realtime.hub.ready()).await.is_err() {
         return not_running();
     }
-    let mut problem = None;
-    let mut bindings = Vec::with_capacity(asked.len());
-    for entry in &asked {
-        let id = realtime.hub.next_id();
-        match binding(realtime, id, entry).await {
-            Ok(binding) => bindings.push((id, Some(binding))),
-            Err(reason) => {
-                problem.get_or_insert(reason);
-                bindings.push((id, None));
-            }
-        }
-    }
+    let (bindings, problem) = match bind(realtime, &holder.caller, &asked).await {
+        Ok(bound) => bound,
+        Err(reason) => return refuse(reason),
+    };
     let echo: Vec<Value> = asked.iter().zip(&bindings).map(|(entry, (id, _))| with_id(entry, *id)).collect();
     let mut member = Member::new(frame.topic.clone(), frame.join_ref.clone(), version, out.clone(), Known::new(holder.caller.clone()));
     member.bindings = bindings.into_iter().filter_map(|(_, binding)| binding).collect();
@@ -129,7 +133,92 @@ fn with_id(entry: &Value, id: u64) -> Value {
     echo
 }
 
-async fn binding(realtime: &Realtime, id: u64, entry: &Value) -> Result<Binding, String> {
+/// What one entry of a join asks for, before the database is asked.
+struct Wanted {
+    id: u64,
+    kind: Option<Kind>,
+    schema: String,
+    table: Option<String>,
+    filter: Vec<(String, Operator, Vec<String>)>,
+}
+
+/// Each entry's id and, where it can be followed, its binding; and the first reason why one cannot.
+type Bound = (Vec<(u64, Option<Binding>)>, Option<String>);
+
+/// The bindings of a join. All it asks of the database is a cached statement for each table and one for all values of all filters,
+/// and nothing about tables that the caller may not read. The error refuses the whole join.
+async fn bind(realtime: &Realtime, caller: &Caller, asked: &[Value]) -> Result<Bound, String> {
+    let wanted: Vec<(u64, Result<Wanted, String>)> = asked
+        .iter()
+        .map(|entry| {
+            let id = realtime.hub.next_id();
+            (id, wanted(id, entry))
+        })
+        .collect();
+    let good = || wanted.iter().filter_map(|(_, wanted)| wanted.as_ref().ok());
+    if good().map(|wanted| wanted.filter.len()).sum::<usize>() > MOST_CONDITIONS {
+        return Err(format!("a channel takes at most {MOST_CONDITIONS} conditions"));
+    }
+    let mut tables: HashMap<(&str, &str), Result<Arc<About>, String>> = HashMap::new();
+    for wanted in good() {
+        let Some(table) = &wanted.table else { continue };
+        let key = (wanted.schema.as_str(), table.as_str());
+        if tables.len() >= MOST_TABLES && !tables.contains_key(&key) {
+            return Err(format!("a channel follows at most {MOST_TABLES} tables"));
+        }
+        if let Entry::Vacant(place) = tables.entry(key) {
+            let about = realtime.tables.about(key.0, key.1).await;
+            place.insert(about.and_then(|about| follows(realtime, &about, key.0, key.1).map(|()| about)));
+        }
+    }
+    let mut bound: Vec<(u64, Result<Binding, String>)> = wanted
+        .iter()
+        .map(|(id, wanted)| {
+            let binding = wanted.as_ref().map_err(Clone::clone).and_then(|wanted| {
+                let about = wanted.table.as_ref().map(|table| tables[&(wanted.schema.as_str(), table.as_str())].clone()).transpose()?;
+                unchecked(wanted, about.as_deref())
+            });
+            (*id, binding)
+        })
+        .collect();
+    // Values are compared in the form that the database writes them in.
+    let readable: Vec<Option<Arc<About>>> = bound
+        .iter()
+        .map(|(_, binding)| {
+            let binding = binding.as_ref().ok()?;
+            let about = tables.get(&(binding.schema.as_str(), binding.table.as_deref()?))?.as_ref().ok()?;
+            about.is_readable_by(caller).then(|| about.clone())
+        })
+        .collect();
+    let lists: Vec<(&str, &Vec<String>)> = bound
+        .iter()
+        .zip(&readable)
+        .filter_map(|((_, binding), about)| Some((binding.as_ref().ok()?, about.as_ref()?)))
+        .flat_map(|(binding, about)| {
+            binding.conditions.iter().map(move |condition| (about.columns[&condition.column].0.as_str(), &condition.values))
+        })
+        .collect();
+    match realtime.tables.canonical(&lists).await {
+        Ok(values) => {
+            let mut values = values.into_iter();
+            for ((_, binding), _) in bound.iter_mut().zip(&readable).filter(|(_, about)| about.is_some()) {
+                for condition in binding.iter_mut().flat_map(|binding| &mut binding.conditions) {
+                    condition.values = values.next().unwrap_or_default();
+                }
+            }
+        }
+        Err(reason) => {
+            for (_, binding) in bound.iter_mut().filter(|(_, binding)| binding.as_ref().is_ok_and(|binding| !binding.conditions.is_empty()))
+            {
+                *binding = Err(reason.clone());
+            }
+        }
+    }
+    let problem = bound.iter().find_map(|(_, binding)| binding.as_ref().err().cloned());
+    Ok((bound.into_iter().map(|(id, binding)| (id, binding.ok())).collect(), problem))
+}
+
+fn wanted(id: u64, entry: &Value) -> Result<Wanted, String> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let kind = match text("event").unwrap_or("*") {
         "*" => None,
@@ -140,39 +229,35 @@ async fn binding(realtime: &Realtime, id: u64, entry: &Value) -> Result<Binding,
     };
     let schema = text("schema").unwrap_or("public").to_owned();
     let table = text("table").filter(|table| *table != "*").map(str::to_owned);
+    if schema.len() > LONGEST_NAME || table.as_ref().is_some_and(|table| table.len() > LONGEST_NAME) {
+        return Err(format!("a name has at most {LONGEST_NAME} bytes"));
+    }
     let filter = text("filter").unwrap_or_default();
     if filter.len() > LONGEST_FILTER {
         return Err(format!("a filter has at most {LONGEST_FILTER} bytes"));
     }
-    let conditions = match &table {
-        Some(table) => {
-            is_published(realtime, &schema, table).await?;
-            filter::prepare(&realtime.pool, &schema, table, filter).await?
-        }
-        None if filter.is_empty() => Vec::new(),
-        None => return Err("a filter needs a table".into()),
+    if table.is_none() && !filter.is_empty() {
+        return Err("a filter needs a table".into());
+    }
+    Ok(Wanted { id, kind, schema, table, filter: filter::parse(filter)? })
+}
+
+/// The binding with its values as the client wrote them.
+fn unchecked(wanted: &Wanted, about: Option<&About>) -> Result<Binding, String> {
+    let condition = |(column, operator, values): &(String, Operator, Vec<String>)| {
+        let known = about.and_then(|about| about.columns.get(column));
+        let (_, base) = known.ok_or_else(|| format!("invalid column for filter {column}"))?;
+        Ok(Condition { column: column.clone(), operator: *operator, values: values.clone(), shape: Shape::of(base) })
     };
-    Ok(Binding { id, kind, schema, table, conditions })
+    let conditions = wanted.filter.iter().map(condition).collect::<Result<_, String>>()?;
+    Ok(Binding { id: wanted.id, kind: wanted.kind, schema: wanted.schema.clone(), table: wanted.table.clone(), conditions })
 }
 
 /// A subscription to a table whose changes are never sent would wait forever.
-async fn is_published(realtime: &Realtime, schema: &str, table: &str) -> Result<(), String> {
-    use tokio_postgres::types::Type;
-    let client = realtime.pool.get().await.map_err(|error| error.to_string())?;
-    let rows = client
-        .query_typed(
-            "select exists (select from pg_publication_tables where pubname = $1 and schemaname = $2 and tablename = $3),
-                    exists (
-                        select from pg_trigger
-                        where tgrelid = to_regclass(format('%I.%I', $2, $3)) and tgfoid = to_regprocedure('gleaner.note_change()'))",
-            &[(&super::feed::PUBLICATION, Type::TEXT), (&schema, Type::TEXT), (&table, Type::TEXT)],
-        )
-        .await
-        .map_err(|error| error.to_string())?;
-    let (is_published, has_triggers) = rows.first().map_or((false, false), |row| (row.get(0), row.get(1)));
-    if !is_published {
+fn follows(realtime: &Realtime, about: &About, schema: &str, table: &str) -> Result<(), String> {
+    if !about.is_published {
         Err(format!("the table {schema}.{table} is not published; run: alter publication supabase_realtime add table {schema}.{table}"))
-    } else if realtime.hub.is_by_triggers() && !has_triggers {
+    } else if realtime.hub.is_by_triggers() && !about.has_triggers {
         Err(format!(
             "changes of {schema}.{table} cannot be followed without the server's log: it needs a primary key, no row filter in the \
              publication, and triggers that could be put on it; the server's log says why"

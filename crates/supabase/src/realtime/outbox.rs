@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use axum::extract::ws::Utf8Bytes;
 use tokio::sync::{Notify, mpsc};
 
 /// The most frames that may wait for a socket. With more it is closed: its client reconnects and reads the tables itself, and no
@@ -10,28 +11,61 @@ use tokio::sync::{Notify, mpsc};
 const MOST_WAITING: usize = 1000;
 /// The most bytes that may wait, because rows may be large.
 const MOST_BYTES_WAITING: usize = 16 * 1024 * 1024;
+/// The most bytes that may wait for all sockets together. Beyond it a socket that is behind is closed.
+const MOST_BYTES_IN_ALL: usize = 128 * 1024 * 1024;
+
+/// What waits for all sockets of a server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Budget(Arc<AtomicUsize>);
 
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
-    frames: mpsc::Sender<String>,
-    waiting: Arc<AtomicUsize>,
+    frames: mpsc::Sender<Utf8Bytes>,
+    waiting: Arc<Waiting>,
     end: Arc<End>,
 }
 
+/// The bytes that wait for one socket, which count in the budget until they are sent or the socket is closed.
+#[derive(Debug)]
+struct Waiting {
+    bytes: AtomicUsize,
+    budget: Budget,
+}
+
+impl Waiting {
+    /// Adds, and returns what waited before for this socket and for all.
+    fn add(&self, length: usize) -> (usize, usize) {
+        (self.bytes.fetch_add(length, Ordering::Relaxed), self.budget.0.fetch_add(length, Ordering::Relaxed))
+    }
+
+    fn remove(&self, length: usize) {
+        self.bytes.fetch_sub(length, Ordering::Relaxed);
+        self.budget.0.fetch_sub(length, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.budget.0.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
 impl Outbox {
-    pub(super) fn new() -> (Self, Frames, Arc<End>) {
+    pub(super) fn new(budget: &Budget) -> (Self, Frames, Arc<End>) {
         let (frames, receiver) = mpsc::channel(MOST_WAITING);
-        let (waiting, end) = (Arc::new(AtomicUsize::new(0)), Arc::new(End::default()));
+        let waiting = Arc::new(Waiting { bytes: AtomicUsize::new(0), budget: budget.clone() });
+        let end = Arc::new(End::default());
         (Self { frames, waiting: waiting.clone(), end: end.clone() }, Frames { receiver, waiting }, end)
     }
 
-    pub(super) fn push(&self, frame: String) {
+    pub(super) fn push(&self, frame: impl Into<Utf8Bytes>) {
+        let frame = frame.into();
         let length = frame.len();
-        let before = self.waiting.fetch_add(length, Ordering::Relaxed);
+        let (before, in_all) = self.waiting.add(length);
         // One frame always fits, however large: with an empty queue the socket is not behind.
-        let fits = before == 0 || before + length <= MOST_BYTES_WAITING;
+        let fits = before == 0 || (before + length <= MOST_BYTES_WAITING && in_all + length <= MOST_BYTES_IN_ALL);
         if !fits || self.frames.try_send(frame).is_err() {
-            self.waiting.fetch_sub(length, Ordering::Relaxed);
+            self.waiting.remove(length);
             self.cut_off("a subscriber did not keep up");
         }
     }
@@ -60,14 +94,14 @@ impl End {
 /// The receiving end of an [`Outbox`], held by the socket.
 #[derive(Debug)]
 pub(super) struct Frames {
-    receiver: mpsc::Receiver<String>,
-    waiting: Arc<AtomicUsize>,
+    receiver: mpsc::Receiver<Utf8Bytes>,
+    waiting: Arc<Waiting>,
 }
 
 impl Frames {
-    pub(super) async fn recv(&mut self) -> Option<String> {
+    pub(super) async fn recv(&mut self) -> Option<Utf8Bytes> {
         let frame = self.receiver.recv().await?;
-        self.waiting.fetch_sub(frame.len(), Ordering::Relaxed);
+        self.waiting.remove(frame.len());
         Some(frame)
     }
 }
@@ -79,19 +113,38 @@ mod tests {
     #[tokio::test]
     async fn a_socket_is_cut_off_for_what_waits_in_frames_and_in_bytes() {
         let large = || "x".repeat(MOST_BYTES_WAITING + 1);
-        let (out, mut frames, end) = Outbox::new();
+        let (out, mut frames, end) = Outbox::new(&Budget::default());
         for _ in 0..3 {
             out.push(large());
             assert_eq!(frames.recv().await.map(|frame| frame.len()), Some(MOST_BYTES_WAITING + 1), "one at a time is fine");
         }
         out.push(large());
-        out.push("one more".into());
+        out.push("one more");
         end.reached().await;
 
-        let (out, _frames, end) = Outbox::new();
+        let (out, _frames, end) = Outbox::new(&Budget::default());
         for _ in 0..=MOST_WAITING {
-            out.push("x".into());
+            out.push("x");
         }
         end.reached().await;
+    }
+
+    #[tokio::test]
+    async fn all_sockets_together_keep_within_the_budget() {
+        let budget = Budget::default();
+        let frame = Utf8Bytes::from("x".repeat(MOST_BYTES_WAITING / 2));
+        let sockets: Vec<_> = (0..16).map(|_| Outbox::new(&budget)).collect();
+        for (out, ..) in &sockets {
+            out.push(frame.clone());
+        }
+        assert_eq!(budget.0.load(Ordering::Relaxed), MOST_BYTES_IN_ALL);
+        let (behind, _, end) = &sockets[0];
+        behind.push("one more");
+        end.reached().await;
+        let (other, mut frames, _) = Outbox::new(&budget);
+        other.push("who is not behind is served");
+        assert!(frames.recv().await.is_some());
+        drop((other, frames, sockets));
+        assert_eq!(budget.0.load(Ordering::Relaxed), 0, "what was not sent no longer counts");
     }
 }

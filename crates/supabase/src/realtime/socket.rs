@@ -1,6 +1,6 @@
 //! One connection: its joins, its heartbeat and its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,6 +14,7 @@ use super::frame::{self, Frame, Version, encode};
 use super::hub::{Known, Member};
 use super::join::join;
 use super::outbox::Outbox;
+use super::rates::Pace;
 use super::signal::Following;
 use super::{Device, Holder, Realtime, Verify};
 use crate::access::is_opaque;
@@ -53,14 +54,22 @@ impl Joined {
     }
 }
 
-pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Version, connection: Holder, device: Option<Device>) {
-    let (out, mut frames, end) = Outbox::new();
+pub(super) async fn serve(
+    realtime: Realtime,
+    mut socket: WebSocket,
+    version: Version,
+    connection: Holder,
+    device: Option<Device>,
+    mut pace: Pace,
+) {
+    let (out, mut frames, end) = Outbox::new(realtime.hub.budget());
+    let mut early = VecDeque::new();
     let mut joins: HashMap<String, Joined> = HashMap::new();
     let mut silent_at = Instant::now() + SILENT_FOR;
     loop {
         let expiry = joins.values().filter_map(|joined| joined.until).min();
         tokio::select! {
-            received = socket.recv() => {
+            received = next(&mut early, &mut socket) => {
                 silent_at = Instant::now() + SILENT_FOR;
                 let frame = match received {
                     Some(Ok(Message::Text(text))) => frame::decode(version, text.as_str()),
@@ -70,7 +79,16 @@ pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Ve
                 };
                 // A frame that cannot be parsed is ignored, as Supabase does: one bad frame is no reason to lose all joins.
                 if let Some(frame) = frame {
-                    handle(&realtime, frame, version, &out, &connection, &mut joins).await;
+                    if frame.event == "broadcast" && let Err(reason) = pace.allows(&frame.payload) {
+                        refuse(&out, version, &frame, reason);
+                        continue;
+                    }
+                    let handled = handle(&realtime, frame, version, &out, &connection, &mut joins);
+                    // What a client asked for is dropped when it hangs up, and does not wait for the database to answer.
+                    tokio::select! {
+                        () = handled => {}
+                        () = hung_up(&mut socket, &mut early) => break,
+                    }
                     // Any frame counts, because clients send a heartbeat anyway.
                     if let (Some(devices), Some(device)) = (&realtime.devices, &device) {
                         joins.values().any(|joined| devices.connected(device, &joined.member.who().caller));
@@ -78,7 +96,7 @@ pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Ve
                 }
             }
             Some(text) = frames.recv() => {
-                let sent = tokio::time::timeout(SEND_WITHIN, socket.send(Message::Text(text.into()))).await;
+                let sent = tokio::time::timeout(SEND_WITHIN, socket.send(Message::Text(text))).await;
                 if !matches!(sent, Ok(Ok(()))) {
                     break;
                 }
@@ -94,6 +112,32 @@ pub(super) async fn serve(realtime: Realtime, mut socket: WebSocket, version: Ve
     for joined in joins.values() {
         realtime.hub.leave(&joined.member);
     }
+}
+
+/// The most frames a client may send before the earlier ones are handled.
+const MOST_EARLY: usize = 64;
+
+async fn next(early: &mut VecDeque<Message>, socket: &mut WebSocket) -> Option<Result<Message, axum::Error>> {
+    match early.pop_front() {
+        Some(message) => Some(Ok(message)),
+        None => socket.recv().await,
+    }
+}
+
+/// Returns when the client is gone. Frames that come meanwhile are kept for later; with too many of them no more is read.
+async fn hung_up(socket: &mut WebSocket, early: &mut VecDeque<Message>) {
+    while early.len() < MOST_EARLY {
+        match socket.recv().await {
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+            Some(Ok(message)) => early.push_back(message),
+        }
+    }
+    std::future::pending().await
+}
+
+fn refuse(out: &Outbox, version: Version, frame: &Frame, reason: &str) {
+    let payload = json!({"status": "error", "response": {"reason": reason}}).to_string();
+    out.push(encode(version, frame.join_ref.as_deref(), frame.reference.as_deref(), &frame.topic, "phx_reply", &payload));
 }
 
 async fn at(instant: Option<Instant>) {

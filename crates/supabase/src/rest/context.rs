@@ -1,5 +1,7 @@
 //! The request context that is passed to the database, for the length of the transaction.
 
+use std::time::Duration;
+
 use gleaner_http::Role;
 use uuid::Uuid;
 
@@ -15,8 +17,9 @@ pub(super) struct Context {
     pub path: String,
     /// As JSON, names in lower case.
     pub headers: String,
-    /// In milliseconds; zero means none.
-    pub statement_timeout: String,
+    pub timezone: String,
+    /// Zero means none.
+    pub statement_timeout: Duration,
     pub read_only: bool,
 }
 

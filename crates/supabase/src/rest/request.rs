@@ -57,7 +57,8 @@ impl Request {
             method: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
             headers: headers_as_json(&parts.headers),
-            statement_timeout: limits.statement_timeout.map_or(0, |limit| limit.as_millis()).to_string(),
+            timezone: "UTC".to_owned(),
+            statement_timeout: limits.statement_timeout.unwrap_or_default(),
             read_only: matches!(parts.method, Method::GET | Method::HEAD),
         };
         let body = if matches!(parts.method, Method::POST | Method::PATCH) {

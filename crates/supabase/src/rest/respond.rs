@@ -1,10 +1,14 @@
 //! Responses: status, headers and body, from the result of a statement.
 
+mod settings;
+
 use axum::body::Body;
 use axum::response::Response;
 use gleaner_http::WireError;
 use http::header::{CONTENT_RANGE, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
+
+pub(super) use settings::Said;
 
 use super::media::Media;
 use super::session::Outcome;

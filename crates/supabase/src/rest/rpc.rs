@@ -53,8 +53,9 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
     });
     let offset = query.part(&[]).map_or(0, |part| part.offset);
     let status = respond::page_status(&outcome, offset)?;
+    let said = respond::Said::of(&outcome)?;
     let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(false), offset };
-    Ok(present(request, function, frame, single, outcome))
+    Ok(said.apply(present(request, function, frame, single, outcome)))
 }
 
 fn present(request: &Request, function: &Function, mut frame: Frame<'_>, single: bool, outcome: Outcome) -> Response {

@@ -1,5 +1,7 @@
-//! One request is one transaction, and in the common case one round trip: begin, the caller's settings, the statement and commit
-//! are sent together. Statements are unnamed, so that they also work through a pooler in transaction mode.
+//! One request is one transaction, and in the common case one round trip: begin, the statement and commit are sent together.
+//! `gleaner.run_request` takes on the caller's role and runs the statement in one call, so that whatever becomes of the other
+//! messages, the statement never runs with the server's own rights. Statements are unnamed, so that they also work through a
+//! pooler in transaction mode.
 
 use std::time::Duration;
 
@@ -10,14 +12,9 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::context::Context;
-use super::sql::{Parameter, Statement};
+use super::sql::Statement;
 
-/// The settings that identify the caller, in the order of evaluation. Whether a user was banned since the token was signed is
-/// checked while we still have our own rights. A ban raises an error, and everything after it is skipped.
-const SETTINGS: &str = "select gleaner.refuse_banned($8), pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('role', $2, true), \
-    pg_catalog.set_config('request.jwt.claims', $3, true), pg_catalog.set_config('request.method', $4, true), \
-    pg_catalog.set_config('request.path', $5, true), pg_catalog.set_config('request.headers', $6, true), \
-    pg_catalog.set_config('statement_timeout', $7, true), pg_catalog.set_config('timezone', 'UTC', true)";
+const RUN: &str = "select rows, shown, total, inserted, status, headers from gleaner.run_request($1, $2, $3, $4)";
 
 /// The result of one of our statements.
 #[derive(Debug, Default)]
@@ -30,6 +27,9 @@ pub(super) struct Outcome {
     pub total: Option<i64>,
     /// The number of rows that an upsert inserted, if it was requested.
     pub inserted: Option<i64>,
+    /// What a function left in the settings `response.status` and `response.headers`.
+    pub status: Option<String>,
+    pub headers: Option<String>,
 }
 
 /// A connection, or an error if none is free in time.
@@ -54,27 +54,31 @@ pub(super) async fn run(
 ) -> Result<Outcome, WireError> {
     let client = Guarded(Some(client));
     let refused = |error| WireError::from_postgres(&error, context.is_anonymous());
-    let begin = if context.read_only { "begin read only" } else { "begin" };
+    // The time limit counts from the next message on, so it cannot be set by the call it limits.
+    let read_only = if context.read_only { " read only" } else { "" };
+    let begin = format!("begin{read_only}; set local statement_timeout = {}", context.statement_timeout.as_millis());
     let Some(accept) = accept else {
         // Polled in this order and so sent in this order. After an error PostgreSQL skips what follows, and commit rolls back.
-        let (begun, told, answered, ended) = tokio::join!(
+        let (begun, answered, ended) = tokio::join!(
             biased;
-            client.batch_execute(begin),
-            tell(&client, context),
-            answer(&client, statement),
+            client.batch_execute(&begin),
+            answer(&client, context, statement),
             client.batch_execute("commit"),
         );
         client.release();
         begun.map_err(refused)?;
-        told.map_err(refused)?;
         let outcome = read(&answered.map_err(refused)?);
         // Deferred constraints fail here.
         ended.map_err(refused)?;
         return Ok(outcome);
     };
-    let (begun, told, answered) = tokio::join!(biased; client.batch_execute(begin), tell(&client, context), answer(&client, statement));
-    let checked =
-        begun.and(told).and(answered).map_err(refused).map(|rows| read(&rows)).and_then(|outcome| accept(&outcome).map(|()| outcome));
+    // Not sent together: without a transaction what is refused could not be rolled back.
+    let begun = client.batch_execute(&begin).await;
+    let answered = match begun {
+        Ok(()) => answer(&client, context, statement).await,
+        Err(error) => Err(error),
+    };
+    let checked = answered.map_err(refused).map(|rows| read(&rows)).and_then(|outcome| accept(&outcome).map(|()| outcome));
     let end = if checked.is_ok() { "commit" } else { "rollback" };
     let ended = client.batch_execute(end).await;
     client.release();
@@ -83,40 +87,27 @@ pub(super) async fn run(
     Ok(outcome)
 }
 
-async fn tell(client: &Client, context: &Context) -> Result<Vec<Row>, tokio_postgres::Error> {
-    let values = [
-        &context.search_path,
-        &context.role,
-        &context.claims,
-        &context.method,
-        &context.path,
-        &context.headers,
-        &context.statement_timeout,
+async fn answer(client: &Client, context: &Context, statement: &Statement) -> Result<Vec<Row>, tokio_postgres::Error> {
+    let settings =
+        [&context.search_path, &context.role, &context.claims, &context.method, &context.path, &context.headers, &context.timezone];
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&context.person, Type::UUID),
+        (&settings.as_slice(), Type::TEXT_ARRAY),
+        (&statement.sql, Type::TEXT),
+        (&statement.parameters, Type::TEXT_ARRAY),
     ];
-    let mut parameters = values.map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).to_vec();
-    parameters.push((&context.person, Type::UUID));
-    client.query_typed(SETTINGS, &parameters).await
+    client.query_typed(RUN, &parameters).await
 }
 
-async fn answer(client: &Client, statement: &Statement) -> Result<Vec<Row>, tokio_postgres::Error> {
-    let parameters: Vec<(&(dyn ToSql + Sync), Type)> = statement
-        .parameters
-        .iter()
-        .map(|parameter| match parameter {
-            Parameter::Text(value) => (value as &(dyn ToSql + Sync), Type::TEXT),
-            Parameter::List(values) => (values as &(dyn ToSql + Sync), Type::TEXT_ARRAY),
-        })
-        .collect();
-    client.query_typed(&statement.sql, &parameters).await
-}
-
-/// Each of our statements returns one row of these four columns.
+/// Each of our statements returns one row.
 fn read(rows: &[Row]) -> Outcome {
     rows.first().map_or_else(Outcome::default, |row| Outcome {
-        rows: row.get(0),
-        shown: row.get(1),
+        rows: row.get::<_, Option<String>>(0).unwrap_or_default(),
+        shown: row.get::<_, Option<i64>>(1).unwrap_or_default(),
         total: row.get(2),
         inserted: row.get(3),
+        status: row.get::<_, Option<String>>(4).filter(|text| !text.is_empty()),
+        headers: row.get::<_, Option<String>>(5).filter(|text| !text.is_empty()),
     })
 }
 

@@ -25,7 +25,7 @@ use http::StatusCode;
 pub(super) use call::Arguments;
 pub(super) use insert::{Inserting, Upsert};
 pub(super) use read::Reading;
-pub(super) use values::{Parameter, Statement};
+pub(super) use values::Statement;
 
 use super::catalogue::{Catalogue, Column, Relation, find};
 use super::query::{Part, Query};
@@ -37,6 +37,8 @@ pub(super) struct Compiler<'a> {
     catalogue: &'a Catalogue,
     query: &'a Query,
     values: Values,
+    /// The most rows of each embedded list.
+    most: Option<u64>,
 }
 
 /// The rows that an expression may refer to.
@@ -53,7 +55,7 @@ struct Scope<'a> {
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(catalogue: &'a Catalogue, query: &'a Query) -> Self {
-        Self { catalogue, query, values: Values::default() }
+        Self { catalogue, query, values: Values::default(), most: None }
     }
 
     fn part(&self, path: &[String]) -> &'a Part {

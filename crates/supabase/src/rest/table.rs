@@ -26,9 +26,11 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
     let statement = compile(request, relation, &query, Compiler::new(catalogue, &query))?;
     let outcome = write(rest, request, statement.as_ref()).await?;
     rest.observer.written(&request.schema, name);
+    let said = respond::Said::of(&outcome)?;
     let status = write_status(request, &outcome);
     let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(true), offset: 0 };
-    Ok(if request.preferences.show() { respond::rows(frame, request.media, outcome) } else { respond::nothing(frame, &outcome) })
+    let shows = request.preferences.show();
+    Ok(said.apply(if shows { respond::rows(frame, request.media, outcome) } else { respond::nothing(frame, &outcome) }))
 }
 
 async fn read(rest: &Rest, request: &Request, relation: &Relation, query: &Query, compiler: Compiler<'_>) -> Result<Response, WireError> {
@@ -40,8 +42,9 @@ async fn read(rest: &Rest, request: &Request, relation: &Relation, query: &Query
     }
     let offset = query.part(&[]).map_or(0, |part| part.offset);
     let status = respond::page_status(&outcome, offset)?;
+    let said = respond::Said::of(&outcome)?;
     let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(false), offset };
-    Ok(respond::rows(frame, request.media, outcome))
+    Ok(said.apply(respond::rows(frame, request.media, outcome)))
 }
 
 /// The statement of a write; `None` when the body contains nothing to write.

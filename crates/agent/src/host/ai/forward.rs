@@ -13,7 +13,7 @@ use reqwest::RequestBuilder;
 use serde_json::{Map, Value};
 
 use super::super::Host;
-use super::door::Client;
+use super::authenticate::Client;
 use super::error::Refusal;
 use super::form::Recording;
 use super::{Kind, Model};

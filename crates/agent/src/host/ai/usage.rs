@@ -26,8 +26,8 @@ impl Host {
 
     /// Counts the tokens of a response, or of one event of a stream.
     pub(super) fn count_tokens(&self, name: &str, answer: &Value) {
-        let Some(told) = answer.get("usage").filter(|usage| usage.is_object()) else { return };
-        let number = |names: [&str; 2]| names.iter().find_map(|name| told.get(*name).and_then(Value::as_u64)).unwrap_or(0);
+        let Some(reported) = answer.get("usage").filter(|usage| usage.is_object()) else { return };
+        let number = |names: [&str; 2]| names.iter().find_map(|name| reported.get(*name).and_then(Value::as_u64)).unwrap_or(0);
         let (prompt, completion) = (number(["prompt_tokens", "input_tokens"]), number(["completion_tokens", "output_tokens"]));
         self.count(name, |usage| {
             usage.prompt_tokens = usage.prompt_tokens.saturating_add(prompt);

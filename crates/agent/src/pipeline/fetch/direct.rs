@@ -72,6 +72,16 @@ impl Fetch for Direct {
         let rows = rows.map_err(|e| trouble(e.as_db_error().map_or_else(|| e.to_string(), |db| db.message().to_owned())))?;
         Ok(rows.first().map(|row| row.get(0)))
     }
+
+    async fn call(&self, function: &str, request: Value) -> Result<Value, Failure> {
+        let trouble = |error: String| Failure::new(format!("call {function}: {error}")).category(DOWNLOAD);
+        let pool = self.pool.as_ref().ok_or_else(|| trouble("there is no database".to_owned()))?;
+        let client = pool.get().await.map_err(|e| trouble(e.to_string()))?;
+        let sql = format!("select gleaner.{function}($1)");
+        let rows = client.query_typed(&sql, &[(&request, Type::JSONB)]).await;
+        let rows = rows.map_err(|e| trouble(e.as_db_error().map_or_else(|| e.to_string(), |db| db.message().to_owned())))?;
+        Ok(rows.first().and_then(|row| row.get(0)).unwrap_or_default())
+    }
 }
 
 /// A value as text, whatever the type of the column: PostgreSQL reads it as a literal, so the column's index can be used.

@@ -46,6 +46,11 @@ impl Server {
         })
     }
 
+    async fn file(&self, url: String) -> Result<Fetched, Failure> {
+        let answer = self.get(url).timeout(gleaner_stages::FOREVER).send().await;
+        received(answer.map_err(|error| of_request(DOWNLOAD, "fetch the file", error))?).await
+    }
+
     fn get(&self, url: String) -> reqwest::RequestBuilder {
         self.client.get(url).bearer_auth((self.token)()).header("apikey", &self.anon_key)
     }
@@ -54,10 +59,11 @@ impl Server {
 #[async_trait]
 impl Fetch for Server {
     async fn medium(&self, medium: &Medium) -> Result<Fetched, Failure> {
-        let url = format!("{}/v1/media/{}/{}", self.base, medium.key, medium.n);
-        let answer =
-            self.get(url).timeout(gleaner_stages::FOREVER).send().await.map_err(|e| of_request(DOWNLOAD, "fetch the recording", e))?;
-        received(answer).await
+        self.file(format!("{}/v1/media/{}/{}", self.base, medium.key, medium.n)).await
+    }
+
+    async fn document(&self, dump: &str) -> Result<Fetched, Failure> {
+        self.file(format!("{}/v1/dumps/{dump}/file", self.base)).await
     }
 
     async fn row(&self, table: &str, key: &str, value: &str) -> Result<Option<Value>, Failure> {

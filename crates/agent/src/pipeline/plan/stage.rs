@@ -21,10 +21,13 @@ use crate::pipeline::{ModelKind, file};
 /// Long enough for an hour of speech on a slow machine. All other stages finish sooner.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// The prompts that ship with the agent, for stages of these names.
+/// The prompts that ship with the agent, for stages that write these keys.
 const PROMPTS: &[(&str, &str, &str)] = &[
     ("summary", include_str!("../prompts/summary.md"), include_str!("../prompts/summary.schema.json")),
     ("facts", include_str!("../prompts/facts.md"), include_str!("../prompts/facts.schema.json")),
+    ("blocks", include_str!("../prompts/blocks.md"), include_str!("../prompts/blocks.schema.json")),
+    ("context_items", include_str!("../prompts/context_items.md"), include_str!("../prompts/context_items.schema.json")),
+    ("relationships", include_str!("../prompts/relationships.md"), include_str!("../prompts/relationships.schema.json")),
 ];
 
 pub(super) fn names() -> String {
@@ -192,7 +195,8 @@ impl Reader<'_, '_, '_> {
 
     fn chat(&mut self, model: &str, given: &file::Stage) -> Option<Chat> {
         self.check_model(model, ModelKind::Chat)?;
-        let usual = PROMPTS.iter().find(|(name, ..)| *name == self.name);
+        let key = given.key.as_deref().unwrap_or(self.name);
+        let usual = PROMPTS.iter().find(|(name, ..)| *name == key);
         let (prompt, from) = match (&given.prompt, &given.prompt_text) {
             (Some(_), Some(_)) => {
                 self.mistake(format!("stage {} has both prompt and prompt_text; keep one", self.name));

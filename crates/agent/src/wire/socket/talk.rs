@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_accept_key};
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::{Channel, Ringer};
+use super::{Channel, ChannelNotifier};
 use crate::wire::frame::Frame;
 use crate::wire::http::Http;
 
@@ -34,7 +34,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(60);
 type Stream = WebSocketStream<Upgraded>;
 
 /// Keeps a connection for the requested channels until its task is aborted or no more channels can be requested.
-pub(super) async fn keep(http: Arc<Http>, mut asked: mpsc::UnboundedReceiver<Channel>, ringer: Ringer) {
+pub(super) async fn keep(http: Arc<Http>, mut asked: mpsc::UnboundedReceiver<Channel>, notifier: ChannelNotifier) {
     let mut channels: HashMap<String, Channel> = HashMap::new();
     let mut pause = FIRST_PAUSE;
     loop {
@@ -45,13 +45,13 @@ pub(super) async fn keep(http: Arc<Http>, mut asked: mpsc::UnboundedReceiver<Cha
         let ended = match timeout(PATIENCE, open(&http)).await {
             Ok(Ok(stream)) => {
                 pause = FIRST_PAUSE;
-                Talk::new(&http, stream, &ringer).run(&mut channels, &mut asked).await
+                Talk::new(&http, stream, &notifier).run(&mut channels, &mut asked).await
             }
             Ok(Err(reason)) => reason,
             Err(_) => "the connection took too long".to_owned(),
         };
         for channel in channels.values() {
-            ringer.is_live(&channel.queue, false);
+            notifier.is_live(&channel.queue, false);
         }
         tracing::debug!(reason = ended, retry_ms = pause.as_millis() as u64, "nothing is pushed now; polling meanwhile");
         // All agents lose a restarted server at the same moment. The jitter keeps them from reconnecting at the same moment.
@@ -102,7 +102,7 @@ enum Stand {
 struct Talk<'a> {
     http: &'a Http,
     stream: Stream,
-    ringer: &'a Ringer,
+    notifier: &'a ChannelNotifier,
     stands: HashMap<String, Stand>,
     next: u64,
     /// The token that all channels have.
@@ -112,8 +112,8 @@ struct Talk<'a> {
 }
 
 impl<'a> Talk<'a> {
-    fn new(http: &'a Http, stream: Stream, ringer: &'a Ringer) -> Self {
-        Self { http, stream, ringer, stands: HashMap::new(), next: 0, token: String::new(), closed: HashMap::new() }
+    fn new(http: &'a Http, stream: Stream, notifier: &'a ChannelNotifier) -> Self {
+        Self { http, stream, notifier, stands: HashMap::new(), next: 0, token: String::new(), closed: HashMap::new() }
     }
 
     /// Runs until the connection is lost. Returns the reason.
@@ -155,7 +155,7 @@ impl<'a> Talk<'a> {
                         self.join(&channel).await?;
                     } else {
                         // A subscriber that has just started may have missed something before.
-                        self.ringer.ring(&channel.queue);
+                        self.notifier.notify(&channel.queue);
                     }
                 }
                 () = sleep_until(beat_at) => {
@@ -231,7 +231,7 @@ impl<'a> Talk<'a> {
                     Ok(()) if channel.watches => self.stand(channel, Stand::Joined),
                     // A server that does not know our notification channel would confirm a subscription that it does not serve.
                     Ok(()) if frame.payload.pointer("/response/gleaner/queue").is_none() => {
-                        self.refused(channel, "no bells are rung there")
+                        self.refused(channel, "it sends no notifications of work")
                     }
                     Ok(()) => self.stand(channel, Stand::Live),
                 }
@@ -243,7 +243,7 @@ impl<'a> Talk<'a> {
                 Err(reason) if frame.payload["extension"] == "postgres_changes" => self.refused(channel, &reason),
                 Err(reason) => tracing::debug!(queue = channel.queue, reason, "the channel is in trouble"),
             },
-            "bell" | "postgres_changes" => self.ringer.ring(&channel.queue),
+            "work" | "postgres_changes" => self.notifier.notify(&channel.queue),
             // The channel may come back at once. Messages sent meanwhile are lost, so the subscribers are notified to look for
             // work.
             "phx_error" | "phx_close" if !matches!(stand, Stand::Refused(_)) => {
@@ -263,10 +263,10 @@ impl<'a> Talk<'a> {
 
     fn stand(&mut self, channel: &Channel, stand: Stand) {
         match &stand {
-            Stand::Live => self.ringer.is_live(&channel.queue, true),
+            Stand::Live => self.notifier.is_live(&channel.queue, true),
             Stand::Refused(_) => {
-                self.ringer.is_live(&channel.queue, false);
-                self.ringer.ring(&channel.queue);
+                self.notifier.is_live(&channel.queue, false);
+                self.notifier.notify(&channel.queue);
             }
             Stand::Joining(..) | Stand::Joined => {}
         }

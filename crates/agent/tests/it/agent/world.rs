@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use async_trait::async_trait;
 use axum::Router;
-use gleaner::worker::{Context, Tally};
+use gleaner::worker::{Context, Replied, Reply, Tally};
 use gleaner::{Failure, Item};
 use gleaner_agent::agent::{Agent, Work};
 use gleaner_agent::config::{Config, Sources, Until};
@@ -132,10 +132,10 @@ impl Work for ByHand {
         vec!["by hand".into()]
     }
 
-    async fn run(&self, queue: &str, item: Item, context: Context) -> Result<Option<Value>, Failure> {
+    async fn run(&self, queue: &str, item: Item, context: Context) -> Replied {
         let (end, ended) = oneshot::channel();
         let _ = self.arrived.send(Arrival { name: format!("{queue} {}", item.key), context, end });
-        ended.await.unwrap_or_else(|_| Err(Failure::new("the test let go of it")))
+        ended.await.unwrap_or_else(|_| Err(Failure::new("the test let go of it"))).map(Reply::Complete)
     }
 }
 
@@ -152,8 +152,8 @@ impl Work for AtOnce {
         None
     }
 
-    async fn run(&self, _: &str, _: Item, _: Context) -> Result<Option<Value>, Failure> {
-        Ok(Some(json!({})))
+    async fn run(&self, _: &str, _: Item, _: Context) -> Replied {
+        Ok(Reply::Complete(Some(json!({}))))
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use gleaner::queue::Item;
 use gleaner::transport::{Direct, Endpoint, Push, Transport};
 use gleaner::{Claim, Outcome};
-use gleaner_agent::wire::{Settings, Way, Wire};
+use gleaner_agent::wire::{Protocol, Settings, Wire};
 use gleaner_http::Role;
 use gleaner_server::{Config, Server};
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ async fn serve(home: &Home, database: &str, listen: SocketAddr) -> Result<Server
 pub(crate) async fn stage(over: Over) -> Result<Stage> {
     let world = world().await?;
     let served = if over == Over::Direct { None } else { Some(Served::start(world.url()).await?) };
-    let way = if over == Over::Rpc { Way::Rpc } else { Way::Native };
+    let way = if over == Over::Rpc { Protocol::Rpc } else { Protocol::Native };
     let place: Arc<dyn Endpoint> = match &served {
         None => Arc::new(Direct::new(world.url(), 4)?),
         Some(served) => Arc::new(Wire::connect_by(served.settings(), way)?),

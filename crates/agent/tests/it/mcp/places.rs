@@ -1,4 +1,4 @@
-//! A server behaves like a database: the operations of a `Desk` beyond the acts, over both kinds of routes.
+//! A server behaves like a database: the operations of a `Backend` beyond the acts, over both kinds of routes.
 
 use anyhow::Result;
 use gleaner::{Completion, Held};
@@ -42,20 +42,20 @@ async fn grants_reach_as_far(over: Over) -> Result<()> {
     let scheduled = done(&assistant, "schedule_followup", json!({"prospect": "p1", "at": "2030-01-01T09:00:00Z"})).await?;
     assert_eq!(stage.text("select id from scheduled_actions").await?, scheduled["key"].as_str().unwrap_or_default());
 
-    let desk = stage.service.desk();
-    let key = desk.enqueue("jobs", Some("mail"), &json!({"to": "ada"})).await?;
-    let row = desk.show("jobs", &key).await?.expect("there");
+    let backend = stage.service.backend();
+    let key = backend.enqueue("jobs", Some("mail"), &json!({"to": "ada"})).await?;
+    let row = backend.show("jobs", &key).await?.expect("there");
     assert_eq!((row.state.as_str(), row.kind.as_deref(), &row.payload), ("ready", Some("mail"), &json!({"to": "ada"})));
-    assert_eq!(desk.show("jobs", "999").await?, None);
-    assert_eq!(desk.show("jobs", "nonsense").await?, None);
-    assert!(desk.enqueue("runs", Some("mail"), &json!({})).await.is_err());
+    assert_eq!(backend.show("jobs", "999").await?, None);
+    assert_eq!(backend.show("jobs", "nonsense").await?, None);
+    assert!(backend.enqueue("runs", Some("mail"), &json!({})).await.is_err());
     let item = stage.other_agent().await?.remove(0);
-    assert_eq!(desk.show("jobs", &key).await?.expect("there").state, "running");
-    assert_eq!(desk.due("jobs", None, 10).await?, []);
+    assert_eq!(backend.show("jobs", &key).await?.expect("there").state, "running");
+    assert_eq!(backend.due("jobs", None, 10).await?, []);
     stage.age("6 minutes").await?;
-    assert_eq!(desk.due("jobs", Some("mail"), 10).await?[0].state, "expired");
+    assert_eq!(backend.due("jobs", Some("mail"), 10).await?[0].state, "expired");
     stage.jobs().fail(&item.held(), &gleaner::Failure::new("broken").for_good()).await?;
-    let row = desk.show("jobs", &key).await?.expect("there");
+    let row = backend.show("jobs", &key).await?.expect("there");
     assert_eq!((row.state.as_str(), &row.error["message"], row.attempts), ("dead", &json!("broken"), 1));
     Ok(())
 }

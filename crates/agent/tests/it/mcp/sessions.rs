@@ -83,7 +83,7 @@ async fn what_nobody_waited_for_is_given_back() -> Result<()> {
     assert!(futures_util::poll!(claim.as_mut()).is_pending());
     drop(claim);
     until(&stage, "select status || attempts || lost || (coalesce(lease, 0) > 0) from gleaner.jobs", "ready00true").await?;
-    assert_eq!(stage.service.keeper().held(session.agent()), []);
+    assert_eq!(stage.service.renewal().held(session.agent()), []);
     Ok(())
 }
 

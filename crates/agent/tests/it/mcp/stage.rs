@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use gleaner::transport::Direct;
 use gleaner::{Claim, Item, Queue};
-use gleaner_agent::mcp::{self, Desk, DirectDesk, Guard, Service, Settings, WireDesk};
-use gleaner_agent::wire::{Way, Wire};
+use gleaner_agent::mcp::{self, Backend, DirectBackend, Guard, Service, Settings, WireBackend};
+use gleaner_agent::wire::{Protocol, Wire};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ProtocolVersion};
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -47,14 +47,14 @@ impl Stage {
         let below = conformance::stage(over).await?;
         let direct = Direct::new(below.world.url(), 8)?;
         let queue = Queue::open(direct.pool(), "jobs").await?;
-        let desk: Arc<dyn Desk> = match &below.served {
-            None => Arc::new(DirectDesk::new(direct)),
+        let backend: Arc<dyn Backend> = match &below.served {
+            None => Arc::new(DirectBackend::new(direct)),
             Some(served) => {
-                let way = if over == Over::Rpc { Way::Rpc } else { Way::Native };
-                Arc::new(WireDesk::new(Wire::connect_by(served.settings(), way)?))
+                let way = if over == Over::Rpc { Protocol::Rpc } else { Protocol::Native };
+                Arc::new(WireBackend::new(Wire::connect_by(served.settings(), way)?))
             }
         };
-        let service = Service::new(desk, settings);
+        let service = Service::new(backend, settings);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let base = format!("http://{}", listener.local_addr()?);
         let guard = Guard::new(TOKEN);

@@ -23,11 +23,11 @@ const WEBHOOK_PATH: &str = gleaner_intake::channels::WEBHOOK_PATH;
 pub(super) struct Telephone {
     address: SocketAddr,
     recording: Arc<Mutex<Option<Vec<u8>>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<Recorded>>>,
 }
 
 /// The requested recording, and the credentials of the request.
-type Asked = (String, Option<String>);
+type Recorded = (String, Option<String>);
 
 fn account() -> String {
     format!("AC{}", "1".repeat(32))
@@ -52,7 +52,7 @@ impl Telephone {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<Recorded> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -15,19 +15,19 @@ use serde_json::{Value, json};
 #[derive(Clone, Default)]
 pub(super) struct Endpoint {
     pub base: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<Recorded>>>,
     answers: Arc<Mutex<VecDeque<Answer>>>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct Recorded {
     pub method: String,
     pub path: String,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-impl Asked {
+impl Recorded {
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -100,7 +100,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<Recorded> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -108,7 +108,7 @@ impl Endpoint {
 async fn answer(State(endpoint): State<Endpoint>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 64 * 1024 * 1024).await.unwrap_or_default();
-    let asked = Asked { method: parts.method.to_string(), path: parts.uri.path().to_owned(), headers: parts.headers, body };
+    let asked = Recorded { method: parts.method.to_string(), path: parts.uri.path().to_owned(), headers: parts.headers, body };
     endpoint.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
     let next = endpoint.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let Some(next) = next else { return (StatusCode::IM_A_TEAPOT, "the test has no more answers").into_response() };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use gleaner::transport::Endpoint as _;
 use gleaner::{Claim, Completion, Error, Outcome, Progress};
-use gleaner_agent::wire::{Settings, Way, Wire};
+use gleaner_agent::wire::{Protocol, Settings, Wire};
 use gleaner_server::Server;
 use serde_json::json;
 
@@ -13,33 +13,33 @@ use super::front::{Front, Trick};
 use crate::conformance::stage::{Over, Stage, stage, take};
 
 /// The real server behind a misbehaving proxy.
-async fn fronted(way: Way) -> Result<(Stage, Front, Wire)> {
-    let stage = stage(if way == Way::Rpc { Over::Rpc } else { Over::Native }).await?;
+async fn fronted(protocol: Protocol) -> Result<(Stage, Front, Wire)> {
+    let stage = stage(if protocol == Protocol::Rpc { Over::Rpc } else { Over::Native }).await?;
     let served = stage.served.as_ref().context("served")?;
     let front = Front::before(&served.url()).await?;
-    let wire = Wire::connect_by(Settings { url: front.url.clone(), ..served.settings() }, way)?;
+    let wire = Wire::connect_by(Settings { url: front.url.clone(), ..served.settings() }, protocol)?;
     Ok((stage, front, wire))
 }
 
-fn claim_path(way: Way) -> &'static str {
-    if way == Way::Rpc { "/rpc/claim_jobs" } else { "/jobs/claim" }
+fn claim_path(protocol: Protocol) -> &'static str {
+    if protocol == Protocol::Rpc { "/rpc/claim_jobs" } else { "/jobs/claim" }
 }
 
 #[tokio::test]
 async fn a_lost_answer_to_a_claim_is_asked_for_again() -> Result<()> {
-    for way in [Way::Native, Way::Rpc] {
-        let (stage, front, wire) = fronted(way).await?;
+    for protocol in [Protocol::Native, Protocol::Rpc] {
+        let (stage, front, wire) = fronted(protocol).await?;
         let jobs = wire.open("jobs").await?;
         for n in 0..4 {
             stage.job("mail", json!({"n": n})).await?;
         }
-        front.play(claim_path(way), [Trick::Lose]);
+        front.play(claim_path(protocol), [Trick::Lose]);
         let items = jobs.claim(&Claim::by("agent").limit(2)).await?.items;
-        assert_eq!(items.len(), 2, "{way:?}");
+        assert_eq!(items.len(), 2, "{protocol:?}");
         assert_eq!(
             stage.world.count("select count(*) from gleaner.jobs where status = 'running'").await?,
             2,
-            "{way:?}: nothing was taken twice"
+            "{protocol:?}: nothing was taken twice"
         );
     }
     Ok(())
@@ -47,22 +47,26 @@ async fn a_lost_answer_to_a_claim_is_asked_for_again() -> Result<()> {
 
 #[tokio::test]
 async fn a_claim_that_was_never_answered_is_asked_for_by_the_next_and_its_surplus_goes_back() -> Result<()> {
-    for way in [Way::Native, Way::Rpc] {
-        let (stage, front, wire) = fronted(way).await?;
+    for protocol in [Protocol::Native, Protocol::Rpc] {
+        let (stage, front, wire) = fronted(protocol).await?;
         let jobs = wire.open("jobs").await?;
         for n in 0..5 {
             stage.job("mail", json!({"n": n})).await?;
         }
-        front.play(claim_path(way), [Trick::Lose, Trick::Answer(502, None), Trick::Answer(504, None)]);
+        front.play(claim_path(protocol), [Trick::Lose, Trick::Answer(502, None), Trick::Answer(504, None)]);
         let error = jobs.claim(&Claim::by("agent").limit(3)).await.unwrap_err();
         assert!(error.is_transient(), "{error}");
         let held = stage.text("select string_agg(id::text, ' ' order by id) from gleaner.jobs where status = 'running'").await?;
         let items = jobs.claim(&Claim::by("agent").limit(2)).await?.items;
-        assert_eq!(items.iter().map(|item| item.key.as_str()).collect::<Vec<_>>(), held.split(' ').take(2).collect::<Vec<_>>(), "{way:?}");
+        assert_eq!(
+            items.iter().map(|item| item.key.as_str()).collect::<Vec<_>>(),
+            held.split(' ').take(2).collect::<Vec<_>>(),
+            "{protocol:?}"
+        );
         assert_eq!(
             stage.world.count("select count(*) from gleaner.jobs where status = 'running'").await?,
             2,
-            "{way:?}: the third went back"
+            "{protocol:?}: the third went back"
         );
         assert_eq!(stage.world.count("select max(attempts)::bigint from gleaner.jobs").await?, 0);
     }
@@ -71,20 +75,20 @@ async fn a_claim_that_was_never_answered_is_asked_for_by_the_next_and_its_surplu
 
 #[tokio::test]
 async fn a_lost_answer_to_a_completion_is_found_out_at_once() -> Result<()> {
-    for way in [Way::Native, Way::Rpc] {
-        let (stage, front, wire) = fronted(way).await?;
+    for protocol in [Protocol::Native, Protocol::Rpc] {
+        let (stage, front, wire) = fronted(protocol).await?;
         let jobs = wire.open("jobs").await?;
         let item = stage.held(&*jobs, "mail").await?;
-        front.play(if way == Way::Rpc { "/rpc/complete_jobs_many" } else { "/jobs/complete" }, [Trick::Lose]);
+        front.play(if protocol == Protocol::Rpc { "/rpc/complete_jobs_many" } else { "/jobs/complete" }, [Trick::Lose]);
         let answers = jobs.complete(&[Completion::new(item.held(), Some(json!({"sent": true})))]).await?;
-        assert_eq!(answers[0].outcome, Outcome::Already, "{way:?}: the first one had arrived");
+        assert_eq!(answers[0].outcome, Outcome::Already, "{protocol:?}: the first one had arrived");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_server_that_asks_to_be_left_alone_is_left_alone() -> Result<()> {
-    let (stage, front, wire) = fronted(Way::Native).await?;
+    let (stage, front, wire) = fronted(Protocol::Native).await?;
     let jobs = wire.open("jobs").await?;
     stage.job("mail", json!({})).await?;
     front.play("/jobs/claim", [Trick::Answer(429, Some("2"))]);
@@ -99,7 +103,7 @@ async fn a_server_that_asks_to_be_left_alone_is_left_alone() -> Result<()> {
 
 #[tokio::test]
 async fn trouble_of_the_server_passes_and_costs_nothing() -> Result<()> {
-    let (stage, front, wire) = fronted(Way::Native).await?;
+    let (stage, front, wire) = fronted(Protocol::Native).await?;
     let jobs = wire.open("jobs").await?;
     let item = stage.held(&*jobs, "mail").await?;
     for status in [500, 502, 503, 504, 522] {
@@ -149,16 +153,16 @@ async fn nobody_there_is_trouble_that_passes() -> Result<()> {
 async fn a_bad_key_is_a_mistake_that_stays_and_says_what_to_do() -> Result<()> {
     let stage = stage(Over::Native).await?;
     let served = stage.served.as_ref().context("served")?;
-    let with = |settings: Settings, way| Wire::connect_by(settings, way);
-    for (key, way, says) in [
-        ("not a key", Way::Native, "SUPABASE_ANON_KEY"),
-        ("not a key", Way::Rpc, "SUPABASE_ANON_KEY"),
-        (served.anon.as_str(), Way::Native, "42501"),
-        (served.anon.as_str(), Way::Rpc, "permission denied"),
+    let with = |settings: Settings, protocol| Wire::connect_by(settings, protocol);
+    for (key, protocol, says) in [
+        ("not a key", Protocol::Native, "SUPABASE_ANON_KEY"),
+        ("not a key", Protocol::Rpc, "SUPABASE_ANON_KEY"),
+        (served.anon.as_str(), Protocol::Native, "42501"),
+        (served.anon.as_str(), Protocol::Rpc, "permission denied"),
     ] {
-        let wire = with(Settings { service_key: Some(key.into()), ..served.settings() }, way)?;
+        let wire = with(Settings { service_key: Some(key.into()), ..served.settings() }, protocol)?;
         let error = wire.queues().await.unwrap_err();
-        assert!(!error.is_transient() && error.to_string().contains(says), "{way:?}: {error}");
+        assert!(!error.is_transient() && error.to_string().contains(says), "{protocol:?}: {error}");
         assert!(!error.to_string().contains(key), "a key is not for logs: {error}");
     }
     assert!(Wire::connect(Settings { url: served.url(), ..Settings::default() }).unwrap_err().to_string().contains("SUPABASE_ANON_KEY"));
@@ -168,16 +172,16 @@ async fn a_bad_key_is_a_mistake_that_stays_and_says_what_to_do() -> Result<()> {
 
 #[tokio::test]
 async fn a_server_that_is_not_ours_is_asked_once_and_spoken_to_by_its_functions() -> Result<()> {
-    let (stage, front, _) = fronted(Way::Native).await?;
+    let (stage, front, _) = fronted(Protocol::Native).await?;
     let served = stage.served.as_ref().context("served")?;
     front.close("/v1/");
     let wire = Wire::connect(Settings { url: front.url.clone(), ..served.settings() })?;
     let jobs = wire.open("jobs").await?;
     stage.held(&*jobs, "mail").await?;
     wire.open("activities").await?;
-    assert_eq!((wire.way().await?, front.count("/v1/queues")), (Way::Rpc, 1));
+    assert_eq!((wire.protocol().await?, front.count("/v1/queues")), (Protocol::Rpc, 1));
     let ours = Wire::connect(served.settings())?;
-    assert_eq!(ours.way().await?, Way::Native);
+    assert_eq!(ours.protocol().await?, Protocol::Native);
     Ok(())
 }
 
@@ -191,10 +195,10 @@ async fn idle_agents_ask_the_server_and_the_server_does_not_ask_the_database() -
     let key = gleaner_server::load_access(&home.0)?.project_key(gleaner_http::Role::Service);
     let settings = Settings { url: format!("http://{}", server.local_addr()), service_key: Some(key), ..Settings::default() };
     let jobs = Wire::connect(settings)?.open("jobs").await?;
-    jobs.claim(&Claim::by("agent")).await?;
     // An empty result found right after a notification is cached only for a moment.
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    jobs.claim(&Claim::by("agent")).await?;
+    while server.state().queues.tally().0 == 0 {
+        jobs.claim(&Claim::by("agent")).await?;
+    }
     let (spared, asked) = server.state().queues.tally();
     for _ in 0..50 {
         assert!(jobs.claim(&Claim::by("agent")).await?.items.is_empty());

@@ -1,11 +1,11 @@
-//! What an agent is told by flags.
+//! The settings of an agent that flags can set.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use gleaner_agent::config::{Config, Sources};
 
-use crate::Desk;
+use crate::App;
 
 /// The settings as flags. They are read together with the file and the environment, which also says what is wrong with them.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -14,49 +14,49 @@ pub(super) struct Flags {
     /// Read this file instead of agent.toml in the home
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What it is called, where several run [default: agent]
+    /// Its name, where several run [default: agent]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Known to the database as the holder [default: a new one at each start]
+    /// The holder's name in the database [default: a new one at each start]
     #[arg(long, value_name = "ID")]
     worker: Option<String>,
     /// The server, Gleaner's own or a Supabase project
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Whose work comes first [default: who signed in]
+    /// Whose work comes first [default: the signed-in user]
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
-    /// Only these of the pipelines' queues
+    /// Work only these of the pipelines' queues
     #[arg(long, value_name = "QUEUE,…")]
     queues: Option<String>,
-    /// Only these kinds
+    /// Work only these kinds
     #[arg(short, long, value_name = "KIND,…")]
     kinds: Option<String>,
-    /// The file that says what is done to an item [default: built in, offline]
+    /// The pipeline file [default: built in, offline]
     #[arg(short, long, value_name = "FILE")]
     pipelines: Option<String>,
     /// Items in work at once, in all queues together [default: 4]
     #[arg(short, long, value_name = "N")]
     concurrency: Option<String>,
-    /// Items taken beyond those in work [default: 0]
+    /// Items claimed ahead [default: 0]
     #[arg(long, value_name = "N")]
     prefetch: Option<String>,
     /// How long running work may take to finish after Ctrl-C [default: 30s]
     #[arg(long, value_name = "TIME")]
     grace: Option<String>,
-    /// How often running work is checked for having been cancelled [default: 5s]
+    /// How often to check whether running items were cancelled [default: 5s]
     #[arg(long, value_name = "TIME")]
     watch: Option<String>,
     /// hybrid, poll-only or push-only [default: hybrid]
     #[arg(long, value_name = "HOW")]
     wake: Option<String>,
-    /// The first wait between looks without push [default: 5s]
+    /// The first wait between polls without push [default: 5s]
     #[arg(long, value_name = "TIME")]
     poll_base: Option<String>,
     /// The longest wait without push [default: 30s]
     #[arg(long, value_name = "TIME")]
     poll_max: Option<String>,
-    /// How much longer each empty look makes the wait [default: 1.5]
+    /// Factor by which each empty poll lengthens the wait [default: 1.5]
     #[arg(long, value_name = "FACTOR")]
     poll_factor: Option<String>,
     /// The first wait while push works [default: 30s]
@@ -77,11 +77,11 @@ pub(super) struct Flags {
 }
 
 /// Lays the flags over the environment and the file.
-pub(super) fn load(desk: &Desk, flags: &Flags) -> Result<Config> {
-    let mut sources = Sources::of(desk.place.home()?.path());
+pub(super) fn load(app: &App, flags: &Flags) -> Result<Config> {
+    let mut sources = Sources::of(app.target.home()?.path());
     sources.file.clone_from(&flags.config);
-    // The option of every command already has the variable's value, unless somebody wrote another.
-    let database_url = desk.place.given().filter(|url| sources.variables.get("DATABASE_URL").is_none_or(|variable| variable != url));
+    // The option of every command already has the variable's value, unless the flag was given.
+    let database_url = app.target.given().filter(|url| sources.variables.get("DATABASE_URL").is_none_or(|variable| variable != url));
     let all = [
         ("name", &flags.name),
         ("worker", &flags.worker),
@@ -109,7 +109,7 @@ pub(super) fn load(desk: &Desk, flags: &Flags) -> Result<Config> {
     Ok(Config::load(sources)?)
 }
 
-/// The settings of a home for an agent of that database, whatever place they name.
+/// The settings of a home for an agent of that database, whatever endpoint they name.
 pub(crate) fn at(home: &Path, database_url: &str) -> Result<Config> {
     let mut sources = Sources::of(home);
     sources.flags = vec![("database_url", database_url.to_owned())];

@@ -10,7 +10,7 @@ use gleaner_http::Role;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, GOOD, paint};
 use crate::serving::Serving;
 
@@ -40,8 +40,8 @@ pub(super) struct Args {
     password_stdin: bool,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let home = desk.place.home()?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let home = app.target.home()?;
     let (url, anon_key) = server(&args, home.path())?;
     let path = sessions::path(home.path(), &url);
     let email = match &args.email {
@@ -55,12 +55,12 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     // Signed in they are; whether there is work for them is another question.
     let owner = wire.who().await;
     let sales_id = owner.as_ref().ok().and_then(Option::as_ref).map(|owner| owner.sales_id.clone());
-    desk.out.json(&json!({"url": url, "email": session.email, "user_id": session.user_id, "sales_id": sales_id, "session": path}));
-    desk.out.line(format!("{} to {url} as {}", paint(GOOD, "signed in"), paint(BOLD, &session.email)));
-    desk.out.line(format!("  session  {}", path.display()));
+    app.out.json(&json!({"url": url, "email": session.email, "user_id": session.user_id, "sales_id": sales_id, "session": path}));
+    app.out.line(format!("{} to {url} as {}", paint(GOOD, "signed in"), paint(BOLD, &session.email)));
+    app.out.line(format!("  session  {}", path.display()));
     match owner {
-        Ok(_) => desk.out.line(format!("  owner    {}", sales_id.as_deref().unwrap_or("nobody"))),
-        Err(error) => desk.out.line(format!("  owner    none yet: {error}")),
+        Ok(_) => app.out.line(format!("  owner    {}", sales_id.as_deref().unwrap_or("none"))),
+        Err(error) => app.out.line(format!("  owner    none yet: {error}")),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -88,7 +88,7 @@ fn server(args: &Args, home: &Path) -> Result<(String, String)> {
 
 fn ask_for_email(url: &str) -> Result<String> {
     if !std::io::stdin().is_terminal() {
-        bail!("nobody can be asked for an address here\n  Give it: gleaner agent login --email ada@example.com --password-stdin");
+        bail!("there is no terminal to ask for an e-mail address\n  Give it: gleaner agent login --email ada@example.com --password-stdin");
     }
     eprint!("Address to sign in to {url} with: ");
     std::io::stderr().flush()?;

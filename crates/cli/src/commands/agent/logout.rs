@@ -7,11 +7,11 @@ use gleaner_agent::wire::session;
 use gleaner_agent::wire::sessions::{self, Kept};
 use serde_json::json;
 
-use crate::Desk;
+use crate::App;
 
 /// End a session of this machine, here and on the server.
 ///
-/// Sessions of yours elsewhere stand. Agents that still run here are refused at their next call.
+/// Your sessions on other machines stay valid. Agents that still run here are refused at their next call.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ Examples:
   gleaner agent logout --all
   gleaner agent logout --home ~/.gleaner-work           the session of another home")]
 pub(super) struct Args {
-    /// The server to sign out from; can be left out where there is one session
+    /// The server to sign out from; optional when there is one session
     #[arg(value_name = "URL", conflicts_with = "all")]
     url: Option<String>,
     /// End all sessions of this home
@@ -28,8 +28,8 @@ pub(super) struct Args {
     all: bool,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let all = sessions::all(desk.place.home()?.path())?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let all = sessions::all(app.target.home()?.path())?;
     let chosen = chosen(&all, &args)?;
     let mut ended = Vec::new();
     for kept in chosen {
@@ -38,12 +38,12 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         }
     }
     let urls: Vec<&str> = ended.iter().map(|session| session.url.as_str()).collect();
-    desk.out.json(&json!({"signed_out": !urls.is_empty(), "urls": urls}));
+    app.out.json(&json!({"signed_out": !urls.is_empty(), "urls": urls}));
     for session in &ended {
-        desk.out.line(format!("signed out from {} ({})", session.url, session.email));
+        app.out.line(format!("signed out from {} ({})", session.url, session.email));
     }
     if ended.is_empty() {
-        desk.out.line("nobody was signed in");
+        app.out.line("not signed in");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -54,7 +54,7 @@ fn chosen<'a>(all: &'a [Kept], args: &Args) -> Result<Vec<&'a Kept>> {
         Some(url) => match all.iter().find(|kept| kept.session.url == sessions::plain(url)) {
             Some(kept) => Ok(vec![kept]),
             None if all.is_empty() => Ok(Vec::new()),
-            None => bail!("nobody is signed in to {url}; there are:\n{}", there()),
+            None => bail!("not signed in to {url}; sessions exist for:\n{}", there()),
         },
         None if args.all || all.len() < 2 => Ok(all.iter().collect()),
         None => bail!("there are several sessions; say which, or --all:\n{}", there()),

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::{Named, show};
-use crate::Desk;
+use crate::App;
 
-/// Let an agent take nothing new; what runs goes on.
+/// Pause an agent: it claims nothing new, and finishes what runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,10 +18,10 @@ pub(super) struct Args {
     named: Named,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let remote = args.named.find(desk).await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let remote = args.named.find(app).await?;
     let view = remote.pause().await?;
-    desk.out.json(&view);
-    desk.out.line(format!("{}: {}. `gleaner agent resume` lets it go on.", remote.name(), show::painted_state(&view)));
+    app.out.json(&view);
+    app.out.line(format!("{}: {}. `gleaner agent resume` lets it go on.", remote.name(), show::painted_state(&view)));
     Ok(ExitCode::SUCCESS)
 }

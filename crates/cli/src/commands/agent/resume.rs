@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::{Named, show};
-use crate::Desk;
+use crate::App;
 
-/// Let a paused agent take work again.
+/// Resume a paused agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,13 +21,13 @@ pub(super) struct Args {
     concurrency: Option<u16>,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let remote = args.named.find(desk).await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let remote = args.named.find(app).await?;
     if let Some(most) = args.concurrency {
         remote.set_concurrency(most.into()).await?;
     }
     let view = remote.resume().await?;
-    desk.out.json(&view);
-    desk.out.line(format!("{}: {}", remote.name(), show::painted_state(&view)));
+    app.out.json(&view);
+    app.out.line(format!("{}: {}", remote.name(), show::painted_state(&view)));
     Ok(ExitCode::SUCCESS)
 }

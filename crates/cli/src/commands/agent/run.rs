@@ -5,21 +5,21 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use gleaner::worker::Tally;
 use gleaner_agent::agent::Agent;
-use gleaner_agent::config::{Config, PlaceAt, Until};
+use gleaner_agent::config::{Config, EndpointAt, Until};
 use gleaner_postgres::Home;
 use serde_json::json;
 
 use super::config::{Flags, load};
-use crate::Desk;
+use crate::App;
 use crate::output::{self, BOLD, DIM, paint};
 use crate::signals::Signals;
 use crate::table::{Cell, Table};
 use crate::words::count;
 
-/// Claim work and process it, until told to stop.
+/// Claim work and process it, until Ctrl-C or SIGTERM.
 ///
-/// The first Ctrl-C takes nothing new and lets what runs finish, within the grace; what did not is given back. The second gives
-/// everything back at once. Neither burns an attempt.
+/// After the first Ctrl-C it claims nothing new and lets running items finish, within the grace; the rest is released. The second
+/// releases everything at once. Neither counts an attempt.
 #[derive(Debug, clap::Args)]
 // Also part of `gleaner agent` itself, whose group would have the same name.
 #[group(skip)]
@@ -45,13 +45,13 @@ pub(super) struct Args {
     flags: Flags,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let mut config = load(desk, &args.flags)?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let mut config = load(app, &args.flags)?;
     if args.print_config {
-        print(desk, &config);
+        print(app, &config);
         return Ok(ExitCode::SUCCESS);
     }
-    check_place(&config.place).await?;
+    check_endpoint(&config.endpoint).await?;
     config.until = match (args.once, args.until_empty) {
         (true, _) => Until::Once,
         (_, true) => Until::Empty,
@@ -61,32 +61,32 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     output::end_orderly();
     let mut agent = if ends { Agent::start(config).await? } else { Agent::start_hosting(config).await? };
-    begin(desk, &agent);
+    begin(app, &agent);
     let tally = tokio::select! {
         tally = agent.wait() => tally?,
         () = signals.any() => {
             agent.begin_to_stop();
             let held = agent.running();
             if held > 0 {
-                desk.out.note(format!("Stopping: {} may finish within {} s; Ctrl-C again gives them back at once.", count(held as i64, "item"), grace.as_secs()));
+                app.out.note(format!("Stopping: {} may finish within {} s; Ctrl-C again gives them back at once.", count(held as i64, "item"), grace.as_secs()));
             }
             tokio::select! {
                 tally = agent.wait() => tally?,
                 () = signals.any() => {
                     let released = agent.release_now().await;
-                    desk.out.note(format!("{} given back.", count(i128::from(released), "item")));
+                    app.out.note(format!("{} given back.", count(i128::from(released), "item")));
                     return Ok(ExitCode::from(130));
                 }
             }
         }
     };
-    end(desk, &tally, ends);
+    end(app, &tally, ends);
     Ok(ExitCode::SUCCESS)
 }
 
 /// An agent waits for a database that is away. In a home where none was ever made there is nothing to wait for.
-async fn check_place(place: &PlaceAt) -> Result<()> {
-    let PlaceAt::Home(home) = place else { return Ok(()) };
+async fn check_endpoint(endpoint: &EndpointAt) -> Result<()> {
+    let EndpointAt::Home(home) = endpoint else { return Ok(()) };
     let now = gleaner_postgres::status(&Home::at(home)?).await?;
     if !now.initialised && now.parent_pid.is_none() && now.server.is_none() {
         bail!(
@@ -99,29 +99,29 @@ async fn check_place(place: &PlaceAt) -> Result<()> {
     Ok(())
 }
 
-fn begin(desk: &Desk, agent: &Agent) {
+fn begin(app: &App, agent: &Agent) {
     let (name, queues) = (agent.name(), agent.queues());
-    desk.out.json_line(&json!({"event": "begin", "name": name, "pid": std::process::id(), "url": agent.url(), "queues": queues}));
-    desk.out.line(format!("Agent {} works {}", paint(BOLD, &name), queues.join(", ")));
+    app.out.json_line(&json!({"event": "begin", "name": name, "pid": std::process::id(), "url": agent.url(), "queues": queues}));
+    app.out.line(format!("Agent {} works {}", paint(BOLD, &name), queues.join(", ")));
     if let Some(url) = agent.url() {
-        desk.out.line(format!("  page    {url}"));
+        app.out.line(format!("  page    {url}"));
     }
-    desk.out.line(paint(DIM, "Ctrl-C lets what runs finish; twice gives it back at once."));
+    app.out.line(paint(DIM, "Ctrl-C lets what runs finish; twice gives it back at once."));
 }
 
-fn end(desk: &Desk, tally: &Tally, ends: bool) {
+fn end(app: &App, tally: &Tally, ends: bool) {
     let Tally { completed, failed, lost, released } = *tally;
-    desk.out.json_line(&json!({"event": "end", "completed": completed, "failed": failed, "lost": lost, "released": released}));
+    app.out.json_line(&json!({"event": "end", "completed": completed, "failed": failed, "lost": lost, "released": released}));
     if *tally == Tally::default() {
-        return desk.out.note(if ends { "Nothing is due." } else { "Nothing was taken." });
+        return app.out.note(if ends { "Nothing is due." } else { "Nothing was taken." });
     }
     let parts = [(completed, "completed"), (failed, "failed"), (lost, "lost to a cancel or another agent"), (released, "given back")];
     let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    desk.out.note(format!("{}.", parts.join(", ")));
+    app.out.note(format!("{}.", parts.join(", ")));
 }
 
-fn print(desk: &Desk, config: &Config) {
-    desk.out.json(&config.effective());
+fn print(app: &App, config: &Config) {
+    app.out.json(&config.effective());
     let mut table = Table::new(&["setting", "value", "from"]);
     for setting in config.effective() {
         let value = match &setting.value {
@@ -131,5 +131,5 @@ fn print(desk: &Desk, config: &Config) {
         let from = if setting.from == "default" { Cell::styled("default", DIM) } else { Cell::new(&setting.from) };
         table.row(vec![setting.key.into(), value, from]);
     }
-    desk.out.listing(table.text());
+    app.out.listing(table.text());
 }

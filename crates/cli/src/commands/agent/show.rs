@@ -36,12 +36,14 @@ pub(super) fn lines(view: &Value, url: &str) -> String {
     for reason in view["health"]["reasons"].as_array().into_iter().flatten() {
         out.push(format!("  {}", paint(BAD, crate::words::brief(reason))));
     }
-    let owner = view["owner"].as_str().map(|owner| format!("owner {owner} first")).unwrap_or_else(|| "nobody in particular".into());
+    let owner = view["owner"].as_str().map(|owner| format!("owner {owner} first")).unwrap_or_else(|| "no owner".into());
     let push = if view["push"] == true { "push and polls" } else { "polls" };
-    let place = view["place"].as_str().unwrap_or("not known yet");
+    let endpoint = view["endpoint"].as_str().unwrap_or("not known yet");
     let uptime = span(view["uptime_seconds"].as_f64().unwrap_or_default());
     let at_once = member(view, "concurrency");
-    for (name, value) in [("page", url), ("place", place), ("for", &owner), ("wakes by", push), ("at once", &at_once), ("since", &uptime)] {
+    for (name, value) in
+        [("page", url), ("endpoint", endpoint), ("for", &owner), ("wakes by", push), ("at once", &at_once), ("since", &uptime)]
+    {
         out.push(format!("  {name:8}  {value}"));
     }
     out.push(queues(view));

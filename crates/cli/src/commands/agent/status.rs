@@ -10,14 +10,14 @@ use gleaner_agent::wire::sessions::{self, Kept};
 use serde_json::{Value, json};
 
 use super::{Named, show};
-use crate::Desk;
+use crate::App;
 use crate::output::DIM;
 use crate::table::{Cell, Table};
 use crate::words::span;
 
-/// Tell what the agents of this machine do.
+/// Show what the agents of this machine do.
 ///
-/// And who is signed in where. The exit code is 1 when none runs, or one is not well: fit for the health check of a container.
+/// And who is signed in where. The exit code is 1 when none runs or one is unhealthy, as health checks of containers expect.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,21 +34,21 @@ pub(super) struct Args {
     sessions: bool,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let home = desk.place.home()?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let home = app.target.home()?;
     let signed_in = sessions::all(home.path())?;
     if args.sessions {
-        desk.out.json(&signed_in.iter().map(shown).collect::<Vec<_>>());
-        desk.out.line(if signed_in.is_empty() { "nobody is signed in".into() } else { listed(&signed_in) });
+        app.out.json(&signed_in.iter().map(shown).collect::<Vec<_>>());
+        app.out.line(if signed_in.is_empty() { "not signed in".into() } else { listed(&signed_in) });
         return Ok(if signed_in.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     let mut all = Remote::all(home.path()).await;
     if all.is_empty() {
-        desk.out.json(&json!([]));
+        app.out.json(&json!([]));
         if !signed_in.is_empty() {
-            desk.out.line(listed(&signed_in));
+            app.out.line(listed(&signed_in));
         }
-        bail!(Error::Nobody { home: home.path().display().to_string() });
+        bail!(Error::NoAgent { home: home.path().display().to_string() });
     }
     if let Some(name) = &args.named.name {
         let there = all.iter().map(|(remote, _)| remote.name().to_owned()).collect();
@@ -58,12 +58,12 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         }
     }
     let well = all.iter().all(|(_, view)| view["health"]["healthy"] == true);
-    desk.out.json(&all.iter().map(|(remote, view)| with_url(remote, view)).collect::<Vec<_>>());
+    app.out.json(&all.iter().map(|(remote, view)| with_url(remote, view)).collect::<Vec<_>>());
     let mut parts: Vec<String> = all.iter().map(|(remote, view)| show::lines(view, remote.url())).collect();
     if !signed_in.is_empty() && args.named.name.is_none() {
         parts.push(listed(&signed_in));
     }
-    desk.out.line(parts.join("\n\n"));
+    app.out.line(parts.join("\n\n"));
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -77,7 +77,7 @@ fn listed(all: &[Kept]) -> String {
     let mut table = Table::new(&["signed in to", "as", ">since"]);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     for kept in all {
-        // Of those from before this was noted nobody knows.
+        // Sessions from before this was recorded have no value.
         let since = match kept.session.signed_in_at {
             0 => "–".to_owned(),
             at => format!("{} ago", span((now - at as f64).max(0.0))),

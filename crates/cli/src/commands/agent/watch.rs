@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::{Named, show};
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, paint};
 use crate::signals::Signals;
 use crate::words::member;
@@ -34,12 +34,12 @@ pub(super) struct Args {
     named: Named,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let remote = args.named.find(desk).await?;
-    let terminal = io::stdout().is_terminal() && io::stdin().is_terminal() && !desk.out.json;
+    let remote = args.named.find(app).await?;
+    let terminal = io::stdout().is_terminal() && io::stdin().is_terminal() && !app.out.json;
     if !terminal {
-        return lines(desk, &remote, &mut signals).await;
+        return lines(app, &remote, &mut signals).await;
     }
     let mut resizes = signal(SignalKind::window_change()).context("listen for the terminal's size")?;
     let screen = Screen::enter()?;
@@ -81,15 +81,15 @@ fn text(remote: &Remote, answer: &Result<Value, Error>) -> (String, String) {
     }
 }
 
-async fn lines(desk: &Desk, remote: &Remote, signals: &mut Signals) -> Result<ExitCode> {
+async fn lines(app: &App, remote: &Remote, signals: &mut Signals) -> Result<ExitCode> {
     let mut every = tokio::time::interval(EVERY);
     loop {
         tokio::select! { () = signals.any() => return Ok(ExitCode::SUCCESS), _ = every.tick() => {} }
         // The watch ends with the agent.
         let view = remote.status().await?;
-        desk.out.json_line(&view);
+        app.out.json_line(&view);
         let pending: u64 = view["queues"].as_array().into_iter().flatten().filter_map(|queue| queue["pending"].as_u64()).sum();
-        desk.out.line(format!(
+        app.out.line(format!(
             "{}  {pending} pending  {} completed  {} failed",
             show::state(&view),
             member(&view, "completed"),

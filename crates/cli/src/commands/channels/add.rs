@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::settings::{self, Settings};
 use super::show::cautions;
 use super::tools::{Form, addresses, channels, tell_url, with_key};
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, DIM, paint};
 use crate::words::shell_word;
 
@@ -22,17 +22,17 @@ Examples:
   pass show github/hook | gleaner channels add GitHub --provider generic --set scheme=hub-sha256 --set secret=-
   gleaner channels add Forms --provider generic --set scheme=none -o json | jq -r .webhook_url")]
 pub(crate) struct Args {
-    /// What people call it
+    /// Its name
     name: String,
-    /// Who sends: a code of `gleaner channels providers`
+    /// The provider: a code of `gleaner channels providers`
     #[arg(short, long)]
     provider: String,
     #[command(flatten)]
     settings: Settings,
-    /// Owner of what arrives, by e-mail address or id; without one it belongs to nobody
+    /// Owner of what arrives, by e-mail address or id; without one it has no owner
     #[arg(long, value_name = "EMAIL")]
     owner: Option<String>,
-    /// Make a contact of every unknown sender
+    /// Create a contact for every unknown sender
     #[arg(long)]
     auto_create_contacts: bool,
     /// Keep a key that the sender has already, instead of a random one: @FILE, - or the key
@@ -42,8 +42,8 @@ pub(crate) struct Args {
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
     let new = NewChannel {
         name: args.name,
         provider_code: args.provider,
@@ -52,11 +52,11 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         auto_create_contacts: args.auto_create_contacts,
         ingestion_key: args.key.as_deref().map(settings::read).transpose()?.map(Zeroizing::new),
     };
-    let channels = channels(desk).await?;
+    let channels = channels(app).await?;
     let opened = channels.add(new).await?;
-    out.json(&with_key(&channels, &opened, &addresses(desk)?)?);
+    out.json(&with_key(&channels, &opened, &addresses(app)?)?);
     out.line(format!("Added {}, which takes what {} sends.", paint(BOLD, &opened.channel.name), opened.channel.provider_code));
-    tell_url(out, &opened, &addresses(desk)?)?;
+    tell_url(out, &opened, &addresses(app)?)?;
     cautions(out, &channels.summary(&opened).cautions);
     let name = shell_word(&opened.channel.name);
     out.note(paint(DIM, format!("`gleaner channels show {name} --reveal` shows it again, `gleaner channels test {name}` tries it.")));

@@ -12,10 +12,10 @@ use gleaner_intake::mailboxes::{CALLBACK, Consent};
 use serde_json::json;
 
 use super::tools::{Form, addresses, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, DIM, Output, paint};
 
-/// Ask the owner of a mailbox for leave to read it.
+/// Ask the owner of a mailbox for access to it.
 ///
 /// Prints an address to open in a browser. The browser comes back to the server at PUBLIC_BASE_URL, and this command need not wait
 /// for it; without a public address it comes back to this machine, and the command waits. Which of the two is entered at Google as
@@ -41,16 +41,16 @@ pub(crate) struct Args {
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let channels = channels(desk).await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let channels = channels(app).await?;
     let channel = channels.get(&args.channel).await?.channel;
     if channel.provider_code != "gmail" {
-        bail!("{} is a channel of {}, which needs nobody's leave; only Gmail does", channel.name, channel.provider_code);
+        bail!("{} is a channel of {}, which needs no authorization; only Gmail does", channel.name, channel.provider_code);
     }
-    let base = channel.settings.text("public_url").map(str::to_owned).or(addresses(desk)?.public).filter(|_| !args.loopback);
-    let pool = gleaner::pool(&desk.place.url().await?, 4)?;
-    let files = Files::from_env(desk.place.home()?.path())?;
+    let base = channel.settings.text("public_url").map(str::to_owned).or(addresses(app)?.public).filter(|_| !args.loopback);
+    let pool = gleaner::pool(&app.target.url().await?, 4)?;
+    let files = Files::from_env(app.target.home()?.path())?;
     let alone = Alone::new(Google::from_env().map_err(anyhow::Error::msg)?, pool, channels, files)?;
     match base {
         Some(base) => {
@@ -69,7 +69,7 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             match loopback.wait(&consent, Duration::from_secs(args.wait)).await {
                 Back::Code(code) => drop(alone.gmail.grant(&consent, &code).await?),
                 Back::Denied(why) => bail!("access was not granted ({why}); nothing was changed"),
-                Back::Never => bail!("nobody came back within {} seconds; nothing was changed", args.wait),
+                Back::Never => bail!("no authorization within {} seconds; nothing was changed", args.wait),
             }
             out.line(format!("{} may read the mailbox.", paint(BOLD, &channel.name)));
         }

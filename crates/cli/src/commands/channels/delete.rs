@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
 use super::tools::{Form, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, BOLD, Output, paint};
 
 /// Delete a channel with its key and secrets. What arrived through it stays.
@@ -26,9 +26,9 @@ pub(crate) struct Args {
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let channels = channels(desk).await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let channels = channels(app).await?;
     // A channel whose secrets cannot be decrypted can be deleted too, so only its name is looked up.
     if !args.yes && !agreed(out, &args.channel)? {
         out.line("Nothing was deleted.");
@@ -42,10 +42,10 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
 
 fn agreed(out: Output, channel: &str) -> Result<bool> {
     if !stdin().is_terminal() {
-        bail!("this deletes channel {channel:?} with its key and secrets, and there is nobody to ask: say --yes");
+        bail!("this deletes channel {channel:?} with its key and secrets, and there is no terminal to ask: confirm with --yes");
     }
     out.note(format!(
-        "This deletes {channel:?} with its {}, for good; its sender is turned away from then on.",
+        "This deletes {channel:?} with its {}, for good; requests of its sender are rejected from then on.",
         paint(BAD, "key and secrets")
     ));
     out.note("Type yes to go on:");

@@ -6,7 +6,7 @@ use anyhow::Result;
 use gleaner_intake::channels::Summary;
 
 use super::tools::{Form, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, GOOD, WARN};
 use crate::table::{Cell, Table};
 
@@ -21,9 +21,9 @@ pub(crate) struct Args {
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let list = channels(desk).await?.list().await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let list = channels(app).await?.list().await?;
     out.json(&list);
     if list.is_empty() {
         out.line(

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::tools::{Form, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, paint};
 
-/// Let nothing in for a while; the configuration stays.
+/// Pause a channel: reject its requests, keep its configuration.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ pub(crate) struct Pause {
     form: Form,
 }
 
-/// Open a paused channel again.
+/// Resume a paused channel.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,18 +32,18 @@ pub(crate) struct Resume {
     form: Form,
 }
 
-pub(super) async fn pause(desk: &Desk, args: Pause) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let channels = channels(desk).await?;
+pub(super) async fn pause(app: &App, args: Pause) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let channels = channels(app).await?;
     let opened = channels.pause(&args.channel).await?;
     out.json(&channels.summary(&opened));
-    out.line(format!("{} is paused: what its sender sends is turned away.", paint(BOLD, &opened.channel.name)));
+    out.line(format!("{} is paused: requests of its sender are rejected.", paint(BOLD, &opened.channel.name)));
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn resume(desk: &Desk, args: Resume) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let channels = channels(desk).await?;
+pub(super) async fn resume(app: &App, args: Resume) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let channels = channels(app).await?;
     let opened = channels.resume(&args.channel).await?;
     out.json(&channels.summary(&opened));
     out.line(format!("{} is open again.", paint(BOLD, &opened.channel.name)));

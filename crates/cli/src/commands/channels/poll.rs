@@ -11,13 +11,13 @@ use gleaner_intake::mailboxes::Google;
 use gleaner_intake::mailboxes::Report;
 
 use super::tools::{Form, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, GOOD, WARN, paint};
 use crate::words::count;
 
-/// Look into a mailbox now, and tell what it brought.
+/// Poll a mailbox now, and show what arrived.
 ///
-/// A running server may take the look; without one it is taken here. The exit code is 1 when the mailbox could not be read.
+/// A running server may do it; without one it is done here. The exit code is 1 when the mailbox could not be read.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,16 +26,16 @@ Examples:
 pub(crate) struct Args {
     /// Name or id
     channel: String,
-    /// Seconds to wait for the end of the look
+    /// Seconds to wait for the result
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     wait: u64,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let channels = channels(desk).await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let channels = channels(app).await?;
     let channel = channels.get(&args.channel).await?.channel;
     if channel.provider_code != "gmail" {
         bail!("{} is a channel of {}, which sends by itself; only Gmail is looked at", channel.name, channel.provider_code);
@@ -43,8 +43,8 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if !channel.is_active {
         bail!("{} is paused\n  Run `gleaner channels resume` first", channel.name);
     }
-    let pool = gleaner::pool(&desk.place.url().await?, 8)?;
-    let files = Files::from_env(desk.place.home()?.path())?;
+    let pool = gleaner::pool(&app.target.url().await?, 8)?;
+    let files = Files::from_env(app.target.home()?.path())?;
     let mut alone = Alone::new(Google::from_env().map_err(anyhow::Error::msg)?, pool, channels, files)?;
     let asked = alone.gmail.ask(&Caller::Ourselves, Some(&channel.id.to_string())).await?;
     alone.read_mailboxes();
@@ -52,11 +52,11 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     alone.finish().await;
     let Some(report) = report else { bail!("{} is gone", channel.name) };
     out.json(&report);
-    out.listing(told(&report));
+    out.listing(text(&report));
     Ok(if report.outcome == "read" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn told(report: &Report) -> String {
+fn text(report: &Report) -> String {
     let error = report.error.as_deref().unwrap_or_default();
     match report.outcome {
         "read" => format!("{}  {} new", paint(GOOD, "read"), count(report.stored, "message")),

@@ -8,11 +8,11 @@ use gleaner_ingest::{Provider, Setting};
 use serde_json::{Value, json};
 
 use super::tools::Form;
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, DIM, paint};
 use crate::table::{Cell, Table};
 
-/// List who can send, and what a channel of each is told.
+/// List the providers, and the settings of a channel of each.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,8 +25,8 @@ pub(crate) struct Args {
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
     let wanted = |provider: &&&dyn Provider| args.provider.as_deref().is_none_or(|code| provider.code() == code);
     let providers: Vec<_> = all().iter().filter(wanted).collect();
     if providers.is_empty() {

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::tools::{Form, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{DIM, WARN, paint};
 use crate::table::{Cell, Table};
 
-/// Tell who was turned away at the door, and why, by minute and reason.
+/// List rejected webhook requests, by minute and reason.
 ///
-/// Without a channel all are listed, those with a key that belongs to no channel included.
+/// Without a channel, those of all channels and those with an unknown key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,23 +21,23 @@ Examples:
 pub(crate) struct Args {
     /// Name or id
     channel: Option<String>,
-    /// At most this many
+    /// The most to list
     #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..))]
     limit: i64,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let channels = channels(desk).await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let channels = channels(app).await?;
     let refusals = match &args.channel {
         Some(channel) => channels.refusals(channel, args.limit).await?,
         None => channels.all_refusals(args.limit).await?,
     };
     out.json(&refusals);
     if refusals.is_empty() {
-        out.line("Nobody was turned away. When a sender says it cannot deliver, `gleaner channels test` tries the way it takes.");
+        out.line("No request was rejected. When a sender says it cannot deliver, `gleaner channels test` sends a sample to the same URL.");
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = Table::new(&["MINUTE", "CHANNEL", "REASON", ">STATUS", ">COUNT", "LAST FROM", "DETAIL"]);

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use super::tools::{Form, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, paint};
 use crate::words::count;
 
@@ -22,9 +22,9 @@ pub(crate) struct Args {
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let done = channels(desk).await?.reseal().await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let done = channels(app).await?.reseal().await?;
     out.json(&done);
     out.line(match done.resealed {
         0 => "Every channel that opens is sealed with the current master key.".to_owned(),

@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result, bail};
 
 use super::settings;
 use super::tools::{Form, addresses, channels, tell_url, with_key};
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, DIM, paint};
-use crate::place::seconds;
+use crate::target::seconds;
 
 /// Replace the ingestion key, or one of the provider's secrets.
 ///
-/// A replaced secret stays good beside the new one for a day, or for --keep-for: the sender is rarely changed at the same moment.
+/// A replaced secret stays valid beside the new one for a day, or for --keep-for: the sender is rarely changed at the same moment.
 /// A replaced key ends at once unless --keep-for says otherwise, since keys are replaced when they leaked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -31,20 +31,20 @@ pub(crate) struct Args {
     /// The new secret: @FILE, - for standard input, or the secret itself
     #[arg(long, value_name = "SECRET", requires = "secret")]
     to: Option<String>,
-    /// How long the old one stays good: '2 hours', 0 for not at all
+    /// How long the old one stays valid: '2 hours', 0 for not at all
     #[arg(long, value_name = "TIME")]
     keep_for: Option<String>,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
     let keep_for = match &args.keep_for {
-        Some(time) => Some(length(desk, time).await?),
+        Some(time) => Some(length(app, time).await?),
         None => None,
     };
-    let channels = channels(desk).await?;
+    let channels = channels(app).await?;
     if let (Some(setting), Some(to)) = (&args.secret, &args.to) {
         let new = settings::read(to).with_context(|| format!("read {setting}"))?;
         let keep_for = keep_for.unwrap_or(Duration::from_secs(86_400));
@@ -56,15 +56,15 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
         }
     } else {
         let opened = channels.rotate_key(&args.channel, keep_for.unwrap_or_default()).await?;
-        out.json(&with_key(&channels, &opened, &addresses(desk)?)?);
+        out.json(&with_key(&channels, &opened, &addresses(app)?)?);
         out.line(format!("{} has a new key. Give its sender the new URL.", paint(BOLD, &opened.channel.name)));
-        tell_url(out, &opened, &addresses(desk)?)?;
+        tell_url(out, &opened, &addresses(app)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn length(desk: &Desk, time: &str) -> Result<Duration> {
-    let seconds = seconds(&desk.place.client().await?, time).await?;
+pub(super) async fn length(app: &App, time: &str) -> Result<Duration> {
+    let seconds = seconds(&app.target.client().await?, time).await?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(length) if length.as_secs() <= 366 * 86_400 => Ok(length),
         _ => bail!("--keep-for takes a time between 0 and a year"),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::rotate::length;
 use super::settings::Settings;
 use super::tools::{Form, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, DIM, paint};
 
 /// Change a channel; what is not named stays.
@@ -27,32 +27,32 @@ pub(crate) struct Args {
     channel: String,
     #[command(flatten)]
     settings: Settings,
-    /// Take a setting away
+    /// Remove a setting
     #[arg(long, value_name = "KEY")]
     unset: Vec<String>,
-    /// Call it otherwise
+    /// Rename it
     #[arg(long)]
     name: Option<String>,
     /// Owner of what arrives, by e-mail address or id
     #[arg(long, value_name = "EMAIL", conflicts_with = "no_owner")]
     owner: Option<String>,
-    /// What arrives belongs to nobody
+    /// What arrives has no owner
     #[arg(long)]
     no_owner: bool,
-    /// Whether a contact is made of every unknown sender
+    /// Whether a contact is created for every unknown sender
     #[arg(long, value_name = "true|false")]
     auto_create_contacts: Option<bool>,
-    /// How long a NAME_previous among the settings stays good: '2 hours'; a day without it
+    /// How long a NAME_previous among the settings stays valid: '2 hours' [default: a day]
     #[arg(long, value_name = "TIME")]
     keep_for: Option<String>,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
     let keep_for = match &args.keep_for {
-        Some(time) => Some(length(desk, time).await?),
+        Some(time) => Some(length(app, time).await?),
         None => None,
     };
     let mut settings = args.settings.read()?;
@@ -63,7 +63,7 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     if changes.name.is_none() && changes.owner.is_none() && changes.auto_create_contacts.is_none() && changes.settings.is_empty() {
         bail!("nothing to change: name a setting with --set, or see `gleaner channels set --help`");
     }
-    let channels = channels(desk).await?;
+    let channels = channels(app).await?;
     let opened = channels.set(&args.channel, changes).await?;
     out.json(&channels.summary(&opened));
     out.line(format!("Changed {}. Servers know within five seconds.", paint(BOLD, &opened.channel.name)));

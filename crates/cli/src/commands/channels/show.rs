@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::list::state;
 use super::tools::{Form, addresses, channels, tell_url, with_key};
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, Output, WARN, paint};
 use crate::table::Table;
 use crate::words::{brief, shell_word};
@@ -30,14 +30,14 @@ pub(crate) struct Args {
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let channels = channels(desk).await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let channels = channels(app).await?;
     let opened = channels.get(&args.channel).await?;
     let summary = channels.summary(&opened);
     let settings = if args.reveal { opened.channel.settings.as_map().clone() } else { summary.settings.clone() };
     if args.reveal {
-        let mut shown = with_key(&channels, &opened, &addresses(desk)?)?;
+        let mut shown = with_key(&channels, &opened, &addresses(app)?)?;
         shown["settings"] = json!(settings);
         out.json(&shown);
     } else {
@@ -48,7 +48,7 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     table.row(vec!["id".into(), summary.id.to_string().into()]);
     table.row(vec!["provider".into(), summary.provider.clone().into()]);
     table.row(vec!["state".into(), state(&summary)]);
-    table.row(vec!["owner".into(), summary.owner.clone().unwrap_or_else(|| "nobody".into()).into()]);
+    table.row(vec!["owner".into(), summary.owner.clone().unwrap_or_else(|| "none".into()).into()]);
     table.row(vec!["contacts".into(), if summary.auto_create_contacts { "made of unknown senders" } else { "matched only" }.into()]);
     table.row(vec!["key".into(), summary.ingestion_key.clone().into()]);
     for (name, value) in rows(&settings, "") {
@@ -60,7 +60,7 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     problems(out, &summary.problems);
     cautions(out, &summary.cautions);
     if args.reveal {
-        tell_url(out, &opened, &addresses(desk)?)?;
+        tell_url(out, &opened, &addresses(app)?)?;
     } else {
         out.note(format!("`gleaner channels show {} --reveal` shows the URL and the secrets.", shell_word(&args.channel)));
     }

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use super::tools::{Form, addresses, channels};
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, GOOD, paint};
 
-/// Send a correctly signed sample through the real door, and tell what happened.
+/// Send a correctly signed sample to the real webhook URL, and show the result.
 ///
-/// It goes to the channel's public_url, else to PUBLIC_BASE_URL, else to this machine. When it is refused it is sent by other ways
-/// too, to tell a wrong public URL from a server that is not there. The sample becomes an activity marked as a test, which
+/// It goes to the channel's public_url, else to PUBLIC_BASE_URL, else to this machine. When it is refused it is sent to other
+/// addresses too, to distinguish a wrong public URL from a server that does not run. The sample becomes an activity marked as a test, which
 /// is cancelled at once. The exit code is 1 when it did not pass.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -32,17 +32,17 @@ pub(crate) struct Args {
     form: Form,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let out = args.form.of(desk);
-    let channels = channels(desk).await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let out = args.form.of(app);
+    let channels = channels(app).await?;
     let own = channels.get(&args.channel).await?.channel.settings.text("public_url").map(ToOwned::to_owned);
-    let mut addresses = addresses(desk)?;
+    let mut addresses = addresses(app)?;
     addresses.public = args.url.or(own).or(addresses.public);
     addresses.local = args.server.or(addresses.local);
     if addresses.public.is_none() && addresses.local.is_none() {
         bail!(
             "no server runs in {}, so there is no address to send to\n  Start one with `gleaner serve`, or name one with --url",
-            desk.place.home()?.path().display()
+            app.target.home()?.path().display()
         );
     }
     let tested = channels.test(&args.channel, &addresses).await?;

@@ -6,7 +6,7 @@ use gleaner_ingest::sealing::MasterKeys;
 use gleaner_intake::channels::{Addresses, Channels, Opened, WebhookUrl};
 use serde_json::{Value, json};
 
-use crate::Desk;
+use crate::App;
 use crate::output::{DIM, Output, WARN, paint};
 use crate::serving::Serving;
 
@@ -26,15 +26,15 @@ pub(super) struct Form {
 }
 
 impl Form {
-    pub(super) fn of(&self, desk: &Desk) -> Output {
-        Output { json: desk.out.json || self.form == Format::Json, ..desk.out }
+    pub(super) fn of(&self, app: &App) -> Output {
+        Output { json: app.out.json || self.form == Format::Json, ..app.out }
     }
 }
 
 /// The channels of this database, opened with the master key of this home.
-pub(super) async fn channels(desk: &Desk) -> Result<Channels> {
-    let url = desk.place.url().await?;
-    let keys = MasterKeys::load(desk.place.home()?.path())?;
+pub(super) async fn channels(app: &App) -> Result<Channels> {
+    let url = app.target.url().await?;
+    let keys = MasterKeys::load(app.target.home()?.path())?;
     Ok(Channels::new(gleaner::pool(&url, 4)?, keys))
 }
 
@@ -44,8 +44,8 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Where the server is: what senders are given as its address, and where it answers on this machine.
-pub(super) fn addresses(desk: &Desk) -> Result<Addresses> {
-    let serving = Serving::find(desk.place.home()?.path());
+pub(super) fn addresses(app: &App) -> Result<Addresses> {
+    let serving = Serving::find(app.target.home()?.path());
     let local = variable("API_URL").or_else(|| serving.as_ref().map(Serving::url));
     Ok(Addresses { public: variable("PUBLIC_BASE_URL").or_else(|| serving.and_then(|it| it.public_base)), local })
 }
@@ -66,7 +66,7 @@ pub(super) fn with_key(channels: &Channels, opened: &Opened, at: &Addresses) -> 
     Ok(shown)
 }
 
-/// Tells where to send, and what stands in the way of it.
+/// Prints the webhook URL, and what would keep requests from arriving.
 pub(super) fn tell_url(out: Output, opened: &Opened, at: &Addresses) -> Result<()> {
     let url = webhook_url(opened, at)?;
     out.listing(format!("  id    {}", opened.channel.id));

@@ -12,7 +12,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
 use super::shape::Shape;
-use crate::Desk;
+use crate::App;
 use crate::output::{DIM, paint};
 
 /// Lines sent at once, by COPY. Below the second number a call of the SQL function is no slower.
@@ -21,7 +21,7 @@ const WORTH_A_COPY: usize = 100;
 
 /// Returns how many were enqueued, existed already, or were replaced.
 pub(super) async fn enqueue(
-    desk: &Desk,
+    app: &App,
     client: &mut Client,
     acts: &Acts,
     shape: &Shape,
@@ -62,7 +62,7 @@ pub(super) async fn enqueue(
             }
             batch.clear();
             if number.is_multiple_of(20 * BATCH as u64) {
-                desk.out.note(paint(DIM, format!("{number} lines so far")));
+                app.out.note(paint(DIM, format!("{number} lines so far")));
             }
         }
         if line.is_none() {

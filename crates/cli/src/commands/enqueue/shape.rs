@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::{Args, Meaning, column, parse};
-use crate::place::seconds;
+use crate::target::seconds;
 
 /// How JSON becomes an item, and the columns that are added to every item.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use gleaner::{Acts, Outcome};
 use serde_json::{Map, Value, json};
 use tokio_postgres::Client;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, GOOD};
-use crate::place::{Named, ring};
 use crate::table::{Cell, Table};
+use crate::target::{Named, notify_workers};
 
 #[derive(Debug, clap::Args)]
 struct Keys {
@@ -22,7 +22,7 @@ struct Keys {
     ids: Vec<String>,
 }
 
-/// Let items be tried again, now, with all their attempts.
+/// Retry items now, with all their attempts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,9 +33,9 @@ pub(crate) struct Requeue {
     keys: Keys,
 }
 
-/// End items that nobody should work any more, running ones too.
+/// Cancel items, running ones too.
 ///
-/// The holder of a running one learns of it at its next call; `gleaner work` looks every second and ends its command.
+/// The holder of a running item gets *lost* at its next call; `gleaner work` checks every second and ends its command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,17 +47,17 @@ pub(crate) struct Cancel {
     /// The items' keys
     #[arg(required_unless_present = "matching", conflicts_with = "matching")]
     ids: Vec<String>,
-    /// Instead of keys: every unfinished item with this value; several must all fit
+    /// Instead of keys: every unfinished item with this value; several must all match
     #[arg(long = "where", value_name = "COLUMN=VALUE")]
     matching: Vec<String>,
-    /// Why, for those who look later
+    /// The reason, stored with the item
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// Give up on items.
+/// Make items dead letters.
 ///
-/// They stay as dead letters until somebody requeues them.
+/// They stay so until they are requeued.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -65,36 +65,36 @@ Examples:
 pub(crate) struct Bury {
     #[command(flatten)]
     keys: Keys,
-    /// Why, for those who look later
+    /// The reason, stored with the item
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// Give items to another owner, or to everybody.
+/// Give items to another owner, or to no owner.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gleaner items assign activities 1f0c… --owner 7
-  gleaner items assign activities 1f0c… --nobody            anyone may take it")]
+  gleaner items assign activities 1f0c… --no-owner          every agent may take it")]
 pub(crate) struct Assign {
     #[command(flatten)]
     keys: Keys,
     /// The new owner
-    #[arg(long, required_unless_present = "nobody", conflicts_with = "nobody")]
+    #[arg(long, required_unless_present = "no_owner", conflicts_with = "no_owner")]
     owner: Option<String>,
-    /// No owner: the items belong to everybody
+    /// No owner: every agent may take the items
     #[arg(long)]
-    nobody: bool,
+    no_owner: bool,
 }
 
-pub(super) async fn requeue(desk: &Desk, args: Requeue) -> Result<ExitCode> {
-    let (client, acts) = desk.place.acts(&args.keys.named).await?;
+pub(super) async fn requeue(app: &App, args: Requeue) -> Result<ExitCode> {
+    let (client, acts) = app.target.acts(&args.keys.named).await?;
     let answers = acts.requeue(&client, &args.keys.as_str()).await?;
-    tell(desk, &client, &acts, "requeued", &answers).await
+    tell(app, &client, &acts, "requeued", &answers).await
 }
 
-pub(super) async fn cancel(desk: &Desk, args: Cancel) -> Result<ExitCode> {
-    let (client, acts) = desk.place.acts(&args.named).await?;
+pub(super) async fn cancel(app: &App, args: Cancel) -> Result<ExitCode> {
+    let (client, acts) = app.target.acts(&args.named).await?;
     let reason = args.reason.as_deref();
     let answers = if args.matching.is_empty() {
         let ids: Vec<&str> = args.ids.iter().map(String::as_str).collect();
@@ -102,19 +102,19 @@ pub(super) async fn cancel(desk: &Desk, args: Cancel) -> Result<ExitCode> {
     } else {
         acts.cancel_matching(&client, &matching(&args.matching)?, reason).await?
     };
-    tell(desk, &client, &acts, "cancelled", &answers).await
+    tell(app, &client, &acts, "cancelled", &answers).await
 }
 
-pub(super) async fn bury(desk: &Desk, args: Bury) -> Result<ExitCode> {
-    let (client, acts) = desk.place.acts(&args.keys.named).await?;
+pub(super) async fn bury(app: &App, args: Bury) -> Result<ExitCode> {
+    let (client, acts) = app.target.acts(&args.keys.named).await?;
     let answers = acts.bury(&client, &args.keys.as_str(), args.reason.as_deref()).await?;
-    tell(desk, &client, &acts, "buried", &answers).await
+    tell(app, &client, &acts, "buried", &answers).await
 }
 
-pub(super) async fn assign(desk: &Desk, args: Assign) -> Result<ExitCode> {
-    let (client, acts) = desk.place.acts(&args.keys.named).await?;
+pub(super) async fn assign(app: &App, args: Assign) -> Result<ExitCode> {
+    let (client, acts) = app.target.acts(&args.keys.named).await?;
     let answers = acts.assign(&client, &args.keys.as_str(), args.owner.as_deref()).await?;
-    tell(desk, &client, &acts, "assigned", &answers).await
+    tell(app, &client, &acts, "assigned", &answers).await
 }
 
 impl Keys {
@@ -133,10 +133,10 @@ fn matching(pairs: &[String]) -> Result<Value> {
 }
 
 /// One line per item. The exit code is 1 when one was not found.
-async fn tell(desk: &Desk, client: &Client, acts: &Acts, done: &str, answers: &[Answer]) -> Result<ExitCode> {
-    ring(client, acts.name()).await;
+async fn tell(app: &App, client: &Client, acts: &Acts, done: &str, answers: &[Answer]) -> Result<ExitCode> {
+    notify_workers(client, acts.name()).await;
     let all: Vec<Value> = answers.iter().map(|a| json!({"id": a.key, "outcome": a.outcome.as_str(), "status": a.status})).collect();
-    desk.out.json(&all);
+    app.out.json(&all);
     let mut table = Table::new(&["ID", "OUTCOME", "STATUS"]);
     for answer in answers {
         let outcome = match answer.outcome {
@@ -147,7 +147,7 @@ async fn tell(desk: &Desk, client: &Client, acts: &Acts, done: &str, answers: &[
         };
         table.row(vec![answer.key.clone().into(), outcome, answer.status.clone().unwrap_or_default().into()]);
     }
-    desk.out.line(if answers.is_empty() { "No unfinished item fits.".to_owned() } else { table.text() });
+    app.out.line(if answers.is_empty() { "No unfinished item fits.".to_owned() } else { table.text() });
     let missing = answers.iter().any(|answer| matches!(answer.outcome, Outcome::Gone | Outcome::Lost));
     Ok(if missing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -7,15 +7,15 @@ use clap::builder::PossibleValuesParser;
 use gleaner::view::{Filter, State, View};
 use serde_json::Value;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{DIM, of_state, paint};
-use crate::place::Named;
 use crate::table::{Cell, Table};
+use crate::target::Named;
 use crate::words::{brief, member, moment, span};
 
 /// List items, by state, kind or owner.
 ///
-/// Waiting ones in the order they are due, otherwise the newest first.
+/// Waiting items in the order they are due, others newest first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,22 +35,22 @@ pub(crate) struct Args {
     /// Only items of this kind
     #[arg(short, long)]
     kind: Option<String>,
-    /// At most this many
+    /// The most to list
     #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..))]
     limit: i64,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let view = View::of(&client, &args.named.queue).await?;
     let state: Option<State> = args.state.parse().ok();
     let filtered = state.is_some() || args.owner.is_some() || args.kind.is_some() || args.named.tenant.is_some();
-    let filter = Filter { state, owner: args.owner, kind: args.kind, tenant: args.named.tenant, limit: args.limit };
+    let filter = Filter { state, owner: args.owner, kind: args.kind, tenant: args.named.tenant, limit: args.limit, ..Filter::default() };
     let items = view.list(&client, &filter).await?;
-    desk.out.json(&items);
+    app.out.json(&items);
     if items.is_empty() {
         let queue = &args.named.queue;
-        desk.out.line(match (filtered, queue.as_str()) {
+        app.out.line(match (filtered, queue.as_str()) {
             (true, _) => format!("No such items in {queue}. `gleaner items list {queue}` lists them all."),
             (false, "jobs") => "The queue jobs is empty. Put something in: gleaner enqueue jobs --kind mail '{\"to\": \"ada\"}'".into(),
             (false, _) => format!(
@@ -73,9 +73,9 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
             Cell::styled(detail(item), DIM),
         ]);
     }
-    desk.out.listing(table.text());
+    app.out.listing(table.text());
     if items.len() as i64 == args.limit {
-        desk.out.note(paint(DIM, format!("The first {} are shown; --limit shows more.", args.limit)));
+        app.out.note(paint(DIM, format!("The first {} are shown; --limit shows more.", args.limit)));
     }
     Ok(ExitCode::SUCCESS)
 }

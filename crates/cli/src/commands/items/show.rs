@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use gleaner::view::View;
 use serde_json::Value;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, DIM, of_state, paint};
 use crate::words::{brief, harmless, member, moment};
 
@@ -23,38 +23,37 @@ pub(crate) struct Args {
     id: String,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let view = View::of(&client, &args.queue).await?;
     let Some(item) = view.show(&client, &args.id).await? else {
         bail!("there is no item {} in {}\n  `gleaner items list {}` lists what there is", args.id, args.queue, args.queue);
     };
-    desk.out.json(&item);
+    app.out.json(&item);
     let state = member(&item, "state");
     let waits = matches!(state.as_str(), "ready" | "scheduled" | "failed");
     let when = item["due_in"].as_f64().filter(|_| waits).map(|due| format!(", due {}", moment(due))).unwrap_or_default();
-    desk.out.listing(format!(
+    app.out.listing(format!(
         "{} is {}{when}",
         paint(BOLD, format!("{} {}", args.queue, member(&item, "id"))),
         paint(of_state(&state), &state)
     ));
-    columns(desk, &item["row"]);
+    columns(app, &item["row"]);
     for (title, name) in [("What people did", "audit"), ("Results that came too late", "late_results")] {
         let entries = item[name].as_array().map(Vec::as_slice).unwrap_or_default();
         if !entries.is_empty() {
-            desk.out.listing(format!("\n{title}:"));
+            app.out.listing(format!("\n{title}:"));
         }
         for entry in entries {
             let what = if name == "audit" { member(entry, "act") } else { brief(&entry["result"]) };
-            desk.out
-                .line(format!("  {}  {what}  {}  {}", member(entry, "at"), member(entry, "caller"), brief(&entry["detail"])).trim_end());
+            app.out.line(format!("  {}  {what}  {}  {}", member(entry, "at"), member(entry, "caller"), brief(&entry["detail"])).trim_end());
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Every column that has a value, with JSON on several lines.
-fn columns(desk: &Desk, row: &Value) {
+fn columns(app: &App, row: &Value) {
     let Some(row) = row.as_object() else { return };
     let width = row.keys().map(String::len).max().unwrap_or(0);
     for (name, value) in row.iter().filter(|(_, value)| !value.is_null()) {
@@ -64,6 +63,6 @@ fn columns(desk: &Desk, row: &Value) {
             other => other.to_string(),
         };
         let text = harmless(&text).replace('\n', &format!("\n{}", " ".repeat(width + 4)));
-        desk.out.listing(format!("  {}  {text}", paint(DIM, format!("{name:width$}"))));
+        app.out.listing(format!("  {}  {text}", paint(DIM, format!("{name:width$}"))));
     }
 }

@@ -7,9 +7,9 @@ use clap::ValueEnum;
 use gleaner_supabase::auth::api_keys::{self, Kind, New};
 use serde_json::json;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, paint};
-use crate::place::seconds;
+use crate::target::seconds;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Role {
@@ -17,11 +17,11 @@ enum Role {
     Worker,
     /// Everything, past row-level security
     Service,
-    /// For browsers: nobody in particular, until somebody signs in
+    /// For browsers: no rights of its own until a user signs in
     Anon,
 }
 
-/// Make a key for a program. It is told once; only a hash is kept.
+/// Make a key for a program. It is shown once; only a hash is stored.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ Examples:
   gleaner keys add nightly-report --role service --valid '90 days'
   export SUPABASE_KEY=\"$(gleaner keys add laptop -q)\"")]
 pub(crate) struct Args {
-    /// What to call it
+    /// Its name
     name: String,
     /// What it may do
     #[arg(long, value_enum, default_value_t = Role::Worker)]
@@ -41,19 +41,19 @@ pub(crate) struct Args {
     /// A kind of work it may claim; several may be named. Without any: every kind
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
-    /// How long it is good, as PostgreSQL reads it; without: until it is revoked
+    /// How long it is valid, such as '30 days' [default: until it is revoked]
     #[arg(long, value_name = "TIME")]
     valid: Option<String>,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     if args.role != Role::Worker && !(args.queues.is_empty() && args.kinds.is_empty()) {
         bail!("--queue and --kind narrow what a worker may claim; a service or anon key has no such scope");
     }
     if args.name.trim().is_empty() {
         bail!("a key needs a name, to be recognised by");
     }
-    let client = desk.place.client().await?;
+    let client = app.target.client().await?;
     for queue in &args.queues {
         gleaner::registry::find(&client, queue).await?;
     }
@@ -73,10 +73,10 @@ pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
     let Some((id, key)) = api_keys::add(&client, &new).await? else {
         bail!("there is a key {:?} already\n  `gleaner keys revoke` ends it and frees the name", args.name);
     };
-    desk.out.json(&json!({"id": id, "name": args.name, "role": kind.name(), "queues": queues, "kinds": kinds, "key": key}));
-    if !desk.out.quiet {
-        desk.out.note(format!("Key {} ({}); it is told once:", paint(BOLD, &args.name), kind.name()));
+    app.out.json(&json!({"id": id, "name": args.name, "role": kind.name(), "queues": queues, "kinds": kinds, "key": key}));
+    if !app.out.quiet {
+        app.out.note(format!("Key {} ({}); it is shown once:", paint(BOLD, &args.name), kind.name()));
     }
-    desk.out.listing(key);
+    app.out.listing(key);
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use gleaner_supabase::auth::api_keys;
 use serde_json::Value;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BAD, DIM, GOOD};
 use crate::table::{Cell, Table};
 use crate::words::{member, moment, span};
@@ -19,10 +19,10 @@ Examples:
   gleaner keys list --json | jq -r '.[] | select(.last_used_at == null) | .name'    never used")]
 pub(crate) struct Args {}
 
-pub(super) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+pub(super) async fn run(app: &App, _: Args) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     let keys = api_keys::list(&client).await?;
-    desk.out.json(&keys);
+    app.out.json(&keys);
     let mut table = Table::new(&["NAME", "ROLE", "STATE", "KEY", "QUEUES", "KINDS", "USED", "EXPIRES"]);
     for key in &keys {
         let state = member(key, "state");
@@ -40,9 +40,9 @@ pub(super) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
         ]);
     }
     if keys.is_empty() {
-        desk.out.line("There are no keys. `gleaner keys add NAME` makes one; `gleaner status -o env` has those of the project.");
+        app.out.line("There are no keys. `gleaner keys add NAME` makes one; `gleaner status -o env` has those of the project.");
     } else {
-        desk.out.listing(table.text());
+        app.out.listing(table.text());
     }
     Ok(ExitCode::SUCCESS)
 }

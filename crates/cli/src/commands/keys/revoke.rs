@@ -6,12 +6,12 @@ use anyhow::{Result, bail};
 use gleaner_supabase::auth::api_keys;
 use serde_json::json;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, paint};
 
-/// End a key. Servers notice within five seconds.
+/// Revoke a key. Servers notice within five seconds.
 ///
-/// What the key holds becomes due again when its lease ends.
+/// Items held with the key become due again when their leases end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,12 +22,12 @@ pub(crate) struct Args {
     key: String,
 }
 
-pub(super) async fn run(desk: &Desk, args: Args) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let client = app.target.client().await?;
     if !api_keys::revoke(&client, &args.key).await? {
         bail!("there is no living key of that name\n  `gleaner keys list` lists them");
     }
-    desk.out.json(&json!({"revoked": true}));
-    desk.out.line(paint(BOLD, "Revoked."));
+    app.out.json(&json!({"revoked": true}));
+    app.out.line(paint(BOLD, "Revoked."));
     Ok(ExitCode::SUCCESS)
 }

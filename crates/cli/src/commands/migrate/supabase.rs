@@ -5,7 +5,7 @@ use gleaner::Error;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use crate::Desk;
+use crate::App;
 
 /// The schemas in the role's settings now, else those a project exposes by default.
 const SHOWN: &str = "
@@ -16,7 +16,7 @@ const SHOWN: &str = "
         'public' || case when to_regnamespace('graphql_public') is not null then ', graphql_public' else '' end)
     from pg_roles r where r.rolname = 'authenticator'";
 
-pub(super) async fn expose(desk: &Desk, client: &Client) -> Result<Value> {
+pub(super) async fn expose(app: &App, client: &Client) -> Result<Value> {
     let rows = client.query_typed(SHOWN, &[]).await.map_err(Error::doing("ask which schemas PostgREST shows"))?;
     let Some(row) = rows.first() else {
         bail!("this is no Supabase project: there is no role authenticator\n  Leave --supabase out; everything else is migrated");
@@ -33,7 +33,7 @@ pub(super) async fn expose(desk: &Desk, client: &Client) -> Result<Value> {
     client
         .batch_execute("notify pgrst, 'reload config'; notify pgrst, 'reload schema'")
         .await
-        .map_err(Error::doing("tell PostgREST to look again"))?;
-    desk.out.line(format!("PostgREST shows: {}. Call acts with the profile header gleaner.", schemas.join(", ")));
+        .map_err(Error::doing("notify PostgREST to reload its schema"))?;
+    app.out.line(format!("PostgREST shows: {}. Call acts with the profile header gleaner.", schemas.join(", ")));
     Ok(json!({"schemas": schemas}))
 }

@@ -1,4 +1,4 @@
-//! What a server is told, by flags or by the environment; the same for `serve` and `up`.
+//! The settings of a server, by flags or by the environment; the same for `serve` and `up`.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -31,31 +31,31 @@ pub(crate) enum FirstPort {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "The server")]
 pub(crate) struct Options {
-    /// Where to listen [default: the port this home has kept, else 54321, of 127.0.0.1]
+    /// Address to listen on [default: 127.0.0.1 with the port this home keeps, else 54321]
     #[arg(long, env = "GLEANER_LISTEN", value_name = "ADDRESS:PORT", value_parser = address, default_value = "", hide_default_value = true)]
     listen: Maybe<SocketAddr>,
-    /// What senders are given as our address; signatures cover it
+    /// The public address of this server, for webhook URLs; signatures cover it
     #[arg(long, env = "PUBLIC_BASE_URL", value_name = "URL", value_parser = base, default_value = "", hide_default_value = true)]
     public_base_url: Maybe<String>,
-    /// Proxies whose X-Forwarded-For is believed
+    /// Proxies whose X-Forwarded-For is trusted
     #[arg(long, env = "TRUSTED_PROXIES", value_name = "NETWORKS", value_parser = networks, default_value = "", hide_default_value = true)]
     trusted_proxies: Networks,
-    /// Private networks from which media may be fetched all the same
+    /// Private networks from which media may be fetched
     #[arg(long, env = "GLEANER_ALLOW_PRIVATE_MEDIA", value_name = "NETWORKS", value_parser = networks, default_value = "", hide_default_value = true)]
     allow_private_media: Networks,
-    /// Requests a minute that are not authentic, from one client at one channel
-    #[arg(long, env = "GLEANER_STRANGERS_PER_MINUTE", value_name = "COUNT", default_value_t = 100)]
-    strangers_per_minute: u32,
-    /// Authentic requests a minute at one channel, averaged over an hour; 0 is no ceiling
+    /// Requests a minute that may fail verification, from one client at one channel
+    #[arg(long, env = "GLEANER_REJECTED_PER_MINUTE", value_name = "COUNT", default_value_t = 100)]
+    rejected_per_minute: u32,
+    /// Authentic requests a minute at one channel, averaged over an hour; 0 is no limit
     #[arg(long, env = "GLEANER_CEILING_PER_MINUTE", value_name = "COUNT", default_value_t = 1000)]
     ceiling_per_minute: u32,
     /// How long requests are kept for `gleaner replay`; 0 keeps none
     #[arg(long, env = "GLEANER_KEEP_RAW_DAYS", value_name = "DAYS", default_value_t = 7)]
     keep_raw_days: u32,
-    /// How much of them at most
+    /// The most megabytes of kept requests
     #[arg(long, env = "GLEANER_KEEP_RAW_MEGABYTES", value_name = "MEGABYTES", default_value_t = 2048)]
     keep_raw_megabytes: u64,
-    /// Connections to the database at most
+    /// The most connections to the database
     #[arg(long, env = "GLEANER_CONNECTIONS", value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u16).range(4..))]
     connections: u16,
 }
@@ -82,7 +82,7 @@ fn networks(text: &str) -> Result<Networks, String> {
 }
 
 impl Options {
-    /// What senders are given as our address, if somebody said.
+    /// The address that senders are given, if it was set.
     pub(crate) fn public_base(&self) -> Option<&str> {
         self.public_base_url.0.as_deref()
     }
@@ -104,11 +104,15 @@ impl Options {
         config.allow_private_media = self.allow_private_media.0.clone();
         config.google = Google::from_env().map_err(anyhow::Error::msg)?;
         config.media = media::Options::from_env().map_err(anyhow::Error::msg)?;
+        config.document_limit = gleaner_intake::dumps::limit_from_env().map_err(anyhow::Error::msg)?;
         let variable = |name: &str| std::env::var(name).ok();
         config.rest = gleaner_supabase::rest::Settings::from_variables(variable).map_err(anyhow::Error::msg)?;
         config.auth = gleaner_supabase::auth::Settings::from_variables("", variable).map_err(anyhow::Error::msg)?;
+        config.connections = config::Connections::from_variables(variable).map_err(anyhow::Error::msg)?;
         config.files_url = std::env::var("GLEANER_FILES_URL").ok().filter(|url| !url.is_empty());
-        config.limits.strangers_per_minute = self.strangers_per_minute;
+        let frames = variable("GLEANER_FRAME_ORIGINS").unwrap_or_default();
+        config.frames = config::origins(&frames).map_err(|error| anyhow::anyhow!("GLEANER_FRAME_ORIGINS: {error}"))?;
+        config.limits.rejected_per_minute = self.rejected_per_minute;
         config.limits.ceiling_per_minute = self.ceiling_per_minute;
         config.raw.keep = Duration::from_secs(u64::from(self.keep_raw_days) * 24 * 3600);
         config.raw.max_bytes = self.keep_raw_megabytes.saturating_mul(1024 * 1024);
@@ -150,7 +154,7 @@ impl Options {
             ("PUBLIC_BASE_URL", self.public_base_url.0.clone()),
             ("TRUSTED_PROXIES", Some(list(&self.trusted_proxies))),
             ("GLEANER_ALLOW_PRIVATE_MEDIA", Some(list(&self.allow_private_media))),
-            ("GLEANER_STRANGERS_PER_MINUTE", Some(self.strangers_per_minute.to_string())),
+            ("GLEANER_REJECTED_PER_MINUTE", Some(self.rejected_per_minute.to_string())),
             ("GLEANER_CEILING_PER_MINUTE", Some(self.ceiling_per_minute.to_string())),
             ("GLEANER_KEEP_RAW_DAYS", Some(self.keep_raw_days.to_string())),
             ("GLEANER_KEEP_RAW_MEGABYTES", Some(self.keep_raw_megabytes.to_string())),

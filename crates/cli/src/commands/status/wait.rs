@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use gleaner::migrate;
 use serde_json::Value;
 
-use crate::Desk;
+use crate::App;
 use crate::serving::Serving;
 
 /// How long one look may take, so that a server that does not answer cannot outlast the time given.
@@ -15,13 +15,13 @@ const LOOK_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Returns once all of it answers; the error says what was missing at the last look.
-pub(super) async fn until_ready(desk: &Desk, timeout: Duration) -> Result<()> {
+pub(super) async fn until_ready(app: &App, timeout: Duration) -> Result<()> {
     // The HTTP library asks for one even where nothing is encrypted.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().build().context("make an HTTP client")?;
     let began = Instant::now();
     loop {
-        let looked = tokio::time::timeout(LOOK_WITHIN, look(desk, &http)).await.unwrap_or_else(|_| bail!("it does not answer in time"));
+        let looked = tokio::time::timeout(LOOK_WITHIN, look(app, &http)).await.unwrap_or_else(|_| bail!("it does not answer in time"));
         match looked {
             Err(missing) if began.elapsed() >= timeout => return Err(missing.context(format!("not ready after {} s", timeout.as_secs()))),
             Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
@@ -31,9 +31,9 @@ pub(super) async fn until_ready(desk: &Desk, timeout: Duration) -> Result<()> {
 }
 
 /// Fails with what is missing.
-async fn look(desk: &Desk, http: &reqwest::Client) -> Result<()> {
-    let home = desk.place.home()?;
-    let url = match desk.place.given() {
+async fn look(app: &App, http: &reqwest::Client) -> Result<()> {
+    let home = app.target.home()?;
+    let url = match app.target.given() {
         Some(url) => url.to_owned(),
         None => {
             let now = gleaner_postgres::status(&home).await?;

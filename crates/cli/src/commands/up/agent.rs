@@ -7,14 +7,14 @@ use gleaner_agent::wire::Settings;
 use gleaner_postgres::Home;
 
 use super::super::{agent, status};
-use crate::Desk;
+use crate::App;
 use crate::output::{WARN, paint};
 use crate::signals::Signals;
 
-/// Starts it with the settings of agent.toml and the environment, whatever place those name. Recordings come through our own server.
-pub(super) async fn start(desk: &Desk, home: &Home, database: &str, server: &str) -> Result<Agent> {
+/// Starts it with the settings of agent.toml and the environment, whatever endpoint those name. Recordings come through our own server.
+pub(super) async fn start(app: &App, home: &Home, database: &str, server: &str) -> Result<Agent> {
     let mut config = agent::at(home.path(), database)?;
-    config.server = status::keys::project_keys(desk).map(|keys| {
+    config.server = status::keys::project_keys(app).map(|keys| {
         let key = |name: &str| keys.iter().find(|(known, _)| *known == name).map(|(_, key)| key.clone());
         Settings {
             url: server.to_owned(),
@@ -31,12 +31,12 @@ pub(super) fn url(home: &Home, pid: Option<u32>) -> Option<String> {
     Note::all(home.path()).into_iter().find(|note| Some(note.pid) == pid).map(|note| note.url)
 }
 
-/// Resolves when it ended by itself, which is told; the rest goes on without it. Never where there is none.
-pub(super) async fn ended(desk: &Desk, running: &mut Option<Agent>) {
+/// Prints a note when it ends by itself; the rest goes on without it. Never returns.
+pub(super) async fn ended(app: &App, running: &mut Option<Agent>) {
     if let Some(agent) = running
         && let Err(error) = agent.wait().await
     {
-        desk.out.note(format!(
+        app.out.note(format!(
             "{} {error}\n  `gleaner up` goes on without it; `gleaner agent` starts another.",
             paint(WARN, "The agent ended:")
         ));
@@ -46,7 +46,7 @@ pub(super) async fn ended(desk: &Desk, running: &mut Option<Agent>) {
 }
 
 /// Lets it finish what it has, within its grace; another signal gives everything back at once.
-pub(super) async fn stop(desk: &Desk, running: Option<Agent>, signals: &mut Signals) {
+pub(super) async fn stop(app: &App, running: Option<Agent>, signals: &mut Signals) {
     let Some(mut agent) = running else { return };
     agent.begin_to_stop();
     let stopped = tokio::select! {
@@ -54,7 +54,7 @@ pub(super) async fn stop(desk: &Desk, running: Option<Agent>, signals: &mut Sign
         () = signals.any() => None,
     };
     match stopped {
-        Some(Err(error)) => desk.out.note(format!("{} {error}", paint(WARN, "The agent ended:"))),
+        Some(Err(error)) => app.out.note(format!("{} {error}", paint(WARN, "The agent ended:"))),
         Some(Ok(_)) => {}
         None => drop(agent.release_now().await),
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::Desk;
+use crate::App;
 use crate::output::{BOLD, paint};
 use crate::words::{count, shell_word};
 
@@ -22,10 +22,10 @@ pub(super) fn schema(applied: usize) -> String {
 }
 
 /// Commands that work as they stand, one after the other.
-pub(super) fn hints(desk: &Desk, place: &str) -> String {
+pub(super) fn hints(app: &App, place: &str) -> String {
     let gleaner = program();
     let mut lines = vec![String::new(), paint(BOLD, format!("Try next, {place}:"))];
-    if let Some(home) = desk.place.unusual_home().filter(|_| desk.place.given().is_none()) {
+    if let Some(home) = app.target.unusual_home().filter(|_| app.target.given().is_none()) {
         let home = std::path::absolute(home).unwrap_or_else(|_| home.clone());
         lines.push(format!("  export GLEANER_HOME={}", shell_word(&home.display().to_string())));
     }

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use gleaner_supabase::auth::people;
 
-use super::told;
-use crate::Desk;
+use super::as_error;
+use crate::App;
 use crate::output::{BAD, DIM, GOOD, WARN};
 use crate::table::{Cell, Table};
 use crate::words::{member, span};
 
-/// List the users: who may sign in, and who did.
+/// List the users, and when they last signed in.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,10 +19,10 @@ Examples:
   gleaner users list --json | jq -r '.[] | select(.state == \"disabled\") | .email'")]
 pub(crate) struct Args {}
 
-pub(super) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
-    let client = desk.place.client().await?;
-    let people = people::list(&client).await.map_err(told)?;
-    desk.out.json(&people);
+pub(super) async fn run(app: &App, _: Args) -> Result<ExitCode> {
+    let client = app.target.client().await?;
+    let people = people::list(&client).await.map_err(as_error)?;
+    app.out.json(&people);
     let mut table = Table::new(&["EMAIL", "STATE", "ROLE", ">SALES", ">SESSIONS", "SIGNED IN"]);
     for person in &people {
         let state = member(person, "state");
@@ -42,9 +42,9 @@ pub(super) async fn run(desk: &Desk, _: Args) -> Result<ExitCode> {
         ]);
     }
     if people.is_empty() {
-        desk.out.line("Nobody can sign in yet. `gleaner users add EMAIL --admin` adds somebody.");
+        app.out.line("There are no users yet. `gleaner users add EMAIL --admin` adds one.");
     } else {
-        desk.out.listing(table.text());
+        app.out.listing(table.text());
     }
     Ok(ExitCode::SUCCESS)
 }

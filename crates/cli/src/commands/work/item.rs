@@ -75,7 +75,7 @@ impl Runner {
             }
         };
         let (status, said) = tokio::select! {
-            told = talk => told,
+            answer = talk => answer,
             () = context.ended() => {
                 self.end(&mut child, &mut group).await;
                 return Err(Failure::new("the item was cancelled or taken away").category("Cancelled"));

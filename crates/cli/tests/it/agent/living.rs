@@ -31,11 +31,11 @@ fn a_graceful_stop_gives_back_what_did_not_finish_and_burns_no_attempt() {
 fn a_graceful_stop_lets_what_runs_finish() {
     let team = Team::new();
     let ada = team.person("ada");
-    let agent = team.agent("ada", &ada, &["--grace", "1min"]);
+    let mut agent = team.agent("ada", &ada, &["--grace", "1min"]);
     let item = team.activity(&ada, "note", 0.0);
     team.until_begun(&item);
     agent.signal(Signal::SIGTERM);
-    std::thread::sleep(Duration::from_millis(300));
+    agent.err_until("1 item may finish");
     team.go();
     let ended = agent.end();
     assert_eq!(ended.code, 0, "{ended:?}");

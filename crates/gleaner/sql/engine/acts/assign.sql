@@ -1,19 +1,18 @@
-{%- from "macros.sql" import act, tenant_text, tenant_param, tenant_is, waiting_since, enter -%}
+{%- from "macros.sql" import act, tenant_text, tenant_param, tenant_arg, tenant_is, waiting_since, enter -%}
 {%- if owner %}
 /*
- * An operator's change of owner; null gives the row to everybody. A running row stays with its holder; from now on the
+ * An operator's change of owner; null removes the owner, so that every agent may take the row. A running row stays with its holder; from now on the
  * new owner's policy says who may take it next.
  */
 create or replace function gleaner.assign_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[], p_owner {{ owner.type }})
 returns table (id {{ key.type }}, outcome text, status text)
-language plpgsql
 {{ act() }}
-as {{ body }}
 #variable_conflict use_column
 declare
     v_done {{ key.type }}[];
 begin
     {{ enter() }}
+    perform gleaner.admit_{{ name }}({{ tenant_arg() }}p_ids);
     perform from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = any (p_ids) order by q.{{ key.column }} for no key update;
     insert into gleaner.audit (queue, tenant, key, act, caller, detail)
     select {{ name_literal }}, {{ tenant_text() }}, q.{{ key.column }}::text, 'assign', gleaner.caller_session(), jsonb_build_object('from', q.{{ owner.column }}, 'to', p_owner)

@@ -1,15 +1,10 @@
 {%- from "macros.sql" import act, tenant_param, tenant_arg -%}
--- One row, for people at a prompt and programs that work one at a time. Answers as gleaner.complete_{{ name }}_many does.
+-- The same for one row: for people at a prompt, and programs that work one at a time.
 create or replace function gleaner.complete_{{ name }}({{ tenant_param() }}p_id {{ key.type }}, p_lease bigint, p_result jsonb default null)
 returns table (id {{ key.type }}, outcome text, status text)
-language plpgsql
-security definer
-set search_path = {{ search_path }}
-set jit = off
-as {{ body }}
+language plpgsql security definer set search_path = {{ search_path }} set jit = off as {{ body }}
 begin
     return query
-    select unnest(m.ids), m.outcome, m.status
-    from gleaner.complete_{{ name }}_many({{ tenant_arg() }}array[p_id], array[p_lease], array[p_result]) as m;
+    select p_id, m.outcome, m.status from gleaner.complete_{{ name }}_many({{ tenant_arg() }}array[p_id], array[p_lease], array[p_result]) as m;
 end
 {{ body }};

@@ -4,9 +4,7 @@
  * Tenants with claimable rows, the one that has waited longest first: an agent of many tenants claims in each of them in turn.
  */
 create or replace function gleaner.due_tenants_{{ name }}(p_limit integer default 100) returns setof {{ tenant.type }}
-language plpgsql
 {{ act() }}
-as {{ body }}
 declare
     v_now timestamptz := clock_timestamp();
 begin

@@ -4,9 +4,17 @@
     serve it, so knowing the values would not change the plan, and planning costs more than running. Nothing here is worth compiling.
     The last setting marks the act's own statements for the adapter, see triggers.sql: a number that ends with the function. PostgreSQL
     lets only superusers attach a setting of our own to a function, and this one means nothing where VACUUM cannot run. -#}
-{%- macro act() -%}
-security definer set search_path = {{ search_path }}{% if not distributed %} set plan_cache_mode = force_generic_plan{% endif %} set enable_seqscan = off set jit = off set vacuum_cost_page_hit = 0
+{%- macro act(language="plpgsql") -%}
+language {{ language }} security definer set search_path = {{ search_path }}{% if not distributed %} set plan_cache_mode = force_generic_plan{% endif %}
+set enable_seqscan = off set jit = off set vacuum_cost_page_hit = 0 as {{ body }}
 {%- endmacro -%}
+{#- The same for acts that only call one function, and for that function. -#}
+{%- macro short_act() -%}language sql security definer set search_path = {{ search_path }} set jit = off as {{ body }}{%- endmacro -%}
+{%- macro long_act() -%}
+language plpgsql{% if not distributed %} set plan_cache_mode = force_generic_plan{% endif %} set enable_seqscan = off set jit = off set vacuum_cost_page_hit = 0 as {{ body }}
+{%- endmacro -%}
+{#- How the functions run that only acts call: as part of the act. -#}
+{%- macro inner() -%}language plpgsql as {{ body }}{%- endmacro -%}
 
 {#- First in every act that writes the table. Inside a trigger, only statements at this depth are the act's own. -#}
 {%- macro enter() -%}
@@ -67,8 +75,7 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
 
 {#- Clears who holds the row, in the engine's columns and, unless they are kept as a record, in the table's own. -#}
 {%- macro clear_holder() -%}
-{{ col.deadline }} = null,
-        {{ col.started }} = 0
+{{ col.deadline }} = null, {{ col.started }} = 0
 {%- if holder and holder.by and not holder.keep %},
         {{ holder.by.column }} = null
 {%- endif %}
@@ -112,10 +119,11 @@ case when {{ a }}.{{ col.open }} is null then null else greatest({{ a }}.{{ col.
 {% if parts %}({{ a }}.{{ key.column }}{% for part in parts %}, {{ a }}.{{ part.column }}{% endfor %})::text{% else %}{{ a }}.{{ key.column }}::text{% endif %}
 {%- endmacro -%}
 
-{#- 0 for a row that no earlier holder lost. A row whose holder died before it began: how often that happened. -1 for one that was begun. -#}
+{#- 0 for a row that no earlier holder lost. A row whose holder died before it began: how often that happened. -1 for one that was begun, -2
+    for one that lost too many leases: see gleaner.choose_rows. -#}
 {%- macro held_before(a) -%}
 case when {{ a }}.{{ col.lost }} = 0 and {{ a }}.{{ status.column }} not in ({{ status.held }}) then 0
-                    when {{ a }}.{{ col.lost }} = 0 and {{ a }}.{{ col.started }} <= 0 then 1 - {{ a }}.{{ col.started }} else -1 end
+                    when {{ a }}.{{ col.lost }} = 0 and {{ a }}.{{ col.started }} <= 0 then 1 - {{ a }}.{{ col.started }} when {{ poisoned }} then -2 else -1 end
 {%- endmacro -%}
 
 {#- What must be true of a row to be claimed now. Early claims are for rows that wait, never for one that is held. -#}
@@ -123,11 +131,7 @@ case when {{ a }}.{{ col.lost }} = 0 and {{ a }}.{{ status.column }} not in ({{ 
 {{ at }} <= {{ by }} and (q.{{ col.due }} <= {{ now }} or q.{{ status.column }} in ({{ status.waiting }}))
 {%- endmacro -%}
 
-{#- The row that a holder means, fetched into v_row and locked. Where ids repeat from partition to partition, the lease tells which. -#}
-{%- macro lock_row() -%}
-select q.* into v_row from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = p_id{{ by_lease("p_lease") }} for no key update;
-    {{- as_held("v_row") }}
-{%- endmacro -%}
+{#- Where ids repeat from partition to partition, the lease tells which row a holder means. -#}
 {%- macro by_lease(lease) -%}
 {% if parts %} order by q.{{ col.lease }} = {{ lease }} desc, q.{{ col.lease }} = {{ lease }} + 1 desc limit 1{% endif %}
 {%- endmacro -%}
@@ -142,12 +146,7 @@ left join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = any (arra
 
 {#- The rows an act could not change, each with its outcome: never by raising. By `except`, which stays linear whatever the planner expects. -#}
 {%- macro others(already) -%}
-select u.id,
-           case
-               when q.{{ key.column }} is null then 'gone'
-               when {{ already }} then 'already'
-               else 'lost'
-           end,
+select u.id, case when q.{{ key.column }} is null then 'gone'{% if already != "false" %} when {{ already }} then 'already'{% endif %} else 'lost' end,
            {% if engine == "bulk" %}case when {{ same_caller("q") }} then (gleaner.as_held_{{ name }}(q)).{{ status.column }}::text end{% else %}{{ status_for_caller("q") }}{% endif %}
     from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
     {{ join_meant() }}

@@ -1,19 +1,12 @@
 {%- from "macros.sql" import act, enter, tenant_param, tenant_is, is_held, same_caller, others, one_lease_each -%}
-/*
- * Marks claimed rows as begun. From here on a lost lease counts against the row; before, it was only parked with an agent
- * that went away. Agents that prefetch call it for many rows at once.
- */
+-- Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.
 create or replace function gleaner.start_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[], p_leases bigint[])
 returns table (id {{ key.type }}, outcome text, status text)
-language plpgsql
 {{ act() }}
-as {{ body }}
-#variable_conflict use_column
 declare
     v_trusted boolean := gleaner.is_trusted();
     v_session text := gleaner.caller_session();
-    v_done    {{ key.type }}[];
-    v_leases  bigint[];
+    v_done    {{ key.type }}[]; v_leases bigint[];
 begin
     {{ enter() }}
     {{ one_lease_each() }}

@@ -2,12 +2,12 @@
 {%- set not_an_act -%}
 current_user::text <> 'gleaner_engine' or pg_trigger_depth() > 0 and pg_trigger_depth() > current_setting('vacuum_cost_page_hit')::integer
 {%- endset -%}
-{%- if adapt_inserts %}
+{%- if adapt_inserts and engine == "bulk" %}
 -- Plain inserts become work.
 create trigger {{ trigger_insert }}
 before insert on {{ table }}
 for each row when ({{ not_an_act }})
-execute function gleaner.adapt_insert_{{ name }}();
+execute function gleaner.adapt_{{ name }}();
 {%- endif %}
 {%- if engine == "bulk" %}
 
@@ -34,26 +34,20 @@ after truncate on {{ table }}
 for each statement execute function gleaner.leave_batch({{ name_literal }});
 {%- else %}
 
--- Plain updates of a status become acts.
-create trigger {{ trigger_update }}
-before update on {{ table }}
-for each row when ({{ not_an_act }})
-execute function gleaner.adapt_update_{{ name }}();
+-- Plain {{ "inserts become work, and plain " if adapt_inserts }}updates of a status become acts.
+create trigger {{ trigger_update }} before {{ "insert or " if adapt_inserts }}update on {{ table }} for each row
+when ({{ not_an_act }})
+execute function gleaner.adapt_{{ name }}();
 {%- if result %}
 
 -- Fires only when the statement names the status: ending the work once more, as opposed to correcting its result.
-create trigger {{ trigger_again }}
-before update of {{ status.column }} on {{ table }}
-for each row when (old.{{ status.column }} = {{ status.done }} and new.{{ status.column }} = {{ status.done }}
-    and new.{{ result.column }} is distinct from old.{{ result.column }})
-execute function gleaner.adapt_again_{{ name }}();
+create trigger {{ trigger_again }} before update of {{ status.column }} on {{ table }} for each row
+when (old.{{ status.column }} = {{ status.done }} and new.{{ status.column }} = {{ status.done }} and new.{{ result.column }} is distinct from old.{{ result.column }})
+execute function gleaner.adapt_{{ name }}('again');
 {%- endif %}
 {%- endif %}
 {%- if notify %}
 
--- Once per statement and inside the writer's transaction, which costs concurrent writers their shared commits: `notify = false` where
--- there are many. Inserts notify also when the row is due later: a worker that sleeps must learn of the earlier time.
-create trigger {{ trigger_notify }}
-after insert on {{ table }}
-for each statement execute function gleaner.notify_rows({{ name_literal }});
+-- In the writer's transaction, which costs concurrent writers their shared commits: `notify = false` where there are many.
+create trigger {{ trigger_notify }} after insert on {{ table }} for each statement execute function gleaner.notify_rows({{ name_literal }});
 {%- endif %}

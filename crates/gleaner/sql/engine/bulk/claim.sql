@@ -17,25 +17,19 @@ create or replace function gleaner.claim_{{ name }}(
     p_agent text, p_limit integer default 1,{% if kind %} p_kinds text[] default null,{% endif %} p_request uuid default null,
     p_started boolean default false, p_hold interval default null, p_early interval default '0'
 ) returns setof {{ table }}
-language plpgsql
 {{ act() }}
-as {{ body }}
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
     v_now         timestamptz := clock_timestamp();
     v_session     text := gleaner.begin_claim({{ name_literal }}, p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_left        integer := case when gleaner.is_paused({{ name_literal }}) then 0 else least(coalesce(p_limit, 1), 10000) end;
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
     v_many        boolean := v_left >= {{ bulk.from }} and gleaner.in_shape_{{ name }}();
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0;
     v_batches     int8multirange := '{}'; v_look record;
-    v_range       gleaner.bulk_range; v_locked gleaner.bulk_range;
-    v_elsewhere   bigint[] := '{}';
-    v_keys        bigint[]; v_held_before smallint[]; v_fresh boolean[];
-    v_passed      bigint[] := '{}'; v_taken bigint[] := '{}';
-    v_found       record; v_chosen record; v_alone boolean := false;
-    -- Until when it is known that nothing on the table can reject a claim; below zero: that something can.
+    v_range       gleaner.bulk_range; v_locked gleaner.bulk_range; v_elsewhere bigint[] := '{}';
+    v_keys        bigint[]; v_held_before smallint[]; v_fresh boolean[]; v_passed bigint[] := '{}'; v_taken bigint[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_{{ name }}', true), ''), '0');
 {%- if kind %}
     v_kinds       {{ kind.type }}[];
@@ -56,52 +50,61 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_{{ name }}', v_now, {{ plain_arguments }});
     end if;
+    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_{{ name }}', true), '') = '';
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-        v_range := gleaner.find_range_{{ name }}({% if kind %}v_kinds::text[], {% endif %}v_now, v_by, v_elsewhere);
-        v_found := gleaner.find_{{ name }}(v_asked, v_now, v_by, v_passed{% if kind %}, v_kinds{% endif %}, v_batches, v_range);
-        v_keys := v_found.keys; v_held_before := v_found.held_before; v_fresh := v_found.fresh; v_seen := v_found.seen;
-        -- After the lock: rows that are locked now cannot be put in a batch by others any more, so this look is the last word.
-        v_look := gleaner.look_at_batches({{ name_literal }}, v_now); v_batches := v_look.keys;
-        if v_look.ran_out then
-            perform gleaner.unbatch_{{ name }}(null, array(
-                select b.id from gleaner.batch_lease as b where b.queue = {{ name_literal }} and b.due_at <= v_now for update skip locked));
-            perform set_config('gleaner.cursor_{{ name }}', '', false);
-            v_tries := v_tries + 25; continue;
-        end if;
-        if v_seen > 0 and true = any (v_fresh) and exists (select from unnest(v_keys, v_fresh) as k (id, fresh) where k.fresh and v_batches @> k.id) then
-            perform set_config('gleaner.cursor_{{ name }}', '', false);
-            v_tries := v_tries + 1; continue;
-        end if;
-        if v_seen = 0 then
-            exit when v_range.first is null;
-            select r.* into v_locked from gleaner.bulk_range as r
-            where r.queue = {{ name_literal }} and r.kind = v_range.kind and r.class = v_range.class and r.due_at = v_range.due_at and r.first = v_range.first
-            for update skip locked;
-            if not found then
-                v_elsewhere := v_elsewhere || v_range.first;
-            elsif not v_many then
-                v_elsewhere := v_elsewhere || gleaner.unpack_range_{{ name }}(v_locked, v_locked.first + 127);
+        if v_one then
+            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
+            v_one := false; v_keys := array[gleaner.first_{{ name }}(v_now, v_by{% if kind %}, v_kinds{% endif %})]; v_fresh := '{f}';
+            continue when v_keys[1] is null;
+        else
+            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+            v_range := gleaner.find_range_{{ name }}({% if kind %}v_kinds::text[], {% endif %}v_now, v_by, v_elsewhere);
+            v_found := gleaner.find_{{ name }}(v_asked, v_now, v_by, v_passed{% if kind %}, v_kinds{% endif %}, v_batches, v_range);
+            v_keys := v_found.keys; v_held_before := v_found.held_before; v_fresh := v_found.fresh; v_seen := v_found.seen;
+            -- After the lock: rows that are locked now cannot be put in a batch by others any more, so this look is the last word.
+            v_look := gleaner.look_at_batches({{ name_literal }}, v_now); v_batches := v_look.keys;
+            if v_look.ran_out then
+                perform gleaner.unbatch_{{ name }}(null, array(
+                    select b.id from gleaner.batch_lease as b where b.queue = {{ name_literal }} and b.due_at <= v_now for update skip locked));
                 perform set_config('gleaner.cursor_{{ name }}', '', false);
-            else
-                return query select * from gleaner.hold_range_{{ name }}(v_locked, v_left, p_agent, v_session, v_now, p_hold, p_started);
-                get diagnostics v_count = row_count;
-                if p_request is not null then
-                    v_taken := v_taken || array(
-                        select q.{{ key.column }} from {{ table }} as q
-                        where q.{{ key.column }} between v_locked.first and least(v_locked.last, v_locked.first + v_left - 1) and q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }}
-                        order by q.{{ key.column }});
-                end if;
-                v_total := v_total + v_count; v_left := v_left - v_count;
+                v_tries := v_tries + 25; continue;
             end if;
-            continue;
+            if v_seen > 0 and true = any (v_fresh) and exists (select from unnest(v_keys, v_fresh) as k (id, fresh) where k.fresh and v_batches @> k.id) then
+                perform set_config('gleaner.cursor_{{ name }}', '', false);
+                v_tries := v_tries + 1; continue;
+            end if;
+            if v_seen = 0 then
+                exit when v_range.first is null;
+                select r.* into v_locked from gleaner.bulk_range as r
+                where r.queue = {{ name_literal }} and r.kind = v_range.kind and r.class = v_range.class and r.due_at = v_range.due_at and r.first = v_range.first
+                for update skip locked;
+                if not found then
+                    v_elsewhere := v_elsewhere || v_range.first;
+                elsif not v_many then
+                    v_elsewhere := v_elsewhere || gleaner.unpack_range_{{ name }}(v_locked, v_locked.first + 127);
+                    perform set_config('gleaner.cursor_{{ name }}', '', false);
+                else
+                    return query select * from gleaner.hold_range_{{ name }}(v_locked, v_left, p_agent, v_session, v_now, p_hold, p_started);
+                    get diagnostics v_count = row_count;
+                    if p_request is not null then
+                        v_taken := v_taken || array(
+                            select q.{{ key.column }} from {{ table }} as q
+                            where q.{{ key.column }} between v_locked.first and least(v_locked.last, v_locked.first + v_left - 1) and q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }}
+                            order by q.{{ key.column }});
+                    end if;
+                    v_total := v_total + v_count; v_left := v_left - v_count;
+                end if;
+                continue;
+            end if;
         end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
-            v_chosen := gleaner.take_over_{{ name }}(v_keys, v_held_before, v_left, v_total);
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+            perform gleaner.lose_{{ name }}(q) from unnest(v_chosen.ended) as p join {{ table }} as q on q.{{ key.column }} = any (array[v_keys[p]]);
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
             v_fresh := array(select v_fresh[p] from unnest(v_chosen.places) as p);
             v_keys := array(select v_keys[p] from unnest(v_chosen.places) as p);
-            v_alone := v_chosen.alone; v_left := v_chosen.room; v_passed := v_passed || v_chosen.passed;
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
             -- What was found and not chosen must be found again.
             if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_{{ name }}', '', false); end if;
         end if;
@@ -111,7 +114,7 @@ begin
             return query select * from gleaner.hold_mixed_{{ name }}(v_keys, v_fresh, p_agent, v_session, v_now, p_hold, p_started);
         elsif v_plain > 0 then
             return query
-            {{ take("p_started or v_alone") | indent(4) }}
+            {{ take("p_started or v_alone") | indent(12) }}
             returning q.*;
         else
             -- By `execute`: a plan that was kept would not notice that the table got another column.
@@ -119,10 +122,8 @@ begin
             using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone;
         end if;
         get diagnostics v_count = row_count;
-        v_alone := v_alone and v_count > 0;
-        v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
-        v_total := v_total + v_count; v_left := v_left - v_count;
-        v_taken := v_taken || case when p_request is not null then v_keys end;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
         exit when v_seen < v_asked and v_range.first is null;
     end loop;
     if p_request is not null and v_total > 0 then perform gleaner.remember_{{ name }}(p_request, v_taken, v_session, v_now); end if;

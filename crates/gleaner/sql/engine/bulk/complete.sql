@@ -1,5 +1,5 @@
 {%- from "macros.sql" import act, enter, is_held, same_caller, in_zone, clear_holder, others, one_lease_each -%}
-{%- from "late.sql" import result_value -%}
+{%- from "late.sql" import result_value, keep_late -%}
 {#- What becomes of a row that the batch lease `v_batch` held, by its own holder. -#}
 {%- macro end_of_member() -%}
 set {{ status.column }} = {{ status.done }},
@@ -84,15 +84,11 @@ end
  * Results in, leases out, for many rows at once.
  * Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
  * Order    rows change in key order, so that two batches never deadlock; the record of a batch before its rows.
- * Returns  per outcome, its rows: done; already (this lease completed it before); lost (it has another holder or none now, the result is
- *          kept as evidence); gone. Of a thousand nearly all are done, so the word is said once.
+ * Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.
  */
 create or replace function gleaner.complete_{{ name }}_many(p_ids bigint[], p_leases bigint[], p_results jsonb[] default null)
 returns table (ids bigint[], outcome text, status text)
-language plpgsql
 {{ act() }}
-as {{ body }}
-#variable_conflict use_column
 declare
     v_now     timestamptz := clock_timestamp();
     v_trusted boolean := gleaner.is_trusted();
@@ -130,13 +126,11 @@ begin
         return query select v_done, 'done', ({{ status.done }})::text;
     end if;
     if cardinality(v_done) < cardinality(p_ids) then
-        perform gleaner.keep_late_{{ name }}(p_ids, p_leases, p_results);
+        {{ keep_late() }}
         return query
-        select array_agg(o.id), o.outcome, o.status
-        from (
-        {{ others("q." ~ col.lease ~ " = u.lease and q." ~ status.column ~ " = " ~ status.done) | indent(4) }}
-        ) as o (id, outcome, status)
-        group by o.outcome, o.status;
+        select array_agg(o.id), o.outcome, o.status from (
+            {{ others("q." ~ col.lease ~ " = u.lease and q." ~ status.column ~ " = " ~ status.done) | indent(8) }}
+        ) as o (id, outcome, status) group by o.outcome, o.status;
     end if;
 end
 {{ body }};

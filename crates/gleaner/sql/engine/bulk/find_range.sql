@@ -1,3 +1,4 @@
+{%- from "macros.sql" import inner -%}
 {#- The kinds that wait in bulk ranges: one descent for each, however many ranges it has. -#}
 {%- macro range_kinds() -%}
 array(
@@ -20,9 +21,7 @@ array(
  * ends before its turn must not block it.
  * Cursor   as with rows: while a forgotten transaction pins them, ranges that were taken pile up at the head.
  */
-create or replace function gleaner.find_range_{{ name }}({% if kind %}p_kinds text[], {% endif %}p_now timestamptz, p_by timestamptz, p_passed bigint[]) returns gleaner.bulk_range
-language plpgsql
-as {{ body }}
+create or replace function gleaner.find_range_{{ name }}({% if kind %}p_kinds text[], {% endif %}p_now timestamptz, p_by timestamptz, p_passed bigint[]) returns gleaner.bulk_range {{ inner() }}
 declare
     v_cursor jsonb := gleaner.read_cursor('gleaner.cursor_{{ name }}_ranges', {% if kind %}concat(p_kinds){% else %}''{% endif %}, p_now);
     v_begun  timestamptz;
@@ -61,9 +60,7 @@ end
 {{ body }};
 
 -- When the first bulk range of each lane is due, for gleaner.next_due_{{ name }}.
-create or replace function gleaner.next_range_{{ name }}({% if kind %}p_kinds text[]{% endif %}) returns timestamptz
-language plpgsql
-as {{ body }}
+create or replace function gleaner.next_range_{{ name }}({% if kind %}p_kinds text[]{% endif %}) returns timestamptz {{ inner() }}
 begin
     return (
         select min(head.due_at)

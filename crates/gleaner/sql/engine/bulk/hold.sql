@@ -1,3 +1,4 @@
+{%- from "macros.sql" import inner -%}
 {%- from "take.sql" import take -%}
 {#- A row that a batch lease holds, as it would be had it been claimed alone. With `mixed` only where the batch lease `b` holds it. -#}
 {%- macro held_row(lease, due, deadline, begun, agent, session, mixed) %}
@@ -58,14 +59,12 @@ end
  * The same where some of the rows were written before or have a unique key, which must be free again while the row is worked: those get
  * a lease of their own. All are given out in the order of p_keys.
  */
-create or replace function gleaner.hold_mixed_{{ name }}(p_keys bigint[], p_fresh boolean[], p_agent text, v_session text, v_now timestamptz, p_hold interval, p_started boolean) returns setof {{ table }}
-language plpgsql
-as {{ body }}
+create or replace function gleaner.hold_mixed_{{ name }}(p_keys bigint[], p_fresh boolean[], p_agent text, v_session text, v_now timestamptz, p_hold interval, p_started boolean) returns setof {{ table }} {{ inner() }}
 declare
     v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
     v_keys  bigint[] := array(select k.id from unnest(p_keys, p_fresh) with ordinality as k (id, fresh, n) where not k.fresh order by k.n);
 begin
-    {{ take("p_started") }};
+    {{ take("p_started") | indent(4) }};
     perform gleaner.hold_batch_{{ name }}(array(select k.id from unnest(p_keys, p_fresh) with ordinality as k (id, fresh, n) where k.fresh order by k.n), p_agent, v_session, v_now, p_hold, p_started);
     return query
     select h.*

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import act, in_zone -%}
+{%- from "macros.sql" import act, in_zone, inner -%}
 {%- if finished %}
 {#- A row that ended for good, by alias. -#}
 {%- macro final(a) -%}
@@ -18,9 +18,7 @@ insert into gleaner.prune_mark (queue, begins, oldest, unread_since) values ({{ 
 create or replace function gleaner.prune_slice_{{ name }}(
     p_from bigint, p_upto bigint, p_size integer, p_most integer, p_before timestamptz,
     out old integer, out gone integer, out stayed integer, out ended timestamptz, out created timestamptz, out next bigint, out whole boolean
-)
-language plpgsql
-as {{ body }}
+) {{ inner() }}
 declare
     v_read    integer;
     v_last    bigint;
@@ -89,11 +87,8 @@ end
  * Ends     with a short answer before its time when half of the caller's statement_timeout is over; the next call goes on there.
  */
 create or replace function gleaner.prune_{{ name }}(p_limit integer default 1000, p_older_than interval default null) returns integer
-language plpgsql
-{{ act() }}
 -- A slice is a walk along the key, whatever the statistics say.
-set enable_sort = off
-as {{ body }}
+set enable_sort = off {{ act() }}
 declare
     -- Read once: a clock that may move from row to row is nothing an index can be asked about.
     v_now        timestamptz := clock_timestamp();
@@ -115,6 +110,7 @@ declare
     v_stayed     integer;
     v_ended      timestamptz;
 begin
+    perform gleaner.operates({{ name_literal }}, {{ grant.operate }}, '{}');
     perform gleaner.prune_notes({{ name_literal }}, v_now);
     if v_older_than is null then
         return 0;
@@ -175,6 +171,7 @@ begin
             v_size := case when v_slice.old > 0 then greatest(least(p_limit - v_count, 10000), 100) else least(2 * v_size, 10000) end;
         end loop;
     end loop;
+    perform gleaner.note_prune({{ name_literal }}, v_count, v_older_than);
     return v_count;
 end
 {{ body }};

@@ -7,9 +7,7 @@
  *          reject a change or make rows differ that were enqueued alike{{ ", as the adapter does here" if adapt_inserts }}.
  */
 create or replace function gleaner.reserve_keys_{{ name }}(p_count integer) returns table (first bigint, last bigint)
-language plpgsql
 {{ act() }}
-as {{ body }}
 declare
     v_sequence text := pg_get_serial_sequence({{ table_literal }}, {{ key.literal }});
     v_keys     bigint[];
@@ -46,9 +44,7 @@ end
  *          guard against mistakes: comparing with all ranges would cost every batch more than registering it.
  */
 create or replace function gleaner.register_range_{{ name }}(p_first bigint[], p_last bigint[]) returns void
-language plpgsql
 {{ act() }}
-as {{ body }}
 declare
     v_reserved int8multirange := {{ reserved }};
     v_piece    record;

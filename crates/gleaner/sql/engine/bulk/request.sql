@@ -1,11 +1,10 @@
+{%- from "macros.sql" import inner -%}
 {%- from "hold.sql" import held_row -%}
 {#- Batch leases give rows out in the shape the table had when this was rendered; a table that grew since is claimed row by row. -#}
 /*
  * Whether the table still has the columns that batch leases give out.
  */
-create or replace function gleaner.in_shape_{{ name }}() returns boolean
-language plpgsql
-as {{ body }}
+create or replace function gleaner.in_shape_{{ name }}() returns boolean {{ inner() }}
 begin
     return array[{{ bulk.names }}] = array(
         select a.attname::text from pg_attribute as a
@@ -17,9 +16,7 @@ end
  * The rows of a repeated request that its caller still holds, in the order they were given out. Another caller who knows the request is
  * given none of them.
  */
-create or replace function gleaner.repeat_{{ name }}(p_request uuid, v_session text) returns setof {{ table }}
-language plpgsql
-as {{ body }}
+create or replace function gleaner.repeat_{{ name }}(p_request uuid, v_session text) returns setof {{ table }} {{ inner() }}
 declare
     v_trusted boolean := gleaner.is_trusted();
     v_keys    text[];
@@ -46,9 +43,7 @@ end
 {{ body }};
 
 -- Keeps which rows a claim with a request id was given, with their leases: a batch's, or their own.
-create or replace function gleaner.remember_{{ name }}(p_request uuid, p_keys {{ key.type }}[], p_session text, p_now timestamptz) returns void
-language plpgsql
-as {{ body }}
+create or replace function gleaner.remember_{{ name }}(p_request uuid, p_keys {{ key.type }}[], p_session text, p_now timestamptz) returns void {{ inner() }}
 declare
     v_keys   text[];
     v_leases bigint[];

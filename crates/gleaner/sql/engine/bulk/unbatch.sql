@@ -1,4 +1,4 @@
-{%- from "macros.sql" import act -%}
+{%- from "macros.sql" import act, inner -%}
 {#- A row that the batch lease `b` holds. -#}
 {%- macro member(b) -%}q.{{ col.lease }} = {{ b }}.mark and q.{{ status.column }} = {{ status.ready }}{%- endmacro -%}
 /*
@@ -7,10 +7,7 @@
  * Order    the record's lock comes before its rows', in every act.
  */
 create or replace function gleaner.unbatch_{{ name }}(p_ids {{ key.type }}[], p_batches bigint[] default null) returns void
-language plpgsql
-{{ act() }}
-set enable_bitmapscan = off
-as {{ body }}
+set enable_bitmapscan = off {{ act() }}
 declare
     v_wanted int8multirange := (select range_agg(int8range(i, i, '[]')) from unnest(p_ids) as i);
     v_batch  gleaner.batch_lease;
@@ -47,9 +44,7 @@ end
 {{ body }};
 
 -- A fetched row that a batch lease holds, as it would be had it been claimed alone.
-create or replace function gleaner.as_held_{{ name }}(p_row {{ table }}) returns {{ table }}
-language plpgsql
-as {{ body }}
+create or replace function gleaner.as_held_{{ name }}(p_row {{ table }}) returns {{ table }} {{ inner() }}
 declare
     v_batch gleaner.batch_lease;
 begin
@@ -71,9 +66,7 @@ end
 {{ body }};
 
 -- Marks rows of batch leases as begun. Returns those that were held so.
-create or replace function gleaner.start_in_batch_{{ name }}(p_ids {{ key.type }}[], p_leases bigint[]) returns table (id {{ key.type }}, lease bigint)
-language plpgsql
-as {{ body }}
+create or replace function gleaner.start_in_batch_{{ name }}(p_ids {{ key.type }}[], p_leases bigint[]) returns table (id {{ key.type }}, lease bigint) {{ inner() }}
 #variable_conflict use_column
 declare
     v_trusted boolean := gleaner.is_trusted();

@@ -10,10 +10,7 @@
  * Returns  the keys of those that stayed.
  */
 create or replace function gleaner.unpack_range_{{ name }}(p_range gleaner.bulk_range, p_upto bigint) returns bigint[]
-language plpgsql
-{{ act() }}
-set enable_bitmapscan = off
-as {{ body }}
+set enable_bitmapscan = off {{ act() }}
 declare
     v_now    timestamptz := clock_timestamp();
     v_last   bigint := least(p_range.last, p_upto);

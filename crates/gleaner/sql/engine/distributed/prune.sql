@@ -8,9 +8,7 @@ q.{{ finished.column }} < v_before and (q.{{ status.column }} in ({{ status.fina
  * At most p_limit rows per call, so that no call holds locks for long: repeat until it answers fewer. Rows are locked one shard at a time.
  */
 create or replace function gleaner.prune_{{ name }}(p_limit integer default 1000, p_older_than interval default null) returns integer
-language plpgsql
 {{ act() }}
-as {{ body }}
 declare
     v_now        timestamptz := clock_timestamp();
     v_older_than interval := coalesce(p_older_than, {{ retain if retain else "null" }});
@@ -19,6 +17,7 @@ declare
     v_keys       {{ key.type }}[];
     v_count      integer := 0;
 begin
+    perform gleaner.operates({{ name_literal }}, {{ grant.operate }}, '{}');
     perform gleaner.prune_notes({{ name_literal }}, v_now);
     if v_older_than is null then
         return 0;
@@ -36,6 +35,7 @@ begin
         v_count := v_count + cardinality(v_keys);
         exit when v_count >= p_limit;
     end loop;
+    perform gleaner.note_prune({{ name_literal }}, v_count, v_older_than);
     return v_count;
 end
 {{ body }};

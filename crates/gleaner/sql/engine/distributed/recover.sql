@@ -5,15 +5,11 @@
  * locked one shard at a time.
  */
 create or replace function gleaner.recover_{{ name }}(p_older_than interval default '0') returns integer
-language plpgsql
 {{ act() }}
-as {{ body }}
 declare
     v_now    timestamptz := clock_timestamp();
     v_before timestamptz := v_now - p_older_than;
     v_count  integer := 0;
-    v_lost   integer;
-    v_reason text;
     v_tenant {{ tenant.type }};
     v_row    {{ table }};
 begin
@@ -30,13 +26,7 @@ begin
             limit 1000
             for no key update skip locked
         loop
-            v_lost := v_row.{{ col.lost }} + case when v_row.{{ col.started }} >= 1 then 1 else 0 end;
-            v_reason := {{ poison_reason }};
-            if v_reason is not null then
-                perform gleaner.end_{{ name }}(v_row, v_reason, {{ poison_category }}, v_row.{{ col.attempts }}, v_lost);
-            else
-                perform gleaner.put_back_{{ name }}(v_row, {{ status.ready }}, v_now, false, v_row.{{ col.attempts }}, v_lost);
-            end if;
+            perform gleaner.lose_{{ name }}(v_row);
             v_count := v_count + 1;
         end loop;
     end loop;

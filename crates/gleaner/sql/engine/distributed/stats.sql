@@ -4,15 +4,14 @@
  * melt the database; `capped` says so.
  */
 create or replace function gleaner.stats_{{ name }}() returns table (state text, count bigint, capped boolean, oldest timestamptz)
-language plpgsql
 {{ act() }}
-as {{ body }}
 #variable_conflict use_column
 declare
     v_now   timestamptz := clock_timestamp();
     v_known bigint := 0;
     v_part  record;
 begin
+    perform gleaner.operates({{ name_literal }}, {{ grant.operate }}, {{ "'{}'" if grant.groups else grant.own }});
     for v_part in
         select s.state, count(*) as n, min(s.at) as oldest
         from (

@@ -1,5 +1,5 @@
 /*
- * Makes the first user, an administrator, where there is nobody yet.
+ * Makes the first user, an administrator, where there are no users yet.
  * Races    the table is locked: of two first starts one makes the user, the other finds it.
  * Returns  whether it was made.
  */

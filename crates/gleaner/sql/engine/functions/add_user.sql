@@ -1,7 +1,7 @@
 /*
  * Makes a user and its place in the team, or nothing of both.
- * Takes    p_email in lower case; p_password a hash or null; p_link: an owner's row that nobody is signed in for yet and has
- *          this address becomes the user's. Only for addresses somebody vouches for: whoever makes up an address must not
+ * Takes    p_email in lower case; p_password a hash or null; p_link: an owner's row that is not linked to a user yet and has
+ *          this address becomes the user's. Only for confirmed addresses: a caller who makes up an address must not
  *          come into an administrator's row.
  * Returns  the new id; null when the address is taken.
  */
@@ -26,7 +26,7 @@ begin
     end if;
     insert into auth.identities (provider_id, user_id, provider, identity_data)
     values (v_id::text, v_id, 'email', jsonb_build_object('sub', v_id, 'email', p_email, 'email_verified', p_confirmed, 'phone_verified', false));
-    -- Whoever only claims an address joins when it is confirmed.
+    -- A user with an unconfirmed address joins when it is confirmed.
     if p_confirmed then
         perform gleaner.join_team(v_id, p_administrator, p_link);
     end if;

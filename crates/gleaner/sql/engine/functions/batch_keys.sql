@@ -1,6 +1,6 @@
 /*
- * The keys of all rows of a queue that batch leases hold, for whoever shows or counts rows: such a row still says that it is ready.
- * Keys alone: they tell a stranger nothing of the rows.
+ * The keys of all rows of a queue that batch leases hold, for queries that show or count rows: such a row still has the ready status.
+ * Keys alone: they reveal nothing of the rows.
  */
 create or replace function gleaner.batch_keys(p_queue text) returns int8multirange
 language plpgsql stable security definer

@@ -1,5 +1,5 @@
 /*
- * Who the caller is, as far as plain writers can be told apart: user and sign-in where there is a token, so that
+ * Who the caller is, as far as plain writers can be distinguished: user and sign-in where there is a token, so that
  * two devices of one user differ; otherwise only the role. Programs that share one key share this identity.
  */
 create or replace function gleaner.caller_session() returns text

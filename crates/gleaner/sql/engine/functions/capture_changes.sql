@@ -1,6 +1,6 @@
 /*
- * Puts the triggers on a published table that note its changes, or takes them off. A table per call, and so per transaction: nobody
- * waits for more than one lock, and nobody behind it for longer than a second.
+ * Puts the triggers on a published table that note its changes, or takes them off. A table per call, and so per transaction: it
+ * waits for one lock at a time, and delays other sessions by a second at most.
  * Once this has committed every change is seen: making a trigger waits for all who write to the table.
  */
 create or replace function gleaner.capture_changes(p_table regclass, p_on boolean) returns void
@@ -33,7 +33,7 @@ begin
         from (values
             ('I', '00_gleaner_insert', 'insert', ''),
             ('U', '00_gleaner_update', 'update', format('when (row(%s) is not distinct from row(%s))', v_old, v_new)),
-            -- The only updates of which more than the new row must be told.
+            -- The only updates of which more than the new row must be reported.
             ('U', '00_gleaner_rekey',  'update', format('when (row(%s) is distinct from row(%s))', v_old, v_new)),
             ('D', '00_gleaner_delete', 'delete', '')
         ) as made (kind, name, event, condition)

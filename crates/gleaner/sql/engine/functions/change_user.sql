@@ -1,7 +1,7 @@
 /*
  * Changes a user: password (a hash), email, email_confirm, user_metadata, app_metadata (both merged; a null takes a key out),
  * ban (an interval from now, 'forever' or 'none'). Keys that are absent stay as they are.
- * A new password ends every session but p_session; a ban ends all, and servers are told to close the person's sockets.
+ * A new password ends every session but p_session; a ban ends all, and servers are notified to close the user's sockets.
  * Returns  done, gone (no such user), email_exists.
  */
 create or replace function gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) returns text
@@ -44,7 +44,7 @@ begin
     end if;
     if p_changes ->> 'password' is not null then
         delete from auth.sessions as s where s.user_id = p_user and s.id is distinct from p_session;
-        -- Whoever asked for a link to set it no longer needs one, and a thief must not have one left.
+        -- Links to set it are no longer needed, and a stolen one must not stay valid.
         delete from auth.one_time_tokens as t where t.user_id = p_user and t.token_type in ('recovery', 'invite');
     end if;
     if v_ban <> 'none' then

@@ -1,6 +1,6 @@
 /*
  * Whether the caller belongs to the team: a person the crm system knows, or a worker's key, which the policies for workers then
- * narrow to what it holds. Signing up alone makes nobody a member. Without the crm system there is no team, and nobody but
+ * narrow to what it holds. Signing up alone makes no user a member. Without the crm system there is no team, and nobody but
  * workers and the service key comes in by such a policy.
  * For policies: written as (select gleaner.is_member()) it is asked once per query.
  */
@@ -21,4 +21,4 @@ end
 $$;
 comment on function gleaner.is_member() is 'True when the caller belongs to the team: a person who is not disabled, or a worker''s key.';
 revoke all on function gleaner.is_member() from public, anon, authenticated;
-grant execute on function gleaner.is_member() to authenticated, service_role;
+grant execute on function gleaner.is_member() to gleaner_engine, authenticated, service_role;

@@ -15,6 +15,9 @@ begin
        and not exists (
                select from pg_trigger as t
                where t.tgrelid = p_table and not t.tgisinternal and t.tgtype & 16 <> 0
+                 -- A trigger of columns that are not written does not fire.
+                 and (cardinality(t.tgattr::int2[]) = 0 or t.tgattr::int2[] && array(
+                     select a.attnum from pg_attribute as a where a.attrelid = p_table and a.attname = any (p_columns)))
                  and t.tgname not like 'zz\_gleaner\_%' and t.tgname not like '00\_gleaner\_%')
        and not exists (
                select from pg_constraint as c

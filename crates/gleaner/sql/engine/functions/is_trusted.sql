@@ -1,6 +1,6 @@
 /*
  * Whether the caller may speak for any owner: the service key and direct database logins may, signed-in users may
- * speak for themselves alone. A token that does not name the service role is never trusted, whoever set it.
+ * speak for themselves alone. A token that does not name the service role is never trusted.
  */
 create or replace function gleaner.is_trusted() returns boolean
 language plpgsql stable parallel safe

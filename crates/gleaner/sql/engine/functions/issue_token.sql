@@ -1,5 +1,5 @@
 /*
- * Remembers a link that is given out. Earlier ones stay good until they expire: somebody else's request for a reset must not
+ * Remembers a link that is given out. Earlier ones stay good until they expire: another person's request for a reset must not
  * void the link in my mailbox. Expired ones are removed on the way.
  */
 create or replace function gleaner.issue_token(p_user uuid, p_type text, p_hash text, p_valid interval) returns void

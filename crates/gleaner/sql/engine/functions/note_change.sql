@@ -1,7 +1,7 @@
 /*
  * Notes one changed row for a server that follows without the log. Fires after each row, before every other trigger of the
  * row (by its name), so that what another trigger does to the same row is noted after it.
- * Changes  gleaner.change, while somebody follows; otherwise nothing, and costs no more than the look.
+ * Changes  gleaner.change, while there are subscribers; otherwise nothing, at the cost of one check.
  * Order    of one row's changes is kept: the writer holds the row's lock when the number is drawn.
  * Text     forms are those of the log: the same settings as the feed by the log.
  */
@@ -15,11 +15,11 @@ set extra_float_digits = 1
 set bytea_output = 'hex'
 as $$
 begin
-    -- Read from a sequence, which is current for old snapshots too: a serializable writer must not miss that somebody has come.
+    -- Read from a sequence, which is current for old snapshots too: a serializable writer must not miss a new subscriber.
     if (select s.last_value from gleaner.changes_wanted_until as s) < extract(epoch from clock_timestamp()) * 1000 then
         return null;
     end if;
-    -- Of an old row only the key is ever told, and that is among its first columns; who reads it checks.
+    -- Of an old row only the key is ever reported, and that is among its first columns; who reads it checks.
     if tg_op = 'DELETE' then
         insert into gleaner.change (relation, kind, old_row) values (tg_relid, 'D', left(old::text, 4096));
     elsif tg_name = '00_gleaner_rekey' then

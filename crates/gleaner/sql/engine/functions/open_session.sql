@@ -25,7 +25,7 @@ begin
     end if;
     update auth.users as u set last_sign_in_at = v_now, updated_at = v_now where u.id = p_user;
     update auth.identities as i set last_sign_in_at = v_now, updated_at = v_now where i.user_id = p_user and i.provider = 'email';
-    -- Nobody came back to these; refreshing them is over as well.
+    -- Sessions that were not used for so long cannot be refreshed any more.
     delete from auth.sessions as s where s.user_id = p_user and coalesce(s.refreshed_at, s.created_at) < v_now - interval '90 days';
     insert into auth.sessions (user_id, method, user_agent, ip, created_at) values (p_user, p_method, p_user_agent, p_ip, v_now) returning id into v_session;
     insert into auth.refresh_tokens (token, user_id, session_id) values (p_token, p_user, v_session);

@@ -1,6 +1,6 @@
 /*
  * Removes noted changes of transactions before p_before, all of which are over, a bounded step at a time.
- * Says     so first, where everybody sees it at once: a server that had not read them tells its subscribers of the gap.
+ * Says     so first, where every session sees it at once: a server that had not read them reports the gap to its subscribers.
  * Returns  how many went; call it again while there are any.
  * Races    skip locked: several servers may prune at once and share the work.
  */

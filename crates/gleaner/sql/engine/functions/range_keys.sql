@@ -1,6 +1,6 @@
 /*
- * The keys of all rows of a queue that lie in bulk ranges, for whoever shows, counts or cancels rows that wait: the probe index does not have
- * them. A row that was cancelled meanwhile may still be named; its own lease tells. Keys alone: they tell a stranger nothing of the rows.
+ * The keys of all rows of a queue that lie in bulk ranges, for queries that show, count or cancel waiting rows: the probe index does not have
+ * them. A row that was cancelled meanwhile may still be named; its own lease shows that. Keys alone: they reveal nothing of the rows.
  */
 create or replace function gleaner.range_keys(p_queue text) returns int8multirange
 language plpgsql stable security definer

@@ -1,5 +1,5 @@
 /*
- * Uses up a link. Whoever has it reads the user's mail, or got it from an administrator: the address counts as confirmed.
+ * Uses up a link. Its holder reads the user's mail, or got it from an administrator: the address counts as confirmed.
  * Takes    p_password, a hash to set at the same time; or null.
  * Races    the delete decides: of two uses at once one finds nothing.
  * Returns  the user; null when the link is unknown, used, expired, of another kind, or meant for an earlier address.

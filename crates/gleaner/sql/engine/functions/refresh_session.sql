@@ -4,7 +4,7 @@
  * Changes  an unrevoked token is revoked and p_next takes its place. A revoked one is answered with the active one, because
  *          the answer to its first use may have been lost: as often as they ask within p_grace of its use (two tabs, a
  *          repeated request), and once more later, if it is the direct parent of the active one. Any other use means that
- *          two hold the same token, and nobody can say which is the thief: the session ends.
+ *          two hold the same token, and which one is the thief is unknown: the session ends.
  * Races    the session's row is locked first: of two uses at once the second sees what the first did.
  * Returns  {outcome: refreshed | not_found | already_used | expired | user_banned, token, session_id, method, signed_in_at, user}
  */

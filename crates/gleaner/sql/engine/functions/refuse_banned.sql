@@ -7,16 +7,19 @@ create or replace function gleaner.refuse_banned(p_user uuid) returns void
 language plpgsql stable strict
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    v_ban text;
 begin
     if not has_table_privilege('auth.users', 'select') then
         return;
     end if;
-    if gleaner.find_ban(p_user) is not null then
+    v_ban := gleaner.find_ban(p_user);
+    if v_ban is not null then
         raise insufficient_privilege using
-            message = 'User is banned',
-            hint = 'An administrator can let the user in again: gleaner users enable.';
+            message = case v_ban when 'deleted' then 'User was deleted' else 'User is banned' end,
+            hint = case v_ban when 'deleted' then 'Sign in as another user.' else 'An administrator can let the user in again: gleaner users enable.' end;
     end if;
 end
 $$;
-comment on function gleaner.refuse_banned(uuid) is 'Raises when the user of a token is banned or disabled.';
+comment on function gleaner.refuse_banned(uuid) is 'Raises when the user of a token is banned, deleted or disabled.';
 revoke all on function gleaner.refuse_banned(uuid) from public, anon, authenticated;

@@ -1,6 +1,6 @@
 /*
  * Refuses a plain update of what a queue with batch leases changes by acts alone: its key, its status, its times, its lease; and its kind,
- * priority and unique key, which a bulk range says of many rows at once. Such a row does not say itself whether somebody holds it, so that no trigger could tell a claim from a theft.
+ * priority and unique key, which a bulk range says of many rows at once. Such a row does not say itself whether it is held, so that no trigger could tell a claim from a theft.
  */
 create or replace function gleaner.refuse_update() returns trigger
 language plpgsql

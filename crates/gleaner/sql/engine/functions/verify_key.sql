@@ -19,7 +19,7 @@ begin
     if not found then
         return null;
     end if;
-    -- To the minute, and never waiting for somebody who does the same.
+    -- To the minute, and never waiting for another session that does the same.
     if v_key.last_used_at is null or v_now - v_key.last_used_at > interval '1 minute' then
         update gleaner.api_key as k set last_used_at = v_now
         where k.id = (select l.id from gleaner.api_key as l where l.id = v_key.id for no key update skip locked);

@@ -1,5 +1,5 @@
 /*
- * The session of a caller with a worker's key; null for everybody else. For policies: a worker sees only the rows whose last
+ * The session of a caller with a worker's key; null for other callers. For policies: a worker sees only the rows whose last
  * holder it is. Written as (select gleaner.worker_session()) it is asked once per query and not once per row.
  */
 create or replace function gleaner.worker_session() returns text
@@ -12,6 +12,6 @@ begin
             where claims ->> 'worker' = 'true');
 end
 $$;
-comment on function gleaner.worker_session() is 'The session of a caller with a worker''s key; null for everybody else.';
+comment on function gleaner.worker_session() is 'The session of a caller with a worker''s key; null for other callers.';
 revoke all on function gleaner.worker_session() from public, anon;
 grant execute on function gleaner.worker_session() to gleaner_engine, authenticated, service_role;

@@ -1,16 +1,49 @@
-{%- from "macros.sql" import act, enter, tenant_param, tenant_arg -%}
+{%- from "macros.sql" import act, enter, tenant_param, tenant_arg, tenant_is -%}
 {%- from "take.sql" import take -%}
 {#- The rows found, from the places that were chosen of them. -#}
 {%- macro choose(array) -%}{{ array }} := array(select {{ array }}[p] from unnest(v_chosen.places) as p);{%- endmacro -%}
+{%- set one = not parts and not distributed -%}
+{%- macro first(class) -%}
+gleaner.first_{{ class ~ "_" if class }}{{ name }}({{ tenant_arg() }}v_now, v_by{% if class == "own" %}, p_owner{% endif %}{% if kind %}, v_kinds{% endif %})
+{%- endmacro -%}
+{#- The rows that lost too many leases. -#}
+{%- set ended -%}
+{{ tenant_is("q") }}q.{{ key.column }} = any (array[v_keys[p]]){% for part in parts %} and q.{{ part.column }} = any (array[v_part_{{ loop.index }}[p]]){% endfor %}
+{%- endset -%}
 {%- macro look(class) -%}
 v_found := gleaner.find_{% if class %}{{ class }}_{% endif %}{{ name }}({{ tenant_arg() }}v_asked, v_now, v_by, v_passed
             {%- if owner and class == "own" %}, p_owner{% elif owner and class != "global" %}, case when 'own' = any (p_classes) then p_owner end{% endif %}
             {%- if kind %}, v_kinds{% endif %});
 {%- endmacro -%}
+{%- macro find() -%}
+v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+{%- if owner %}
+case v_class
+when 'own' then
+    {{ look("own") }}
+when 'global' then
+    {{ look("global") }}
+when 'stale' then
+    {{ look("stale") }}
+else
+    {{ look("overdue") }}
+end case;
+{%- else %}
+{{ look("") }}
+{%- endif %}
+v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+{%- for part in parts %}
+v_part_{{ loop.index }} := v_found.part_{{ loop.index }};
+{%- endfor %}
+{%- if owner %}
+-- Rows that the owners of today do not share, by stamps of another policy.
+v_refused := v_class = 'stale' and cardinality(v_keys) < v_seen;
+{%- endif %}
+exit when cardinality(v_keys) = 0;
+{%- endmacro -%}
 /*
  * Takes up to p_limit rows for p_agent{% if owner %}: its owner's own first, then those without an owner, then what other owners left
  * waiting longer than they allow{% endif %}, in order of due time, then key{% if priority %}; urgent classes have a head start{% endif %}.
- *
  * Changes  status to {{ status.taken }}, a new lease, due_at to the end of the hold; counts a lost lease, and ends rows that lost too many.
  * Races    skip locked: no row is handed out twice and no caller waits for another.
  * Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
@@ -24,18 +57,16 @@ create or replace function gleaner.claim_{{ name }}(
 {%- if kind %} p_kinds text[] default null,{% endif %} p_request uuid default null,
     p_started boolean default false, p_hold interval default null, p_early interval default '0'{% if holder.by %}, p_holder text default null{% endif %}
 ) returns setof {{ table }}
-language plpgsql
 {{ act() }}
-as {{ body }}
 declare
     -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
     v_now         timestamptz := clock_timestamp();
     v_session     text := gleaner.begin_claim({{ name_literal }}, p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := least(coalesce(p_limit, 1), 10000);
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0;
-    v_keys        {{ key.type }}[]; v_held_before smallint[];
+    v_left        integer := case when gleaner.is_paused({{ name_literal }}) then 0 else least(coalesce(p_limit, 1), 10000) end;
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
+    v_keys        {{ key.type }}[]; v_held_before smallint[]; v_passed {{ key.type }}[] := '{}'; v_taken {{ key.type }}[] := '{}'; v_found record; v_chosen record;{% if distributed %} v_row {{ table }};{% endif %}
 {%- for part in parts %}
     v_part_{{ loop.index }}      {{ part.type }}[];
 {%- endfor %}
@@ -43,9 +74,6 @@ declare
     -- How many rows earlier rounds of this claim looked at: their leases are used.
     v_before      integer := 0;
 {%- endif %}
-    v_passed      {{ key.type }}[] := '{}'; v_taken {{ key.type }}[] := '{}';
-    v_found       record; v_chosen record; v_alone boolean := false;
-    -- Until when it is known that nothing on the table can reject a claim; below zero: that something can.
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_{{ name }}', true), ''), '0');
 {%- if kind %}
     v_kinds       {{ kind.type }}[];
@@ -91,40 +119,37 @@ begin
     continue when v_class = 'own' and p_owner is null;
     continue when case v_class when 'overdue' then 'stale' else v_class end <> all (p_classes) or v_class = 'overdue' and v_total > 0 and not v_refused;
 {%- endif %}
+{%- if one %}
+    v_one := p_limit = 1 and v_plain > 0{% if owner %} and v_class in ('own', 'global'){% endif %} and coalesce(current_setting('gleaner.cursor_{{ name }}{% if owner %}_' || v_class{% else %}'{% endif %}, true), '') = '';
+{%- endif %}
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        -- After a rejection many are tried at a time: they may be many.
-        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-{%- if owner %}
-        case v_class
-        when 'own' then
-            {{ look("own") }}
-        when 'global' then
-            {{ look("global") }}
-        when 'stale' then
-            {{ look("stale") }}
+{%- if one %}
+        if v_one then
+            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
+            v_one := false; v_keys := array[{% if owner %}case v_class when 'own' then {{ first("own") }} else {{ first("global") }} end{% else %}{{ first("") }}{% endif %}];
+            continue when v_keys[1] is null;
         else
-            {{ look("overdue") }}
-        end case;
-{%- else %}
-        {{ look("") }}
 {%- endif %}
-        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-{%- for part in parts %}
-        v_part_{{ loop.index }} := v_found.part_{{ loop.index }};
-{%- endfor %}
-{%- if owner %}
-        -- Rows that the owners of today do not share, by stamps of another policy.
-        v_refused := v_class = 'stale' and cardinality(v_keys) < v_seen;
+        {% if one %}    {% endif %}{{ find() | indent(12 if one else 8) }}
+{%- if one %}
+        end if;
 {%- endif %}
-        exit when cardinality(v_keys) = 0;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
-            v_chosen := gleaner.take_over_{{ name }}({{ tenant_arg() }}v_keys, v_held_before{% for part in parts %}, v_part_{{ loop.index }}{% endfor %}, v_left, v_total);
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+{%- if distributed %}
+            for v_row in select q.* from unnest(v_chosen.ended) as p join {{ table }} as q on {{ ended }} loop
+                perform gleaner.lose_{{ name }}(v_row);
+            end loop;
+{%- else %}
+            perform gleaner.lose_{{ name }}(q) from unnest(v_chosen.ended) as p join {{ table }} as q on {{ ended }};
+{%- endif %}
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
             {{ choose("v_keys") }}
 {%- for part in parts %}
             {{ choose("v_part_" ~ loop.index) }}
 {%- endfor %}
-            v_alone := v_chosen.alone; v_left := v_chosen.room; v_passed := v_passed || v_chosen.passed;
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
             -- What was found and not chosen must be found again.
             if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_{{ name }}{% if owner %}_' || case v_class when 'stale' then 'open' else v_class end{% else %}'{% endif %}, '', false); end if;
         end if;
@@ -133,11 +158,11 @@ begin
 {%- if distributed %}
             -- A shard returns rows in an order of its own.
             with taken as (
-            {{ take("p_started or v_alone") | indent(4) }}
+            {{ take("p_started or v_alone") | indent(12) }}
             returning q.*)
             select t.* from unnest(v_keys) with ordinality as k (id, n) join taken as t on t.{{ key.column }} = k.id order by k.n;
 {%- else %}
-            {{ take("p_started or v_alone") | indent(4) }}
+            {{ take("p_started or v_alone") | indent(12) }}
             returning q.*;
 {%- endif %}
         else
@@ -146,13 +171,11 @@ begin
             using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone, {% if holder.by %}v_holder{% else %}null::text{% endif %}, {% if tenant %}p_tenant{% else %}null::text{% endif %}, {% if parts %}v_before{% else %}null::text{% endif %}{% for part in parts %}, v_part_{{ loop.index }}{% endfor %};
         end if;
         get diagnostics v_count = row_count;
-        v_alone := v_alone and v_count > 0;
-        v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
-        v_total := v_total + v_count; v_left := v_left - v_count;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
 {%- if parts %}
         v_before := v_before + v_seen;
 {%- endif %}
-        v_taken := v_taken || case when p_request is not null then v_keys end;
         exit when v_seen < v_asked{% if owner %} or v_refused{% endif %};
     end loop;
 {%- if owner %}

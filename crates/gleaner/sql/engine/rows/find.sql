@@ -1,5 +1,5 @@
 {#- How a claim finds rows: one select that locks them in the order of the line, by exactly one index. One function per class of work. -#}
-{%- from "macros.sql" import tenant_param, tenant_is, tenant_text, in_lane, not_rejected, declare_rejected, held_before, claimable_now, waiting_since -%}
+{%- from "macros.sql" import tenant_param, tenant_is, tenant_text, in_lane, not_rejected, declare_rejected, held_before, claimable_now, waiting_since, inner -%}
 {%- set lanes = kind or priority -%}
 {%- set classes = priority.last if priority else 0 -%}
 {%- set head_start = priority.head_start if priority else "interval '0'" -%}
@@ -75,11 +75,9 @@ with recursive waiting as (
  * Finds{% if class == "own" %} the owner's own rows{% elif class == "global" %} rows without an owner{% elif class == "stale" %} rows of other owners by the time they were stamped to be open to all{% else %} rows{% endif %} that are claimable now, and locks them.
  * Cursor   where the last large or slow look of this session ended: dead index entries before it are not read again, for a moment.
  *          It never reports "empty": then the look starts over.
- * Returns  keys in the order of the line; for each 0, or what an earlier holder left: see gleaner.take_over_{{ name }}.
+ * Returns  keys in the order of the line; for each 0, or what an earlier holder left: see gleaner.choose_rows.
  */
-create or replace function {{ signature(class) }}
-language plpgsql
-as {{ body }}
+create or replace function {{ signature(class) }} {{ inner() }}
 declare
     v_begun  timestamptz;
     v_cursor jsonb := gleaner.read_cursor('{{ setting(class) }}', {{ asked(class) }}, p_now);
@@ -174,7 +172,8 @@ begin
         from {% if kind %}unnest(v_kinds) as k (kind) cross join {% endif %}generate_series(0, {{ classes }}) as c (class);
     end if;
 {%- endif %}
-    if (seen > 0{% if engine == "bulk" %} or p_before.first is not null{% endif %}) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0{% if engine == "bulk" %} or p_before.first is not null{% endif %}) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
         perform gleaner.write_cursor('{{ setting(class) }}', {{ asked(class) }}, v_cursor, p_now, clock_timestamp() - v_begun,
             {% if lanes %}jsonb_build_object('lanes', coalesce(v_cursor -> 'lanes', '{}') || coalesce(v_lanes, '{}'){% if kind %}, 'kinds', to_jsonb(v_kinds){% endif %})
             {%- else %}jsonb_build_object('at', v_at, 'key', keys[cardinality(keys)]){% endif %});
@@ -191,9 +190,7 @@ end
  * Finds rows that other owners left waiting longer than they allow, and locks them. `open_at` only orders the line: the owner's own
  * row, read now, decides. A row it refuses gets the time that the policy of today gives it, or every claim would read it again.
  */
-create or replace function {{ signature("stale") }}
-language plpgsql
-as {{ body }}
+create or replace function {{ signature("stale") }} {{ inner() }}
 declare
     v_open    integer[];
     v_refused integer[];
@@ -228,9 +225,7 @@ end
  * Writes the times from which rows are open to all, where a policy changed after they were stamped. A row that rejects the change is
  * noted, and left out of claims for a while.
  */
-create or replace function gleaner.restamp_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[]{% for part in parts %}, p_part_{{ loop.index }} {{ part.type }}[]{% endfor %}, p_open_at timestamptz[]) returns void
-language plpgsql
-as {{ body }}
+create or replace function gleaner.restamp_{{ name }}({{ tenant_param() }}p_ids {{ key.type }}[]{% for part in parts %}, p_part_{{ loop.index }} {{ part.type }}[]{% endfor %}, p_open_at timestamptz[]) returns void {{ inner() }}
 begin
     update {{ table }} as q set {{ col.open }} = u.open_at
     from unnest(p_ids{% for part in parts %}, p_part_{{ loop.index }}{% endfor %}, p_open_at) as u (id{% for part in parts %}, part_{{ loop.index }}{% endfor %}, open_at)
@@ -251,9 +246,7 @@ end
  * The same by a look at every owner that shares: exact, whatever rows were stamped with. A threshold that was lowered is found so.
  * Costs    a descent per owner with work. The claim asks for it when it found nothing, and for a twentieth of its time at most.
  */
-create or replace function {{ signature("overdue") }}
-language plpgsql
-as {{ body }}
+create or replace function {{ signature("overdue") }} {{ inner() }}
 declare
     v_begun  timestamptz := clock_timestamp();
     v_fields integer;

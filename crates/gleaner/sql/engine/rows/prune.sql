@@ -5,9 +5,7 @@
  * At most p_limit rows per call, so that no call holds locks for long: repeat until it answers fewer.
  */
 create or replace function gleaner.prune_{{ name }}(p_limit integer default 1000, p_older_than interval default null) returns integer
-language plpgsql
 {{ act() }}
-as {{ body }}
 declare
     -- Read once: a clock that may move from row to row is nothing an index can be asked about.
     v_now        timestamptz := clock_timestamp();
@@ -15,6 +13,7 @@ declare
     v_before     {{ finished.type }} := {{ in_zone("v_now", finished.type) }} - v_older_than;
     v_count      integer;
 begin
+    perform gleaner.operates({{ name_literal }}, {{ grant.operate }}, '{}');
     perform gleaner.prune_notes({{ name_literal }}, v_now);
     if v_older_than is null then
         return 0;
@@ -29,6 +28,7 @@ begin
     )
     delete from {{ table }} as q using old where {{ same_row("q", "old") }};
     get diagnostics v_count = row_count;
+    perform gleaner.note_prune({{ name_literal }}, v_count, v_older_than);
     return v_count;
 end
 {{ body }};

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import row_of_key, tenant_param, tenant_is, tenant_text, tenant_arg -%}
+{%- from "macros.sql" import inner, row_of_key, tenant_param, tenant_is, tenant_text, tenant_arg -%}
 {%- from "take.sql" import take -%}
 {%- set holder_param = holder and holder.by -%}
 {%- set this_row -%}
@@ -15,63 +15,36 @@ q.{{ status.column }} = {{ status.taken }} and q.{{ col.lease }} >= v_lease and 
  */
 create or replace function gleaner.take_each_{{ name }}(
     {{ tenant_param() }}p_keys {{ key.type }}[]{% for part in parts %}, p_part_{{ loop.index }} {{ part.type }}[]{% endfor %}, p_most integer, p_agent text, v_session text, v_now timestamptz, p_hold interval, p_started boolean{% if holder_param %}, v_holder {{ holder.by.type }}{% endif %}{% if parts %}, p_before integer{% endif %}
-) returns setof {{ table }}
-language plpgsql
-as {{ body }}
+) returns setof {{ table }} {{ inner() }}
 declare
-    v_lease    bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_keys     {{ key.type }}[] := p_keys;
-{%- for part in parts %}
-    v_part_{{ loop.index }} {{ part.type }}[] := p_part_{{ loop.index }};
-{%- endfor %}
-{%- if parts %}
-    v_before   integer := p_before;
-{%- endif %}
-    v_count    integer;
-    v_wait     interval;
-    v_reason   text;
+    v_lease  bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_keys   {{ key.type }}[];{% for part in parts %} v_part_{{ loop.index }} {{ part.type }}[];{% endfor %}{% if parts %} v_before integer;{% endif %} v_count integer; v_rejected integer := 0; v_wait interval; v_reason text;
 begin
-    if cardinality(p_keys) <= p_most then
-        begin
-            {{ take("p_started") | indent(4) }};
-        exception when others then
-            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
-        end;
-    end if;
-    return query
-    select q.*
-    from unnest(p_keys{% for part in parts %}, p_part_{{ loop.index }}{% endfor %}) as k (id{% for part in parts %}, part_{{ loop.index }}{% endfor %})
-    join {{ table }} as q on {{ row_of_key() }} and {{ is_taken }};
-    get diagnostics v_count = row_count;
-    p_most := p_most - v_count;
-    if v_count = cardinality(p_keys) then
-        return;
-    end if;
-    v_count := 0;
-    for v_i in 1 .. cardinality(p_keys) loop
+    for v_i in 0 .. cardinality(p_keys) loop
         -- Where all reject, a claim must still end.
-        exit when v_count >= 100 or p_most <= 0;
-        continue when exists (select from {{ table }} as q where {{ this_row }} and {{ is_taken }});
-        v_keys := p_keys[v_i : v_i];
+        exit when v_rejected >= 100 or p_most <= 0;
+        -- All at once, then each that was not taken.
+        continue when case when v_i = 0 then cardinality(p_keys) > p_most else exists (select from {{ table }} as q where {{ this_row }} and {{ is_taken }}) end;
+        v_keys := case when v_i = 0 then p_keys else p_keys[v_i : v_i] end;
 {%- for part in parts %}
-        v_part_{{ loop.index }} := p_part_{{ loop.index }}[v_i : v_i];
+        v_part_{{ loop.index }} := case when v_i = 0 then p_part_{{ loop.index }} else p_part_{{ loop.index }}[v_i : v_i] end;
 {%- endfor %}
 {%- if parts %}
-        v_before := p_before + v_i - 1;
+        v_before := p_before + greatest(v_i - 1, 0);
 {%- endif %}
         v_reason := 'a trigger skipped the claim, or set another status';
         begin
-            {{ take("p_started") | indent(4) }};
+            {{ take("p_started") | indent(12) }};
         exception when others then
             perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
             v_reason := sqlerrm;
         end;
-        return query select q.* from {{ table }} as q where {{ this_row }} and {{ is_taken }};
-        if found then
-            p_most := p_most - 1;
-            continue;
-        end if;
-        v_count := v_count + 1;
+        return query select q.* from unnest(v_keys{% for part in parts %}, v_part_{{ loop.index }}{% endfor %}) as k (id{% for part in parts %}, part_{{ loop.index }}{% endfor %}) join {{ table }} as q on {{ row_of_key() }} and {{ is_taken }};
+        get diagnostics v_count = row_count;
+        exit when v_count = cardinality(p_keys);
+        p_most := p_most - v_count;
+        continue when v_i = 0 or v_count > 0;
+        v_rejected := v_rejected + 1;
         v_wait := gleaner.reject_row({{ name_literal }}, {{ tenant_text() }}, {% if parts %}(p_keys[v_i]{% for part in parts %}, p_part_{{ loop.index }}[v_i]{% endfor %})::text{% else %}p_keys[v_i]::text{% endif %}, v_reason);
         begin
             -- The row moves, where it lets itself be moved, so that the next claims need not step over it.

@@ -1,12 +1,11 @@
 //! The statistics of a worker, as they are collected and as they are reported.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::queue::{Held, Item};
 use crate::worker::Tally;
 
 /// Errors kept for people to read.
@@ -27,8 +26,6 @@ pub(super) struct Seen {
     pub(super) claims: u64,
     pub(super) claims_with_work: u64,
     claim_time: Duration,
-    /// Grouped by queue: thousands may run, and each begins and ends.
-    pub(super) running: BTreeMap<String, HashMap<Held, Running>>,
     pub(super) tally: Tally,
     errors: VecDeque<Mishap>,
     queues: BTreeMap<String, Queue>,
@@ -68,21 +65,6 @@ pub struct Running {
     /// When it began.
     #[serde(skip)]
     pub since: Instant,
-}
-
-impl Running {
-    pub(super) fn new(queue: &str, item: &Item) -> Self {
-        Self {
-            queue: queue.to_owned(),
-            key: item.key.clone(),
-            lease: item.lease,
-            kind: item.kind.clone(),
-            stage: None,
-            percent: None,
-            seconds: 0.0,
-            since: Instant::now(),
-        }
-    }
 }
 
 /// An error, for people to read.
@@ -156,14 +138,6 @@ impl Seen {
         self.queues.entry(name.to_owned()).or_default()
     }
 
-    pub(super) fn begin(&mut self, queue: &str, item: &Item) {
-        let running = Running::new(queue, item);
-        match self.running.get_mut(queue) {
-            Some(others) => drop(others.insert(item.held(), running)),
-            None => drop(self.running.insert(queue.to_owned(), HashMap::from([(item.held(), running)]))),
-        }
-    }
-
     pub(super) fn leave(&mut self, name: &str) {
         self.queues.remove(name);
     }
@@ -190,15 +164,13 @@ impl Seen {
         self.errors.push_back(mishap);
     }
 
-    pub(super) fn stats(&mut self, paused: bool, concurrency: usize) -> Stats {
+    pub(super) fn stats(&mut self, paused: bool, concurrency: usize, mut running: Vec<Running>) -> Stats {
         self.forget_old();
         let rate = |part: f64, whole: u64| if whole == 0 { 0.0 } else { part / whole as f64 };
         let minutes = self.first_poll.map_or(1.0, |first| first.elapsed().min(WINDOW).as_secs_f64() / 60.0).max(1.0);
         let (now, next) = (Instant::now(), self.queues.values().filter_map(|queue| queue.next_poll).min());
         let listening: Vec<bool> = self.queues.values().filter_map(|queue| queue.push).collect();
-        let mut running: Vec<Running> = self.running.values().flat_map(HashMap::values).cloned().collect();
         running.sort_by_key(|running| running.since);
-        running.iter_mut().for_each(|running| running.seconds = running.since.elapsed().as_secs_f64());
         Stats {
             paused,
             concurrency,

@@ -23,30 +23,40 @@ pub(super) const RELATIONS: &str = "
     public.sales                  ---- ---- s--- s--- s--- s--- ---- siud  first_name = 'former'
     public.contacts               ---- ---- ---- siud siud siud ---- siud  true
     public.contact_addresses      ---- ---- ---- ---- ---- ---- ---- s---  true
+    public.contact_identities     ---- ---- ---- siud siud siud ---- siud  true
     public.crm_processing_nodes   ---- ---- ---- siud s--- s--- ---- siud  sales_id = 1
     public.crm_processing_nodes   ---- ---- ---- s--- siud s--- ---- siud  sales_id = 2
     public.crm_processing_nodes   ---- ---- ---- s--- s--- s--- ---- siud  sales_id = 4
     public.ingestion_providers    ---- ---- ---- ---- ---- siud ---- siud  true
 
-    public.workspaces             ---- ---- ---- s--- s--- s--- ---- siud  true
-    public.baskets                ---- ---- ---- si-- si-- si-- ---- siud  true
-    public.raw_dumps              ---- ---- ---- si-- si-- si-- ---- siud  true
-    public.blocks                 ---- ---- ---- s--- s--- s--- ---- siud  true
-    public.context_items          ---- ---- ---- s--- s--- s--- ---- siud  true
-    public.substrate_relationships ---- ---- ---- s--- s--- s--- ---- siud  true
-    public.agent_processing_queue ---- ---- ---- s--- s--- s--- ---- siud  processing_state <> 'claimed' or session = 'other'
-    public.agent_processing_queue ---- ---- ---- s--- s--- s--- s--- siud  processing_state = 'claimed' and session <> 'other'
-    public.failed_dumps           ---- ---- ---- s--- s--- s--- ---- s---  true
-    public.stuck_dumps            ---- ---- ---- s--- s--- s--- ---- s---  claimed_by = 'other'
-    public.stuck_dumps            ---- ---- ---- s--- s--- s--- s--- s---  claimed_by = 'the worker'
-    public.processing_performance ---- ---- ---- s--- s--- s--- ---- s---  true
-    public.queue_depth_by_workspace ---- ---- ---- s--- s--- s--- ---- s---  true
-    public.queue_health           ---- ---- ---- s--- s--- s--- ---- s---  processing_state <> 'claimed' or count = 2
-    public.queue_health           ---- ---- ---- s--- s--- s--- s--- s---  processing_state = 'claimed'
+    public.workspaces             ---- ---- ---- s--- ---- s--- ---- siud  true
+    public.workspace_members      ---- ---- ---- s--d ---- s--d ---- siud  true
+    public.workspace_invitations  ---- ---- ---- s--d ---- s--d ---- siud  true
+    public.baskets                ---- ---- ---- si-- ---- si-- ---- siud  true
+    public.raw_dumps              ---- ---- ---- si-d ---- si-d ---- siud  true
+    public.blocks                 ---- ---- ---- s--- ---- s--- ---- siud  true
+    public.context_items          ---- ---- ---- s--- ---- s--- ---- siud  true
+    public.context_item_sources   ---- ---- ---- s--- ---- s--- ---- siud  true
+    public.substrate_relationships ---- ---- ---- s--- ---- s--- ---- siud  true
+    public.agent_processing_queue ---- ---- ---- s--- ---- s--- ---- siud  processing_state <> 'claimed' or session = 'other'
+    public.agent_processing_queue ---- ---- ---- s--- ---- s--- s--- siud  processing_state = 'claimed' and session <> 'other'
+    public.failed_dumps           ---- ---- ---- s--- ---- s--- ---- s---  true
+    public.stuck_dumps            ---- ---- ---- s--- ---- s--- ---- s---  claimed_by = 'other'
+    public.stuck_dumps            ---- ---- ---- s--- ---- s--- s--- s---  claimed_by = 'the worker'
+    public.dump_agents            ---- ---- ---- s--- ---- s--- ---- s---  agent = 'other'
+    public.dump_agents            ---- ---- ---- s--- ---- s--- s--- s---  agent = 'the worker'
+    public.processing_performance ---- ---- ---- s--- ---- s--- ---- s---  true
+    public.queue_depth_by_workspace ---- ---- ---- s--- ---- s--- ---- s---  true
+    public.workspace_health       ---- ---- ---- s--- ---- s--- ---- s---  true
+    public.queue_health           ---- ---- ---- s--- ---- s--- ---- s---  processing_state <> 'claimed' or count = 2
+    public.queue_health           ---- ---- ---- s--- ---- s--- s--- s---  processing_state = 'claimed'
     public.execution_jobs         ---- ---- ---- si-- si-- si-- ---- siud  recording_id = 'waiting'
     public.execution_jobs         ---- ---- ---- si-- si-- si-- s--- siud  recording_id = 'held'
     public.scheduled_actions      ---- ---- ---- s--- s--- s--- ---- siud  prospect_id = 'waiting'
     public.scheduled_actions      ---- ---- ---- s--- s--- s--- s--- siud  prospect_id = 'held'
+    public.contact_preferences    ---- ---- ---- siud siud siud ---- siud  contact_id = 1
+    public.contact_preferences    ---- ---- ---- s--- s--- siud ---- siud  contact_id is null
+    public.do_not_contact         ---- ---- ---- siud siud siud ---- siud  true
 
     gleaner.queue                 ---- s--- s--- s--- s--- s--- s--- s---  true
     gleaner.jobs                  ---- ---- ---- ---- ---- ---- ---- siud  true
@@ -55,15 +65,24 @@ pub(super) const RELATIONS: &str = "
     gleaner.ingest_refusal        ---- ---- ---- ---- ---- s--- ---- s---  true
     gleaner.ingest_memory         ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.forgotten_files       ---- ---- ---- ---- ---- ---- ---- ----  true
-    gleaner.audit                 ---- ---- ---- ---- ---- ---- ---- s---  true
-    gleaner.late_result           ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.media_reference       ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.forgotten_dump_files  ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.audit                 ---- ---- ---- s--- s--- s--- ---- s---  key = '00000000-0000-0000-0000-0000000000f1'
+    gleaner.audit                 ---- ---- ---- ---- s--- s--- ---- s---  key = '00000000-0000-0000-0000-0000000000f2'
+    gleaner.audit                 ---- ---- ---- ---- ---- s--- ---- s---  queue = 'jobs'
+    gleaner.late_result           ---- ---- ---- s--- s--- s--- ---- s---  key = '00000000-0000-0000-0000-0000000000f1'
+    gleaner.late_result           ---- ---- ---- ---- s--- s--- ---- s---  key = '00000000-0000-0000-0000-0000000000f2'
+    gleaner.late_result           ---- ---- ---- ---- ---- s--- ---- s---  queue = 'jobs'
     gleaner.rejected_row          ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.batch_lease           ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.bulk_range            ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.operation             ---- ---- ---- ---- ---- ---- ---- s---  true
+    gleaner.pause                 ---- s--- s--- s--- s--- s--- s--- s---  true
     gleaner.prune_mark            ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.change                ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.request               ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.api_key               ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.deleted_user          ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.adopted_table         ---- ---- ---- ---- ---- ---- ---- s---  true
     gleaner.migration             ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.migration_lock        ---- ---- ---- ---- ---- ---- ---- ----  true
@@ -83,24 +102,37 @@ pub(super) const FUNCTIONS: &str = "
     public.{claim_next_pending_activity,claim_stale_activity}             authenticated service_role
     public.{unlock_stale_locks,reset_stale_locks,get_pending_actions}     authenticated service_role
     public.{normalize_email,normalize_phone}                              authenticated service_role
+    gleaner.pause_queue                                                   authenticated service_role
+    gleaner.{me,sees}                                                     authenticated service_role
     gleaner.{is_administrator,is_member,batch_keys,range_keys,worker_session}    authenticated service_role
-    gleaner.{link_activity,unlink_activity,audit_link,with_address}       authenticated service_role
+    gleaner.{link_activity,unlink_activity,with_address}                  authenticated service_role
     gleaner.{claim,start,progress,complete,fail,release,snooze}_activities authenticated service_role
     gleaner.complete_activities_many                                      authenticated service_role
     gleaner.{explain,next_due}_activities                                 authenticated service_role
-    gleaner.{assign,bury,cancel,enqueue,recover,requeue,stats}_activities service_role
-    gleaner.cancel_{activities,jobs,polls,dumps,runs,followups}_matching  service_role
+    gleaner.assign_activities                                             authenticated service_role
+    gleaner.{enqueue,recover}_activities                                  service_role
+    gleaner.{bury,cancel,requeue,reschedule,stats}_{activities,jobs,polls,dumps,runs,followups} authenticated service_role
+    gleaner.cancel_{activities,jobs,polls,dumps,runs,followups}_matching  authenticated service_role
     gleaner.{claim,start,progress,complete,fail,release,snooze}_{jobs,polls,dumps,runs,followups} service_role
     gleaner.complete_{jobs,polls,dumps,runs,followups}_many               service_role
-    gleaner.{explain,next_due}_{jobs,polls,dumps,runs,followups}          service_role
-    gleaner.{bury,cancel,enqueue,recover,requeue,stats}_{jobs,polls,dumps,runs,followups} service_role
+    gleaner.explain_{jobs,polls,dumps,runs,followups}                     authenticated service_role
+    gleaner.next_due_{jobs,polls,dumps,runs,followups}                    service_role
+    gleaner.{enqueue,recover}_{jobs,polls,dumps,runs,followups}           service_role
     gleaner.{reserve_keys,register_range}_jobs                             service_role
-    gleaner.prune_{jobs,dumps,runs,followups}                             service_role
+    gleaner.prune_{jobs,dumps,runs,followups}                             authenticated service_role
     gleaner.{caller_role,caller_session,caller_uid,is_trusted}            service_role
     gleaner.{backoff,default_region,scoped_kinds,serves_auth,request_poll} service_role
-    public.{fn_block_create,fn_claim_next_dumps,fn_context_item_upsert_bulk} service_role
+    public.{fn_reflections,fn_workspace_create,fn_workspace_invite}        authenticated service_role
+    public.fn_workspace_join                                              authenticated
+    gleaner.{my_workspaces,owns_workspace}                                authenticated service_role
+    gleaner.{same_label,match_context_items,refresh_context_items}        service_role
+    public.{fn_block_create,fn_claim_next_dumps,fn_context_item_upsert_bulk,fn_relationship_upsert_bulk} service_role
     public.{create_scheduled_action,claim_due_actions,mark_processing}    service_role
     public.{cancel_pending_for_prospect,reset_stale_processing}           service_role
+    public.{schedule_followup,cancel_scheduled_actions,approve_scheduled_actions} authenticated service_role
+    gleaner.contact_name                                                  authenticated service_role
+    gleaner.{prepare_followup,begin_sending,refuse_contact,contact_of_prospect}  service_role
+    gleaner.{reason_not_to_send,reason_to_wait}                           service_role
     public.list_contact_addresses                                         service_role
 ";
 
@@ -117,7 +149,7 @@ pub(super) const CALLS: &str = "
     - - - - x - - -  gleaner.claim_activities('a', 9) where raw_data @> '{\"of\": \"private\"}'
     - - - - x - - x  gleaner.next_due_activities(2)
     - - - x x x - x  gleaner.explain_activities('00000000-0000-0000-0000-0000000000f1') as e where e is not null
-    - - - - x - - x  gleaner.explain_activities('00000000-0000-0000-0000-0000000000f2') as e where e is not null
+    - - - - x x - x  gleaner.explain_activities('00000000-0000-0000-0000-0000000000f2') as e where e is not null
     - - - x x x x x  gleaner.explain_activities('00000000-0000-0000-0000-0000000000f0') as e where e is not null
     - - - - - - x x  gleaner.release_activities('{00000000-0000-0000-0000-0000000000f0}', '{LEASE}') where outcome = 'done'
     - - - x x x - x  gleaner.link_activity('00000000-0000-0000-0000-0000000000f1', 1) where outcome = 'done'
@@ -126,7 +158,24 @@ pub(super) const CALLS: &str = "
     - x x x x x x x  unlock_stale_locks()
     - - - - - x - -  gleaner.is_administrator() as yes where yes
     - - - x x x x -  gleaner.is_member() as yes where yes
-    - - - - - - - x  gleaner.stats_activities()
-    - - - - - - - x  gleaner.assign_activities('{00000000-0000-0000-0000-0000000000f2}', 1)
+    - - - x x x - x  gleaner.stats_activities()
+    - - - x x x - x  gleaner.stats_runs()
+    - - - - - x - x  gleaner.stats_jobs()
+    - - - - - x - x  gleaner.stats_polls()
+    - - - - - x - x  gleaner.pause_queue('runs') as o where o = 'done'
+    - - - x x x - x  gleaner.explain_runs((select id from execution_jobs where recording_id = 'waiting')) as e where e is not null
+    - - - - x x - x  gleaner.assign_activities('{00000000-0000-0000-0000-0000000000f2}', 1)
+    - - - - x x - x  gleaner.requeue_activities('{00000000-0000-0000-0000-0000000000f2}')
+    - - - - x x - x  gleaner.cancel_activities('{00000000-0000-0000-0000-0000000000f2}') where outcome = 'done'
+    - - - - x x - x  gleaner.bury_activities('{00000000-0000-0000-0000-0000000000f2}') where outcome = 'done'
+    - - - - x x - x  gleaner.reschedule_activities('{00000000-0000-0000-0000-0000000000f2}', now()) where outcome = 'done'
+    - - - x - x - x  gleaner.cancel_activities('{00000000-0000-0000-0000-0000000000f1}') where outcome = 'done'
+    - - - x x x - x  gleaner.cancel_activities('{00000000-0000-0000-0000-0000000000f9}') where outcome = 'done'
+    - - - - - x - x  gleaner.cancel_activities_matching('{\"type\": \"call\"}') where outcome = 'done'
+    - - - x x x - x  gleaner.cancel_runs((select array_agg(id) from execution_jobs)) where outcome = 'done'
+    - - - x x x - x  gleaner.requeue_followups((select array_agg(id) from scheduled_actions))
+    - - - - - x - x  gleaner.cancel_jobs('{1}')
+    - - - - - x - x  gleaner.prune_runs(1, '1 day')
+    - x x x x x x x  gleaner.me()
     - - - - - - - x  gleaner.request_poll((select id from ingestion_providers))
 ";

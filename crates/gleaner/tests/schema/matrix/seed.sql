@@ -27,11 +27,14 @@ select id, 'broken', raw_data from public.activities;
 
 -- A dump of every state the views look at, and one that a worker holds.
 insert into public.workspaces (id, name) values ('00000000-0000-0000-0000-0000000000aa', 'team');
+insert into public.workspace_members values ('00000000-0000-0000-0000-0000000000aa', '00000000-0000-0000-0000-000000000001', 'owner');
+insert into public.workspace_invitations (workspace_id, email, token_hash) values ('00000000-0000-0000-0000-0000000000aa', 'new@example.com', '\x00');
 insert into public.baskets (id, workspace_id) values ('00000000-0000-0000-0000-0000000000bb', '00000000-0000-0000-0000-0000000000aa');
 insert into public.raw_dumps (basket_id, body_md) select '00000000-0000-0000-0000-0000000000bb', state
 from unnest('{pending,held,stuck,failed,completed}'::text[]) as state;
 insert into public.blocks (basket_id, title, semantic_type) values ('00000000-0000-0000-0000-0000000000bb', 'insight', 'fact');
 insert into public.context_items (basket_id, kind, label) values ('00000000-0000-0000-0000-0000000000bb', 'person', 'Bob');
+insert into public.context_item_sources (context_item_id) select id from public.context_items;
 insert into public.substrate_relationships (basket_id, from_type, from_id, to_type, to_id, relationship_type)
 values ('00000000-0000-0000-0000-0000000000bb', 'block', gen_random_uuid(), 'context_item', gen_random_uuid(), 'mentions');
 insert into public.scheduled_actions (prospect_id, action_type, scheduled_for) values ('waiting', 'email', now()), ('held', 'email', now());
@@ -57,22 +60,34 @@ insert into gleaner.jobs (kind) values ('report');
 insert into gleaner.polls (provider_id) select id from public.ingestion_providers on conflict do nothing;
 insert into gleaner.request (queue, id, at) values ('jobs', gen_random_uuid(), now());
 insert into gleaner.change (relation, kind, new_row) values ('public.activities'::regclass, 'I', '()');
-insert into gleaner.late_result (queue, key, lease) values ('jobs', 'x', 1);
+insert into gleaner.late_result (queue, key, lease)
+select 'activities', id::text, 1 from public.activities union all values ('jobs', 'x', 1);
 insert into gleaner.bulk_range values ('jobs', 'x', 0, 'infinity', 2000000, 2000001);
 insert into gleaner.batch_lease (queue, keys, mark, remaining, session, due_at, deadline_at) values ('jobs', '{[1000000, 1000001)}', 0, 1, 'x', 'infinity', 'infinity');
+insert into gleaner.operation (queue, act, filter, caller, total) values ('x', 'requeue', '{}', 'x', 1);
+insert into gleaner.pause (queue, caller) values ('x', 'x');
 insert into gleaner.prune_mark (queue, begins, oldest) values ('jobs', 1, 'infinity');
 insert into gleaner.rejected_row (queue, key, until, reason) values ('jobs', 'x', now(), 'x');
 insert into gleaner.adopted_table (name, system, own_rights) values ('x', 'crm', true);
-insert into gleaner.audit (queue, key, act, caller) values ('jobs', 'x', 'bury', 'x');
+insert into gleaner.audit (queue, key, act, caller)
+select 'activities', id::text, 'bury', 'x' from public.activities union all values ('jobs', 'x', 'bury', 'x');
 insert into gleaner.raw_request (id, provider_id, received_at, method, target, outcome) values (gen_random_uuid(), gen_random_uuid(), now(), 'POST', '/', 'stored');
 insert into gleaner.ingest_memory (provider_id, key, expires_at) values (gen_random_uuid(), 'x', now());
 insert into gleaner.forgotten_files (activity_id) values (gen_random_uuid());
+insert into gleaner.media_reference (activity_id, provider_id, media)
+select a.id, gen_random_uuid(), '[]' from public.activities as a limit 1;
+insert into gleaner.forgotten_dump_files (dump_id, sha256) values (gen_random_uuid(), 'x');
 insert into gleaner.ingest_refusal (at_minute, reason, status, count, last_at) values (now(), 'mismatch', 401, 1, now());
 
 insert into auth.users (id, email) values ('00000000-0000-0000-0000-000000000001', 'member@example.com');
+insert into gleaner.deleted_user (id) values (gen_random_uuid());
 insert into auth.identities (provider_id, user_id, identity_data, provider) values ('x', '00000000-0000-0000-0000-000000000001', '{}', 'email');
 insert into auth.sessions (id, user_id) values ('00000000-0000-0000-0000-0000000000cc', '00000000-0000-0000-0000-000000000001');
 insert into auth.refresh_tokens (token, user_id, session_id)
 values ('x', '00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-0000000000cc');
 insert into auth.one_time_tokens (user_id, token_type, token_hash, relates_to, expires_at)
 values ('00000000-0000-0000-0000-000000000001', 'recovery', 'x', 'member@example.com', now());
+
+insert into public.contact_identities (contact_id, kind, value) select id, 'telegram', '1' from public.contacts limit 1;
+insert into public.contact_preferences (contact_id) values (1), (null);
+insert into public.do_not_contact (address, reason) values ('x@example.com', 'asked for it');

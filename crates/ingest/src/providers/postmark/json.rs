@@ -5,9 +5,12 @@ use serde_json::{Map, Value, json};
 
 use crate::crypt::{BASE64, fingerprint};
 use crate::mail::{Enclosure, Mail};
-use crate::{Inbound, Refusal};
+use crate::{Inbound, Memory, Refusal};
 
 pub(super) fn read(mut body: Map<String, Value>, bytes: &[u8]) -> Result<Inbound, Refusal> {
+    if let Some(receipt) = receipt(&body) {
+        return Ok(Inbound::Nothing { remember: vec![receipt], warning: None });
+    }
     if let Some(kind) = body.get("RecordType").and_then(Value::as_str).filter(|kind| *kind != "Inbound") {
         let kind: String = kind.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
         let warning = format!("Postmark sent a {kind} event: this URL belongs under Inbound, not under another webhook");
@@ -25,6 +28,24 @@ pub(super) fn read(mut body: Map<String, Value>, bytes: &[u8]) -> Result<Inbound
         mail.message_id = mail.header("message-id").filter(|id| !id.is_empty()).map_or_else(|| fingerprint(bytes), str::to_owned);
     }
     Ok(Inbound::Events { events: vec![mail.into_event()], remember: Vec::new() })
+}
+
+/// What became of a mail we sent: a bounce, a delivery or a complaint.
+fn receipt(body: &Map<String, Value>) -> Option<Memory> {
+    let text = |name: &str| body.get(name).and_then(Value::as_str);
+    let id = text("MessageID").filter(|id| !id.is_empty())?;
+    let value = match text("RecordType")? {
+        "Delivery" => json!({"status": "delivered", "final": false}),
+        "SpamComplaint" => json!({"status": "complaint", "detail": "marked as spam", "final": true, "unwanted": true}),
+        "Bounce" => {
+            // 1: a hard bounce; 16: unsubscribed; 2 and 4096: full mailboxes and the like. An answer by machine is no bounce.
+            let hard = matches!(body.get("TypeCode").and_then(Value::as_i64), Some(1 | 16));
+            let status = if hard { "bounced" } else { "deferred" };
+            json!({"status": status, "detail": text("Details").or(text("Type")), "final": hard, "unwanted": hard})
+        }
+        _ => return None,
+    };
+    Some(Memory::receipt(id, value))
 }
 
 fn describe(body: &mut Map<String, Value>) -> Mail {

@@ -4,7 +4,7 @@ use serde_json::{Map, json};
 
 use super::fields::Fields;
 use super::parties::{Parties, Party};
-use crate::{Address, Direction, Event, Inbound, Kind, Refusal};
+use crate::{Address, Direction, Event, Inbound, Kind, Memory, Refusal};
 
 /// The names under which Twilio sends the same id, the newest first.
 pub(super) const IDS: [&str; 3] = ["MessageSid", "SmsSid", "SmsMessageSid"];
@@ -21,9 +21,21 @@ pub(super) fn read(fields: &Fields, region: &str) -> Result<Inbound, Refusal> {
     // The delivery status of a message we sent is not a message. Old accounts send it in SmsStatus alone.
     let status = fields.text("MessageStatus").or(fields.text("SmsStatus"));
     if status.is_some_and(|status| !matches!(status, "received" | "receiving")) {
-        return Ok(Inbound::Nothing { remember: Vec::new(), warning: None });
+        return Ok(Inbound::Nothing { remember: status.map(|status| receipt(fields, id, status)).into_iter().collect(), warning: None });
     }
     Ok(Inbound::Events { events: vec![event(fields, id, region)], remember: Vec::new() })
+}
+
+/// What became of a message we sent. Its final states are not left again; 21610 says that the recipient has opted out.
+fn receipt(fields: &Fields, id: &str, status: &str) -> Memory {
+    let code = fields.text("ErrorCode");
+    let value = json!({
+        "status": status,
+        "detail": code.map(|code| format!("Twilio error {code}")),
+        "final": matches!(status, "delivered" | "undelivered" | "failed" | "read" | "canceled"),
+        "unwanted": code == Some("21610"),
+    });
+    Memory::receipt(id, value)
 }
 
 fn event(fields: &Fields, id: &str, region: &str) -> Event {

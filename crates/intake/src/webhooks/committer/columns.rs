@@ -8,6 +8,7 @@ use tokio_postgres::types::{Json, ToSql, Type};
 use uuid::Uuid;
 
 use super::statement::{EventRow, Submission};
+use crate::media::medium::media;
 
 /// The arrays, in the order of the function's parameters: per request, per event, and the rare values.
 #[derive(Debug, Default)]
@@ -31,16 +32,21 @@ pub(super) struct Columns<'a> {
     recalls: Vec<Option<&'a str>>,
     once: Option<Value>,
     remember: Option<Value>,
+    media: Option<Value>,
 }
 
 impl<'a> Columns<'a> {
     pub(super) fn of(batch: &[&'a Submission]) -> Self {
         let mut all = Self::default();
-        let (mut once, mut remember) = (Vec::new(), Vec::new());
+        let (mut once, mut remember, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
         for (submission, request) in batch.iter().zip(1..) {
             all.request(submission);
             for row in &submission.events {
                 all.event(request, row);
+                let media = media(&row.event.raw_data, &row.event.metadata);
+                if !media.is_empty() {
+                    recorded.push(json!({"event": all.ids.len(), "media": media}));
+                }
             }
             once.extend(submission.once.iter().map(
                 |(token, lifetime)| json!({"request": request, "token": token, "said": submission.said, "seconds": lifetime.as_secs_f64()}),
@@ -50,6 +56,7 @@ impl<'a> Columns<'a> {
             ));
         }
         all.once = (!once.is_empty()).then(|| once.into());
+        all.media = (!recorded.is_empty()).then(|| recorded.into());
         all.remember = (!remember.is_empty()).then(|| remember.into());
         all
     }
@@ -108,6 +115,7 @@ impl<'a> Columns<'a> {
             (&self.recalls, Type::TEXT_ARRAY),
             (&self.once, Type::JSONB),
             (&self.remember, Type::JSONB),
+            (&self.media, Type::JSONB),
         ]
     }
 }

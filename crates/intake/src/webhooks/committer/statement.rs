@@ -88,7 +88,7 @@ pub(super) async fn commit(pool: &Pool, batch: &[&Submission], until: Instant) -
     let rows = client
         .query_typed(
             "select request, event, outcome, id from gleaner.ingest_activities(
-                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
             &columns.parameters(&patience),
         )
         .await;
@@ -166,7 +166,7 @@ fn outcomes(batch: &[&Submission], rows: &[tokio_postgres::Row]) -> Result<Vec<C
             }
             ("replayed", None, _, place) => *place = Committed::Replayed,
             ("closed", None, _, place) => *place = Committed::Closed,
-            (other, ..) => return Err(Trouble::Broken(format!("an answer nobody knows: {other}"))),
+            (other, ..) => return Err(Trouble::Broken(format!("an unknown answer: {other}"))),
         }
     }
     Ok(all)

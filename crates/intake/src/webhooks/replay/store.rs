@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use gleaner_http::database::Error;
 use gleaner_ingest::{Address, Channel, Event, Memory};
-use tokio_postgres::types::Type;
+use serde_json::{Map, Value};
+use tokio_postgres::types::{Json, Type};
 use uuid::Uuid;
 
 use super::kept::Kept;
 use super::{EventReplayed, Outcome, Replayer, Stop};
+use crate::media::medium::{Medium, Place, media};
 use crate::webhooks::committer::{Committed, commit_alone};
 use crate::webhooks::contacts;
 use crate::webhooks::submit::{self, Arrival};
@@ -83,9 +85,16 @@ impl Replayer {
             None => (None, None),
         };
         let client = self.pool.get().await.map_err(|e| Error::Connect(e.to_string()))?;
+        let before = client
+            .query_typed_opt("select media from gleaner.media_reference where activity_id = $1", &[(&id, Type::UUID)])
+            .await
+            .map_err(Error::doing("look for an activity's files"))?;
+        let before = before.map(|row| row.get::<_, Json<Vec<Medium>>>(0).0).unwrap_or_default();
+        let media = Json(media_again(event, &before));
         let rows = client
             .query_typed(
-                "update public.activities as a
+                "with changed as (
+                 update public.activities as a
                  set raw_data = $2,
                      -- Its files are where they are: the list that names them stays.
                      metadata = coalesce(a.metadata, '{}') || case when a.metadata ? 'attachments' then $3 - 'attachments' else $3 end,
@@ -93,13 +102,21 @@ impl Replayer {
                      contact_id = coalesce(a.contact_id, (
                          select m.candidates[1] from gleaner.match_contact($4, $5, a.provider_id) as m where cardinality(m.candidates) = 1))
                  where a.id = $1 and a.processing_status = 'raw'
-                 returning 1",
+                 returning a.id, a.provider_id
+                 ),
+                 recorded as (
+                     insert into gleaner.media_reference as m (activity_id, provider_id, media)
+                     select c.id, c.provider_id, $6 from changed as c where c.provider_id is not null and $6 <> '[]'
+                     on conflict (activity_id) do update set media = excluded.media
+                 )
+                 select from changed",
                 &[
                     (&id, Type::UUID),
                     (&event.raw_data, Type::JSONB),
                     (&event.metadata, Type::JSONB),
                     (&kind, Type::TEXT),
                     (&address, Type::TEXT),
+                    (&media, Type::JSONB),
                 ],
             )
             .await
@@ -120,4 +137,18 @@ impl Replayer {
             .map_err(Error::doing("note the replay"))?;
         Ok(())
     }
+}
+
+/// The files of the event, as it is read now. Attachments that were stored the first time are where they were.
+fn media_again(event: &EventReplayed, before: &[Medium]) -> Vec<Medium> {
+    let nothing = Map::new();
+    let object = |value: &Value| value.as_object().unwrap_or(&nothing).clone();
+    let mut stored: Vec<&Medium> = before.iter().filter(|medium| matches!(medium.place, Place::File(_))).collect();
+    let mut found = media(&object(&event.raw_data), &object(&event.metadata));
+    for medium in found.iter_mut().filter(|medium| medium.place == Place::Nowhere) {
+        if let Some(at) = stored.iter().position(|known| known.name == medium.name) {
+            medium.place = stored.remove(at).place.clone();
+        }
+    }
+    found
 }

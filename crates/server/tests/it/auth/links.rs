@@ -261,3 +261,20 @@ async fn a_mailbox_is_not_flooded_and_earlier_links_stay_good() -> Result<()> {
     assert_eq!(fill_in(&world, "recovery", &tokens[0], "a fresh password").await.status, 200, "the first works as well as the last");
     Ok(())
 }
+
+/// Whether there is such a user is looked up after the response, so that its time says nothing. Here the look waits for a lock.
+#[tokio::test]
+async fn recover_answers_as_quickly_for_an_address_that_is_known() -> Result<()> {
+    let (url, mut mails) = post_office().await?;
+    let world = world_with(|settings| settings.mailer = Some(Mailer::new(&url, "gleaner@example.com").expect("a mailer"))).await?;
+    world.ada().await?;
+    world.client.batch_execute("begin; lock table auth.users").await?;
+    for email in [ADA, "nobody@example.com"] {
+        let asked = world.post("/recover", &json!({"email": email})).answer();
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(5), asked).await?;
+        assert_eq!(answer.status, 200, "{email}");
+    }
+    world.client.batch_execute("commit").await?;
+    assert!(mails.recv().await.expect("a mail").0.contains(ADA));
+    Ok(())
+}

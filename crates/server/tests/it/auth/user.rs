@@ -39,6 +39,22 @@ async fn a_new_password_ends_every_other_session() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_new_password_needs_the_old_one_or_a_fresh_sign_in() -> Result<()> {
+    let world = world().await?;
+    let session = world.ada_signed_in().await?;
+    world.run("update auth.sessions set created_at = created_at - interval '1 hour'").await?;
+    let stolen = put(&world, session.access(), &json!({"password": "a new and longer one"})).await;
+    assert_eq!(stolen.refused(), (401, "reauthentication_needed"));
+    let guessed = put(&world, session.access(), &json!({"password": "a new and longer one", "current_password": "a guess"})).await;
+    assert_eq!(guessed.refused(), (400, "invalid_credentials"));
+    assert_eq!(world.sign_in(ADA, PASSWORD).await.status, 200, "nothing has changed");
+    let known = put(&world, session.access(), &json!({"password": "a new and longer one", "current_password": PASSWORD})).await;
+    assert_eq!(known.status, 200, "{known:?}");
+    assert_eq!(world.sign_in(ADA, "a new and longer one").await.status, 200);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_weak_password_is_refused_with_its_reasons() -> Result<()> {
     let world = world().await?;
     let session = world.ada_signed_in().await?;

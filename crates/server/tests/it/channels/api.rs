@@ -30,7 +30,7 @@ impl Caller<'_> {
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let answer = router::<()>(api).oneshot(request.body(Body::from(body.to_string()))?).await?;
+        let answer = axum::Router::from(router(api)).oneshot(request.body(Body::from(body.to_string()))?).await?;
         let status = answer.status();
         let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await?;
         Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))

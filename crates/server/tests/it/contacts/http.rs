@@ -25,7 +25,7 @@ impl Caller<'_> {
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let router = router(gleaner::pool(&self.world.database.url, 2)?, Access::new(SECRET, "test")?);
+        let router = axum::Router::from(router(gleaner::pool(&self.world.database.url, 2)?, Access::new(SECRET, "test")?));
         let answer = router.oneshot(request.body(Body::from(body.to_string()))?).await?;
         let status = answer.status();
         let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await?;

@@ -150,7 +150,7 @@ const SECRET: &str = "a secret of more than thirty-two characters";
 pub(super) async fn app(world: &World) -> Result<App> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
-    let router = gleaner_intake::mailboxes::router(world.gmail.clone(), Access::new(SECRET, "the test")?);
+    let router = axum::Router::from(gleaner_intake::mailboxes::router(world.gmail.clone(), Access::new(SECRET, "the test")?));
     tokio::spawn(async move { axum::serve(listener, router).await });
     let token = |role: &str| {
         let claims = json!({"role": role, "sub": Uuid::now_v7(), "exp": 4_000_000_000_i64});

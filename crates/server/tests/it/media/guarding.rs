@@ -76,22 +76,21 @@ async fn credentials_go_to_the_provider_and_no_further() -> Result<()> {
     world.provider = provider;
     world.provider.redirect_to(&other.url("/recording"));
     let channel = world.channel("twilio", json!({"account_sid": "AC1", "auth_token": "tw-secret"})).await?;
-    let raw_data = json!({"source_type": "url", "content": world.provider.url("/moved"), "format": "audio/wav"});
-    let activity = world.activity(Some(channel), raw_data, json!({})).await?;
+    let moved = json!({"url": world.provider.url("/2010-04-01/Accounts/AC1/Recordings/REmoved")});
+    let activity = world.announced(channel, std::slice::from_ref(&moved)).await?;
     assert_eq!(world.get(activity, "0").await?.text(), RECORDING);
     let first = world.provider.asked().pop().and_then(|(_, authorization)| authorization);
     assert_eq!(first.as_deref(), Some("Basic QUMxOnR3LXNlY3JldA=="));
     assert_eq!(other.asked(), [("/recording".to_owned(), None)], "nothing went along with the redirect");
 
     // Twilio's own address is replaced by the base URL, if the operator has configured one.
-    let raw_data = json!({"source_type": "url", "content": "https://api.twilio.com/2010-04-01/Accounts/AC1/Recordings/RE1"});
-    let activity = world.activity(Some(channel), raw_data, json!({})).await?;
+    let twilios = json!({"url": "https://api.twilio.com/2010-04-01/Accounts/AC1/Recordings/RE1"});
+    let activity = world.announced(channel, &[twilios]).await?;
     assert_eq!(world.get(activity, "0").await?.text(), RECORDING);
 
     // A redirect within one host does not take the credentials along either.
     world.provider.redirect_to(&world.provider.url("/locked"));
-    let raw_data = json!({"source_type": "url", "content": world.provider.url("/moved")});
-    let activity = world.activity(Some(channel), raw_data, json!({})).await?;
+    let activity = world.announced(channel, &[moved]).await?;
     assert_eq!(world.get(activity, "0").await?.status, 502);
     Ok(())
 }
@@ -103,12 +102,69 @@ async fn twilios_credentials_go_to_twilio_alone() -> Result<()> {
     for url in
         [world.provider.url("/recording"), "https://api.twilio.com.evil.example/x".into(), "https://evil.example/api.twilio.com".into()]
     {
-        let activity = world.activity(Some(channel), json!({"source_type": "url", "content": url}), json!({})).await?;
+        let activity = world.announced(channel, &[json!({"url": url})]).await?;
         let answer = world.get(activity, "0").await?;
         assert_eq!(answer.status, 403, "{url}: {}", answer.text());
         assert!(!answer.text().contains("tw-secret"));
     }
     assert_eq!(world.provider.asked(), []);
+    Ok(())
+}
+
+/// A row says it came through a channel and where its files are. People and agents can write both, so it is not believed.
+#[tokio::test]
+async fn credentials_go_only_to_files_that_the_webhook_endpoint_recorded() -> Result<()> {
+    let provider = LocalProvider::start().await?;
+    let base = provider.url("");
+    let mut world = world_with(|options| {
+        options.twilio_base = Some(base.clone());
+        options.whatsapp_base = base.clone();
+        options.telegram_base = base.clone();
+    })
+    .await?;
+    world.provider = provider;
+    let twilio = world.channel("twilio", json!({"account_sid": "AC1", "auth_token": "tw-secret"})).await?;
+    let whatsapp = world.channel("whatsapp", json!({"access_token": "wa-token"})).await?;
+    let telegram = world.channel("telegram", json!({"bot_token": "bot-token"})).await?;
+    let recording = world.provider.url("/2010-04-01/Accounts/AC1/Recordings/RE1");
+    for (channel, content) in [(twilio, recording.as_str()), (whatsapp, "whatsapp-media:777"), (telegram, "telegram-file:F1")] {
+        let activity = world.activity(Some(channel), json!({"source_type": "url", "content": content}), json!({})).await?;
+        world.get(activity, "0").await?;
+    }
+    assert_eq!(
+        world.provider.asked(),
+        [("/2010-04-01/Accounts/AC1/Recordings/RE1".to_owned(), None)],
+        "the URL alone, without credentials"
+    );
+
+    // Of what was recorded, only media of the channel's own account.
+    for path in ["/2010-04-01/Accounts/AC1.json", "/2010-04-01/Accounts/AC2/Recordings/RE1", "/recording"] {
+        let activity = world.announced(twilio, &[json!({"url": world.provider.url(path)})]).await?;
+        assert_eq!(world.get(activity, "0").await?.status, 403, "{path}");
+    }
+    let account = world.announced(whatsapp, &[json!({"reference": "me"})]).await?;
+    assert_eq!(world.get(account, "0").await?.status, 403);
+    assert_eq!(world.provider.asked().len(), 1, "{:?}", world.provider.asked());
+    Ok(())
+}
+
+/// A relay in a private network is configured for one provider. Nothing else of that machine is reached.
+#[tokio::test]
+async fn a_configured_base_opens_its_host_port_and_path_alone() -> Result<()> {
+    let provider = LocalProvider::start().await?;
+    let other = LocalProvider::start().await?;
+    let base = provider.url("/2010-04-01");
+    let world = world_with(|options| {
+        options.allow_private.clear();
+        options.telegram_base = base;
+    })
+    .await?;
+    assert_eq!(world.fetch(&provider.url("/2010-04-01/Accounts/AC1/Recordings/RE1")).await?.text(), RECORDING);
+    for url in [provider.url("/recording"), provider.url("/2010-04-01/../recording"), other.url("/2010-04-01/Accounts/AC1/Recordings/RE1")]
+    {
+        assert_eq!(world.fetch(&url).await?.status, 403, "{url}");
+    }
+    assert_eq!((provider.asked().len(), other.asked().len()), (1, 0));
     Ok(())
 }
 

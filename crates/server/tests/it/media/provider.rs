@@ -17,12 +17,12 @@ use serde_json::json;
 pub(super) const RECORDING: &str = "RIFF....WAVEfmt and so on";
 
 /// The path, and the `Authorization` header if any.
-type Asked = (String, Option<String>);
+type Recorded = (String, Option<String>);
 
 #[derive(Clone)]
 pub(super) struct LocalProvider {
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<Recorded>>>,
     /// The target of the redirect at `/moved`.
     pub target: Arc<Mutex<String>>,
 }
@@ -40,7 +40,7 @@ impl LocalProvider {
         format!("http://{}{path}", self.address)
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<Recorded> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -61,7 +61,9 @@ async fn answer(State(provider): State<LocalProvider>, request: Request) -> Resp
         "/locked" => (wav, RECORDING).into_response(),
         "/gone" => StatusCode::NOT_FOUND.into_response(),
         "/broken" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        "/moved" => (StatusCode::TEMPORARY_REDIRECT, [("location", target)]).into_response(),
+        "/moved" | "/2010-04-01/Accounts/AC1/Recordings/REmoved" => {
+            (StatusCode::TEMPORARY_REDIRECT, [("location", target)]).into_response()
+        }
         "/round" => (StatusCode::FOUND, [("location", "/round")]).into_response(),
         "/nowhere" => StatusCode::FOUND.into_response(),
         "/large" => vec![b'x'; 5000].into_response(),

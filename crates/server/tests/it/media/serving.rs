@@ -160,8 +160,8 @@ async fn failures_say_whose_they_are() -> Result<()> {
 async fn whatsapp_files_are_fetched_by_id_with_the_channels_token() -> Result<()> {
     let world = bases().await?;
     let channel = world.channel("whatsapp", json!({"access_token": "wa-token"})).await?;
-    let metadata = json!({"media": [{"id": "777", "content_type": "audio/ogg"}, {"id": "778"}, {"id": "../x"}]});
-    let activity = world.activity(Some(channel), json!({"source_type": "url", "content": "whatsapp-media:777"}), metadata).await?;
+    let ids = [json!({"reference": "777"}), json!({"reference": "778"}), json!({"reference": "../x"})];
+    let activity = world.announced(channel, &ids).await?;
     assert_eq!(world.get(activity, "0").await?.text(), RECORDING);
     // WhatsApp returns a URL that is not one of its own: the token is not sent there.
     let other = LocalProvider::start().await?;
@@ -176,8 +176,8 @@ async fn whatsapp_files_are_fetched_by_id_with_the_channels_token() -> Result<()
 async fn telegram_files_are_fetched_by_id_and_the_token_is_told_to_nobody() -> Result<()> {
     let world = bases().await?;
     let channel = world.channel("telegram", json!({"bot_token": "bot-token"})).await?;
-    let metadata = json!({"media": [{"id": "F1"}, {"id": "F2"}, {"id": "F3"}]});
-    let activity = world.activity(Some(channel), json!({"source_type": "url", "content": "telegram-file:F1"}), metadata).await?;
+    let ids = [json!({"reference": "F1"}), json!({"reference": "F2"}), json!({"reference": "F3"})];
+    let activity = world.announced(channel, &ids).await?;
     assert_eq!(world.get(activity, "0").await?.text(), RECORDING);
     for n in ["1", "2"] {
         let answer = world.get(activity, n).await?;

@@ -59,7 +59,7 @@ pub(super) async fn world_with(change: impl FnOnce(&mut Options)) -> Result<Worl
     let media = Arc::new(Media::new(options, pool.clone(), channels, files.clone(), gmail)?);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
-    let router = gleaner_intake::media::router(media, Access::new(SECRET, "the test")?);
+    let router = axum::Router::from(gleaner_intake::media::router(media, Access::new(SECRET, "the test")?));
     tokio::spawn(async move { axum::serve(listener, router).await });
     let client = gleaner::connect(&database.url).await?;
     let service = token("service_role", Uuid::nil())?;
@@ -111,6 +111,19 @@ impl World {
             )
             .await?;
         Ok(row.get(0))
+    }
+
+    /// An activity whose files a webhook of the channel announced: each is a place, such as `{"url": "https://…"}`.
+    pub(super) async fn announced(&self, channel: Uuid, places: &[Value]) -> Result<Uuid> {
+        let activity = self.activity(Some(channel), json!({}), json!({})).await?;
+        let media: Value = places.iter().map(|place| json!({"place": place})).collect();
+        self.client
+            .execute(
+                "insert into gleaner.media_reference (activity_id, provider_id, media) values ($1, $2, $3)",
+                &[&activity, &channel, &media],
+            )
+            .await?;
+        Ok(activity)
     }
 
     /// An activity whose content is at this address, without a channel.

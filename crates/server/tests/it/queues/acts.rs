@@ -1,6 +1,6 @@
 //! The responses of the acts, for different callers.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -59,6 +59,51 @@ async fn a_stale_lease_is_refused_with_409_and_a_missing_row_with_410() -> Resul
     Ok(())
 }
 
+/// What only an administrator may do, a member cannot, over HTTP as by SQL.
+#[tokio::test]
+async fn a_member_is_refused_what_only_an_administrator_may_do() -> Result<()> {
+    let stage = stage().await?;
+    let users =
+        "insert into sales (first_name, user_id, administrator) values ('ada', gen_random_uuid(), true), ('bob', gen_random_uuid(), false)
+                 returning user_id::text, id";
+    let rows = stage.client.query(users, &[]).await?;
+    let (ada, bob): (String, String) = (rows[0].get(0), rows[1].get(0));
+    let theirs = "insert into activities (type, sales_id) values ('sms', $1) returning id::text";
+    let key: String = stage.client.query_one(theirs, &[&rows[0].get::<_, i64>(1)]).await?.get(0);
+    stage.ask("jobs/enqueue", json!({"items": [{"kind": "mail"}]})).await?;
+    let job: i64 = stage.client.query_one("select id from gleaner.jobs", &[]).await?.get(0);
+    let requests = [
+        ("activities/requeue", json!({"keys": [key]})),
+        ("activities/reschedule", json!({"keys": [key], "due": "2026-05-04T09:00:00Z"})),
+        ("activities/assign", json!({"keys": [key], "owner": null})),
+        ("activities/bury", json!({"keys": [key]})),
+        ("activities/cancel", json!({"matching": {"type": "sms"}})),
+        ("activities/cancel", json!({"keys": [key]})),
+        ("jobs/requeue", json!({"keys": [job]})),
+        ("jobs/bury", json!({"keys": [job]})),
+        ("jobs/cancel", json!({"keys": [job]})),
+    ];
+    let me = async |user: &str| -> Result<Value> {
+        let asked = stage.http.get(format!("{}/v1/me", stage.base)).bearer_auth(stage.user(user)).send().await?;
+        Ok(serde_json::from_str(&asked.text().await?)?)
+    };
+    let (of_ada, of_bob) = (me(&ada).await?, me(&bob).await?);
+    assert_eq!((&of_ada["role"], &of_ada["queues"]["jobs"]), (&json!("administrator"), &json!("all")), "{of_ada}");
+    assert_eq!((&of_bob["role"], &of_bob["queues"]["jobs"]), (&json!("member"), &json!("none")), "{of_bob}");
+    assert_eq!((&of_bob["queues"]["activities"], &of_bob["person"]["first_name"]), (&json!("own"), &json!("bob")), "{of_bob}");
+    for (path, body) in &requests {
+        let (status, told) = stage.post(&stage.user(&bob), path, body.clone()).await?;
+        assert_eq!(status, 403, "a member: {path}: {told}");
+        assert!(told["message"].as_str().is_some_and(|message| message.contains("administrators")), "{told}");
+    }
+    // Unowned from the second on: an administrator's acts go through all the same.
+    for (path, body) in requests {
+        let (status, told) = stage.post(&stage.user(&ada), path, body).await?;
+        assert_eq!(status, 200, "an administrator: {path}: {told}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn the_database_decides_who_may_do_what() -> Result<()> {
     let stage = stage().await?;
@@ -74,7 +119,7 @@ async fn the_database_decides_who_may_do_what() -> Result<()> {
     assert_eq!(stage.post(&user, "jobs/claim", json!({"agent": "x"})).await?.0, 403, "jobs are the service's");
     let (status, answer) = stage.post(&user, "activities/claim", json!({"agent": "x"})).await?;
     assert_eq!((status, answer["items"].as_array().map(Vec::len)), (200, Some(1)));
-    assert_eq!(stage.post(&user, "activities/requeue", json!({"keys": [answer["items"][0]["key"]]})).await?.0, 403, "operators only");
+    assert_eq!(stage.post(&user, "activities/requeue", json!({"keys": [answer["items"][0]["key"]]})).await?.0, 200, "it has no owner");
     let without = stage.http.post(format!("{}/v1/queues/jobs/claim", stage.base)).json(&json!({"agent": "x"})).send().await?;
     assert_eq!(without.status(), 401);
     Ok(())
@@ -171,23 +216,28 @@ async fn what_waits_is_told_to_those_who_may_claim_and_counted_seldom_however_ma
     stage.ask("jobs/enqueue", json!({"items": items})).await?;
     let nobody = stage.post(&stage.user("00000000-0000-0000-0000-000000000001"), "jobs/waiting", json!({})).await?;
     assert_eq!(nobody.0, 403, "{nobody:?}");
-    tokio::time::sleep(Duration::from_millis(250)).await;
-    assert_eq!(stage.ask("jobs/waiting", json!({"kinds": ["b"]})).await?, json!({"count": 3, "capped": false}));
-    let all = || stage.ask("jobs/waiting", json!({}));
-    tokio::time::sleep(Duration::from_millis(250)).await;
-    assert_eq!(all().await?, json!({"count": 5, "capped": false}));
-    let before = stage.queues.counted();
-    let told = futures_util::future::try_join_all((0..100).map(|_| all())).await?;
+    // Null while the pause between two counts lasts.
+    let counted = async |body: Value| loop {
+        let told = stage.ask("jobs/waiting", body.clone()).await?;
+        if !told["count"].is_null() {
+            return anyhow::Ok(told);
+        }
+    };
+    assert_eq!(counted(json!({"kinds": ["b"]})).await?, json!({"count": 3, "capped": false}));
+    assert_eq!(counted(json!({})).await?, json!({"count": 5, "capped": false}));
+    let (before, began) = (stage.queues.counted(), Instant::now());
+    let told = futures_util::future::try_join_all((0..100).map(|_| stage.ask("jobs/waiting", json!({})))).await?;
     assert!(told.iter().all(|told| told["count"] == 5), "{told:?}");
-    assert_eq!(stage.queues.counted(), before, "the same question was counted again");
+    let most = began.elapsed().as_secs() / 5;
+    assert!(stage.queues.counted() - before <= most, "the same question was counted again within five seconds");
     // A thousand agents of a thousand owners send a thousand requests.
-    tokio::time::sleep(Duration::from_millis(250)).await;
-    let began = Instant::now();
+    counted(json!({"kinds": ["kind"]})).await?;
+    let (before, began) = (stage.queues.counted(), Instant::now());
     let ask = |n: usize| stage.ask("jobs/waiting", json!({"kinds": [format!("kind {n}")]}));
     let told = futures_util::future::try_join_all((0..100).map(ask)).await?;
     let most = began.elapsed().as_millis() as u64 / 200 + 1;
     let counted = stage.queues.counted() - before;
-    assert!((1..=most).contains(&counted), "{counted} counts in {:?}", began.elapsed());
+    assert!(counted <= most, "{counted} counts in {:?}", began.elapsed());
     assert!(told.iter().all(|told| told["count"] == 0 || told["count"].is_null()), "{told:?}");
     Ok(())
 }

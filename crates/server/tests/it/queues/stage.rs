@@ -38,7 +38,7 @@ pub(super) async fn stage() -> Result<Stage> {
 async fn serve(queues: &Queues) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
-    let app = queues::routes(queues.clone());
+    let app = axum::Router::from(queues::routes(queues.clone()));
     tokio::spawn(async move { axum::serve(listener, app).await });
     Ok(base)
 }
@@ -66,7 +66,7 @@ impl Stage {
     pub(super) async fn knock(&self, path: &str, body: Value) -> Result<(u16, Value)> {
         let request = http::Request::post(format!("/v1/queues/{path}")).header("authorization", format!("Bearer {}", self.service()));
         let request = request.header("content-type", "application/json").body(axum::body::Body::from(body.to_string()))?;
-        let response = queues::routes(self.queues.clone()).oneshot(request).await?;
+        let response = axum::Router::from(queues::routes(self.queues.clone())).oneshot(request).await?;
         let status = response.status().as_u16();
         let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await?;
         Ok((status, serde_json::from_slice(&bytes)?))

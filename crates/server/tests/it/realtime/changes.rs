@@ -30,6 +30,8 @@ by_both_feeds! {
     a_large_value_an_update_left_alone_is_told_all_the_same,
     filters_compare_in_the_columns_own_type,
     a_row_is_told_only_to_those_who_may_read_it,
+    a_row_is_told_as_it_is_now_and_never_as_it_was_while_private,
+    the_key_of_a_deleted_row_reaches_only_those_who_were_shown_the_row,
     a_renewed_token_counts_from_then_on,
     changes_of_many_writers_come_in_commit_order_and_none_is_missing,
     a_large_transaction_is_told_whole_and_in_order,
@@ -130,6 +132,48 @@ async fn a_row_is_told_only_to_those_who_may_read_it(stage: Stage) -> Result<()>
         assert_eq!(socket.change().await?["record"]["type"], "task");
     }
     anybody.expect_nothing().await
+}
+
+async fn a_row_is_told_as_it_is_now_and_never_as_it_was_while_private(stage: Stage) -> Result<()> {
+    let (private, other) = (stage.person("private", false).await?, stage.person("other", true).await?);
+    let owner = stage.value(&format!("select id::text from sales where user_id = '{private}'")).await?;
+    let mut socket = stage.connect(&user(&other)).await?;
+    socket.follow("feed", json!([{"event": "*", "schema": "public", "table": ALL}])).await?;
+    // A filter must not tell either what a row said.
+    socket.follow("guess", json!([{"event": "*", "schema": "public", "table": ALL, "filter": "type=eq.call"}])).await?;
+    stage
+        .run(&format!(
+            "begin;
+             insert into activities (id, type, sales_id, raw_data) values (gen_random_uuid(), 'call', {owner}, '{{\"content\": \"the secret\"}}');
+             update activities set type = 'note', sales_id = null, raw_data = '{{\"content\": \"redacted\"}}';
+             commit"
+        ))
+        .await?;
+    for kind in ["INSERT", "UPDATE"] {
+        let change = socket.change().await?;
+        assert_eq!((&change["type"], &change["record"]["raw_data"]), (&json!(kind), &json!({"content": "redacted"})));
+    }
+    socket.expect_nothing().await
+}
+
+async fn the_key_of_a_deleted_row_reaches_only_those_who_were_shown_the_row(stage: Stage) -> Result<()> {
+    let (private, other) = (stage.person("private", false).await?, stage.person("other", true).await?);
+    let owner = stage.value(&format!("select id::text from sales where user_id = '{private}'")).await?;
+    let insert = async |owner: &str| stage.value(&format!("insert into activities (sales_id) values ({owner}) returning id::text")).await;
+    let mut socket = stage.connect(&user(&other)).await?;
+    socket.follow("feed", json!([{"event": "*", "schema": "public", "table": ALL}])).await?;
+    let (hidden, shown, taken) = (insert(&owner).await?, insert("null").await?, insert("null").await?);
+    for id in [&shown, &taken] {
+        assert_eq!(socket.change().await?["record"]["id"], json!(id));
+    }
+    // Made private before it is deleted.
+    stage.run(&format!("update activities set sales_id = {owner} where id = '{taken}'")).await?;
+    for id in [&hidden, &taken, &shown] {
+        stage.run(&format!("delete from activities where id = '{id}'")).await?;
+    }
+    let delete = socket.change().await?;
+    assert_eq!((&delete["type"], &delete["old_record"]), (&json!("DELETE"), &json!({"id": shown})));
+    socket.expect_nothing().await
 }
 
 async fn a_renewed_token_counts_from_then_on(stage: Stage) -> Result<()> {

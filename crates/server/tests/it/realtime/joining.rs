@@ -1,9 +1,21 @@
 //! Keys, joins, heartbeats and leaving.
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::realtime::client::{anon, service, stage, user};
+
+#[tokio::test]
+async fn a_request_that_is_no_upgrade_gets_an_error_in_the_common_shape() -> Result<()> {
+    let stage = stage().await?;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let answer = reqwest::get(format!("http://{}/realtime/v1/websocket", stage.address)).await?;
+    assert_eq!(answer.status(), 400);
+    let error: Value = answer.json().await?;
+    assert_eq!(error["code"], "08P01", "{error}");
+    assert!(error["message"].is_string() && error.get("details").is_some() && error.get("hint").is_some(), "{error}");
+    Ok(())
+}
 
 #[tokio::test]
 async fn a_socket_without_a_key_of_ours_is_refused_before_the_upgrade() -> Result<()> {
@@ -119,6 +131,52 @@ async fn a_revoked_key_is_asked_after_and_its_joins_end() -> Result<()> {
     Ok(())
 }
 
+/// There is no authorisation for private channels, so that joining one would promise what is not kept.
+#[tokio::test]
+async fn a_private_channel_is_refused() -> Result<()> {
+    let stage = stage().await?;
+    let mut socket = stage.connect(&service()).await?;
+    socket.send("realtime:x", "phx_join", json!({"config": {"private": true}})).await?;
+    let reply = socket.expect("phx_reply").await?.payload;
+    assert_eq!(
+        (&reply["status"], &reply["response"]["reason"]),
+        (&json!("error"), &json!("Unauthorized: private channels are not supported: x"))
+    );
+    socket.send("realtime:x", "phx_join", json!({"config": {"private": false}})).await?;
+    assert_eq!(socket.expect("phx_reply").await?.payload["status"], "ok");
+    Ok(())
+}
+
+/// Sixteen such frames with the public key once kept the database busy for minutes.
+#[tokio::test]
+async fn what_a_join_asks_of_the_database_is_bounded() -> Result<()> {
+    let stage = stage().await?;
+    let mut socket = stage.connect(&anon()).await?;
+    let conditions = |count: usize| vec!["sales_id=eq.1"; count].join(",");
+    let binding = |table: &str, filter: String| json!({"event": "*", "schema": "public", "table": table, "filter": filter});
+    for (bindings, word) in [
+        (json!([binding("activities", conditions(101))]), "conditions"),
+        (vec![binding("activities", conditions(2)); 51].into(), "conditions"),
+        ((0..30).map(|n| binding(&format!("t{n}"), String::new())).collect(), "tables"),
+    ] {
+        socket.send("realtime:x", "phx_join", json!({"config": {"postgres_changes": bindings}})).await?;
+        let reply = socket.expect("phx_reply").await?.payload;
+        let reason = reply["response"]["reason"].as_str().unwrap_or_default();
+        assert!(reply["status"] == "error" && reason.contains(word), "{reply}");
+    }
+    let before = std::time::Instant::now();
+    for n in 0..16 {
+        let bindings: Value = vec![binding("activities", conditions(1)); 100].into();
+        socket.send(&format!("realtime:{n}"), "phx_join", json!({"config": {"postgres_changes": bindings}})).await?;
+    }
+    for _ in 0..16 {
+        assert_eq!(socket.expect("phx_reply").await?.payload["status"], "ok");
+        socket.expect("system").await?;
+    }
+    assert!(before.elapsed() < std::time::Duration::from_secs(20), "{:?}", before.elapsed());
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_a_member_makes_us_keep_is_bounded() -> Result<()> {
     let stage = stage().await?;
@@ -141,7 +199,7 @@ async fn a_channel_hears_the_bell_of_a_queue_without_seeing_a_row() -> Result<()
     let reply = socket.expect("phx_reply").await?;
     assert_eq!(reply.payload, json!({"status": "ok", "response": {"postgres_changes": [], "gleaner": {"queue": "jobs"}}}));
     stage.run("select pg_notify('gleaner', 'jobs')").await?;
-    assert_eq!(socket.expect("bell").await?.payload, json!({"queue": "jobs"}));
+    assert_eq!(socket.expect("work").await?.payload, json!({"queue": "jobs"}));
     Ok(())
 }
 
@@ -167,18 +225,18 @@ async fn a_connection_that_names_its_device_shows_it_at_work_and_one_that_watche
     let mut working = stage.connect_as(&anon(), "2.0.0&device=Ann%27s+Mac&app=notes").await?;
     watching.follow("a", json!([{"event": "*", "schema": "public", "table": "activities"}])).await?;
     working.expect_nothing().await?;
-    stage.nodes.tell(&pool).await?;
+    stage.nodes.write(&pool).await?;
     let shown = "select coalesce(string_agg(concat_ws(' ', app_name, device_name, status), ', '), '') from crm_processing_nodes";
     assert_eq!(stage.value(shown).await?, "", "nobody has signed in on the one, and the other only watches");
 
     // As clients do: connected with the project's key, joined with the person's token.
     working.send("realtime:b", "phx_join", json!({"config": {}, "access_token": user(&ann)})).await?;
     working.expect("phx_reply").await?;
-    stage.nodes.tell(&pool).await?;
+    stage.nodes.write(&pool).await?;
     assert_eq!(stage.value(shown).await?, "notes Ann's Mac ready");
     // Nothing more is sent and nothing more is written. The next heartbeat is written again.
-    assert!(!stage.nodes.tell(&pool).await?);
+    assert!(!stage.nodes.write(&pool).await?);
     working.expect_nothing().await?;
-    assert!(stage.nodes.tell(&pool).await?);
+    assert!(stage.nodes.write(&pool).await?);
     Ok(())
 }

@@ -53,3 +53,23 @@ async fn presence_tells_who_comes_and_who_goes() -> Result<()> {
     assert_eq!(diff["leaves"]["ada"]["metas"][0]["mood"], "fine");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_socket_broadcasts_so_many_messages_and_so_many_bytes() -> Result<()> {
+    let stage = stage().await?;
+    let mut speaker = stage.connect(&anon()).await?;
+    speaker.send("realtime:room", "phx_join", json!({"config": {}})).await?;
+    speaker.expect("phx_reply").await?;
+    speaker.send("realtime:room", "broadcast", json!({"event": "x", "payload": "x".repeat(300_000)})).await?;
+    let large = speaker.expect("phx_reply").await?.payload;
+    assert!(large["response"]["reason"].as_str().is_some_and(|reason| reason.contains("256 KiB")), "{large}");
+    for _ in 0..600 {
+        speaker.send("realtime:room", "broadcast", json!({"event": "x", "payload": {}})).await?;
+    }
+    let mut refused = 0;
+    for _ in 0..600 {
+        refused += usize::from(speaker.expect("phx_reply").await?.payload["status"] == "error");
+    }
+    assert!(refused > 0, "all were sent on");
+    Ok(())
+}

@@ -123,14 +123,14 @@ async fn browsers_may_ask_first_without_a_key_and_read_every_answer() -> Result<
     let world = world().await?.with_things().await?;
     let asked = "apikey,authorization,content-profile,prefer,x-client-info,x-retry-count";
     let preflight = world.call(Method::OPTIONS, "/things").key("").header("access-control-request-headers", asked).send().await?;
-    assert_eq!((preflight.status.as_u16(), preflight.text.as_str()), (204, ""));
+    assert_eq!((preflight.status.as_u16(), preflight.text.as_str()), (200, ""));
     assert_eq!(preflight.header("access-control-allow-origin"), "*");
     assert_eq!(preflight.header("access-control-allow-headers"), asked);
-    assert_eq!(preflight.header("access-control-allow-methods"), "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS");
+    assert_eq!(preflight.header("access-control-allow-methods"), "GET,HEAD,POST,PATCH,PUT,DELETE,OPTIONS");
     assert_eq!(preflight.header("access-control-max-age"), "86400");
     for answer in [world.get("/things").send().await?, world.get("/nope").send().await?, world.get("/things").key("").send().await?] {
         assert_eq!(answer.header("access-control-allow-origin"), "*", "{}", answer.status);
-        assert!(answer.header("access-control-expose-headers").contains("Content-Range"));
+        assert!(answer.header("access-control-expose-headers").contains("content-range"));
     }
     Ok(())
 }

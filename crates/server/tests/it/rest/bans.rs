@@ -46,6 +46,21 @@ async fn a_ban_ends_a_token_at_once_for_reading_writing_and_calling() -> Result<
 }
 
 #[tokio::test]
+async fn the_token_of_a_deleted_user_ends_at_once() -> Result<()> {
+    let world = world().await?.with_things().await?;
+    let (user, token) = signed_in(&world, "ada").await?;
+    world.get("/things?select=id&id=eq.1").signed_in(&token).expect(200).await?;
+    world.run(&format!("delete from auth.users where id = '{user}'")).await?;
+    let deleted = ("42501".to_owned(), "User was deleted".to_owned());
+    assert_eq!(world.get("/things").signed_in(&token).refused(403).await?, deleted);
+    assert_eq!(world.patch("/things?id=eq.1", json!({"name": "mine"})).signed_in(&token).refused(403).await?, deleted);
+    // Who is restored from a backup may come in again.
+    world.run(&format!("insert into auth.users (id, email) values ('{user}', 'ada@example.com')")).await?;
+    world.get("/things").signed_in(&token).expect(200).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn who_is_disabled_in_the_team_is_out_at_once() -> Result<()> {
     let world = world().await?.with_things().await?;
     let (user, token) = signed_in(&world, "ada").await?;

@@ -1,9 +1,10 @@
 //! Rows of other tables, by foreign key.
 
 use anyhow::Result;
+use gleaner_supabase::rest::{Limits, Settings};
 use serde_json::json;
 
-use crate::rest::world::world;
+use crate::rest::world::{world, world_with};
 
 #[tokio::test]
 async fn a_foreign_key_here_gives_an_object_and_one_there_a_list() -> Result<()> {
@@ -77,5 +78,35 @@ async fn embedded_rows_obey_row_security() -> Result<()> {
     assert_eq!(rows, json!([{"id": 1, "boxes": null}]));
     world.run("revoke all on boxes from anon").await?;
     assert_eq!(world.get("/things?select=id,boxes!box_id(name)&id=eq.1").anon().refused(401).await?.0, "42501");
+    Ok(())
+}
+
+/// Each level multiplies the rows of a response.
+#[tokio::test]
+async fn embedding_is_limited_in_depth_in_rows_and_in_bytes() -> Result<()> {
+    let world =
+        world_with(Settings { authenticated: Limits { statement_timeout: None, max_rows: Some(3) }, ..Settings::default() }).await?;
+    world
+        .run(
+            "create table parents (id int primary key);
+             create table children (id int primary key, parent int references parents, text text);
+             grant select on parents, children to authenticated;
+             insert into parents values (1);
+             insert into children select n, 1, repeat('x', 3 * 1024 * 1024) from generate_series(1, 10) as n",
+        )
+        .await?;
+    let token = world.token("00000000-0000-0000-0000-000000000001");
+    let get = |path: &str| world.get(path).signed_in(&token);
+    let rows = get("/parents?select=id,children(id)").expect(200).await?;
+    assert_eq!(rows[0]["children"].as_array().map(Vec::len), Some(3), "the limit of rows holds for embedded lists");
+    let rows = get("/parents?select=id,children(id)&children.limit=2").expect(200).await?;
+    assert_eq!(rows[0]["children"].as_array().map(Vec::len), Some(2));
+    let deep =
+        (0..9).fold("id".to_owned(), |inner, n| if n % 2 == 0 { format!("id,parents({inner})") } else { format!("id,children({inner})") });
+    assert_eq!(get(&format!("/children?select={deep}")).refused(400).await?.0, "PGRST100");
+    // Three times three children with three megabytes each, through their parent.
+    let wide = "/children?select=id,parents(children(id,text,parents(children(text))))";
+    let answer = get(wide).send().await?;
+    assert_eq!((answer.status.as_u16(), &answer.error()["code"]), (400, &json!("54000")));
     Ok(())
 }

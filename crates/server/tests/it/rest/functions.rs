@@ -154,3 +154,28 @@ async fn the_systems_claim_functions_work_over_rest() -> Result<()> {
     assert_eq!(world.post("/rpc/fn_claim_next_dumps", json!({"p_worker_id": "w", "p_limit": 5})).expect(200).await?, json!([]));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_function_may_choose_the_status_and_headers_of_its_response() -> Result<()> {
+    let world = world().await?;
+    world
+        .run(
+            "create function teapot() returns text language plpgsql as $$ begin
+                 perform set_config('response.status', '418', true),
+                         set_config('response.headers', '[{\"X-Pot\": \"tea\"}, {\"Content-Type\": \"text/plain\"}]', true);
+                 return 'short'; end $$;
+             create function confused() returns text language plpgsql as $$ begin
+                 perform set_config('response.headers', '{}', true); return ''; end $$;
+             create function refuses() returns void language plpgsql as $$ begin
+                 raise sqlstate 'PGRST' using message = '{\"code\": \"123\", \"message\": \"Payment required\", \"hint\": \"pay\"}',
+                                             detail = '{\"status\": 402}'; end $$;
+             create function mumbles() returns void language plpgsql as $$ begin raise sqlstate 'PGRST' using message = 'x'; end $$",
+        )
+        .await?;
+    let answer = world.post("/rpc/teapot", json!({})).send().await?;
+    assert_eq!((answer.status.as_u16(), answer.header("x-pot"), answer.header("content-type")), (418, "tea", "text/plain"));
+    assert_eq!(world.post("/rpc/confused", json!({})).refused(500).await?.0, "PGRST111");
+    assert_eq!(world.post("/rpc/refuses", json!({})).refused(402).await?, ("123".to_owned(), "Payment required".to_owned()));
+    assert_eq!(world.post("/rpc/mumbles", json!({})).refused(500).await?.0, "PGRST121");
+    Ok(())
+}

@@ -103,3 +103,28 @@ async fn nothing_is_left_in_a_session() -> Result<()> {
     }
     Ok(())
 }
+
+/// Role and statement are one call. Whatever becomes of the messages before it, the statement does not run as the server's login.
+#[tokio::test]
+async fn a_statement_runs_as_its_caller_even_where_no_transaction_began() -> Result<()> {
+    let world = world().await?;
+    let run = async |role: &str, sql: &str| {
+        world
+            .client
+            .query_one(
+                "select rows from gleaner.run_request(null, array['public', $1, '{}', 'GET', '/', '{}', 'UTC'], $2, '{}')",
+                &[&role, &format!("select {sql}, 1::bigint, null::bigint, null::bigint")],
+            )
+            .await
+            .map(|row| row.get::<_, String>(0))
+    };
+    for role in ["anon", "authenticated", "service_role"] {
+        assert_eq!(run(role, "current_user::text").await?, role);
+    }
+    let refused = run("anon", "(select count(*)::text from sales)").await.expect_err("no right to it");
+    assert_eq!(refused.code().map(|code| code.code()), Some("42501"));
+    assert_eq!(world.text("select (current_user = session_user)::text").await?.as_deref(), Some("true"), "the role ended with the call");
+    let called = world.post("/rpc/run_request", serde_json::json!({})).header("content-profile", "gleaner").send().await?;
+    assert!(called.status.is_client_error(), "not for callers: {}", called.text);
+    Ok(())
+}

@@ -36,7 +36,7 @@ async fn strangers_are_refused_beyond_a_hundred_a_minute_and_authentic_senders_n
 #[tokio::test]
 async fn one_stranger_does_not_use_up_the_share_of_another() -> Result<()> {
     let w = world_with(|config| {
-        config.limits.strangers_per_minute = 3;
+        config.limits.rejected_per_minute = 3;
         config.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
     })
     .await?;
@@ -50,7 +50,7 @@ async fn one_stranger_does_not_use_up_the_share_of_another() -> Result<()> {
 
 #[tokio::test]
 async fn unknown_keys_are_limited_by_client() -> Result<()> {
-    let w = world_with(|config| config.limits.strangers_per_minute = 3).await?;
+    let w = world_with(|config| config.limits.rejected_per_minute = 3).await?;
     for (n, expected) in [401, 401, 401, 429].into_iter().enumerate() {
         assert_eq!(w.send("POST", &format!("{WEBHOOK_PATH}?key=guess-{n}"), &[], b"{}").await?.status, expected);
     }

@@ -42,7 +42,7 @@ fn nearly(random: &mut StdRng) -> Vec<u8> {
 async fn no_byte_string_is_answered_with_a_server_error() -> Result<()> {
     let seed = std::env::var("GLEANER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| rand::rng().random());
     let mut random = StdRng::seed_from_u64(seed);
-    let w = world_with(|config| config.limits.strangers_per_minute = 100_000).await?;
+    let w = world_with(|config| config.limits.rejected_per_minute = 100_000).await?;
     let mut targets = vec![w.channel().await?.target()];
     for provider in gleaner_ingest::providers::all() {
         // Secrets for all names that a provider may use, so that requests get past "not configured".

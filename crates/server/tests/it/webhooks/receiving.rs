@@ -29,6 +29,24 @@ async fn an_authentic_event_becomes_one_raw_activity() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_files_of_an_event_are_recorded_where_clients_cannot_write() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel().await?;
+    let event = json!({"ids": ["a", "b"], "metadata": {"media_urls": ["https://a/1"]}, "attachments": ["file"]});
+    let answer = w.post(&channel, &event).await?;
+    assert_eq!(w.post(&channel, &event).await?.status, 202, "a redelivery records nothing more");
+    w.post(&channel, &json!({"ids": ["without"]})).await?;
+    assert_eq!(w.count("select count(*) from gleaner.media_reference").await?, 2);
+    let id = answer.json()["ids"][1].as_str().unwrap_or_default().to_owned();
+    let sql = format!("select media::text from gleaner.media_reference where activity_id = '{id}' and provider_id = '{}'", channel.id);
+    let recorded: Value = serde_json::from_str(&w.text(&sql).await?.unwrap_or_default())?;
+    assert_eq!(recorded, json!([{"place": {"url": "https://a/1"}}, {"name": "a.txt", "place": {"file": format!("activities/{id}/0")}}]));
+    w.client.execute("delete from activities where id = $1::text::uuid", &[&id]).await?;
+    assert_eq!(w.count("select count(*) from gleaner.media_reference").await?, 1);
+    Ok(())
+}
+
+#[tokio::test]
 async fn one_request_may_bring_several_events() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
@@ -222,7 +240,8 @@ async fn browsers_may_ask_first_from_anywhere() -> Result<()> {
 #[tokio::test]
 async fn health_is_alive_and_ready_asks_the_database() -> Result<()> {
     let w = world().await?;
-    assert_eq!(w.send("GET", "/health", &[], b"").await?.status, 200);
+    let health = w.send("GET", "/health", &[], b"").await?;
+    assert_eq!((health.status, &health.json()["database"]), (200, &"ok".into()));
     let ready = w.send("GET", "/ready", &[], b"").await?;
     assert_eq!((ready.status, &ready.json()["ready"]), (200, &true.into()));
     w.client.batch_execute("drop function gleaner.ingest_activities").await?;
@@ -230,6 +249,36 @@ async fn health_is_alive_and_ready_asks_the_database() -> Result<()> {
     assert_eq!(not.status, 503);
     assert!(not.json()["problem"].as_str().is_some_and(|text| text.contains("gleaner migrate")), "{not:?}");
     assert_eq!(w.send("GET", "/health", &[], b"").await?.status, 200);
+    Ok(())
+}
+
+/// Connections that are open go on answering when new ones fail, so health is judged on a new one.
+#[tokio::test]
+async fn health_and_ready_ask_on_a_new_connection() -> Result<()> {
+    let w = world().await?;
+    assert_eq!(w.send("GET", "/ready", &[], b"").await?.status, 200);
+    let name: String = w.client.query_one("select current_database()::text", &[]).await?.get(0);
+    // From another database: a session cannot lock out its own.
+    let other = gleaner::connect(&w.url.replace(&format!("/{name}?"), "/postgres?")).await?;
+    other.batch_execute(&format!("alter database {name} allow_connections false")).await?;
+    let ready = w.send("GET", "/ready", &[], b"").await?;
+    assert_eq!((ready.status, &ready.json()["problem"]), (503, &"the database does not answer".into()));
+    let health = w.send("GET", "/health", &[], b"").await?;
+    assert_eq!((health.status, &health.json()["database"]), (200, &"unavailable".into()));
+    assert_eq!(w.count("select 1::int8").await?, 1, "open connections still work");
+    other.batch_execute(&format!("alter database {name} allow_connections true")).await?;
+    Ok(())
+}
+
+/// The id in the response finds the cause in the log. One that a proxy sent is kept.
+#[tokio::test]
+async fn every_response_has_a_request_id() -> Result<()> {
+    let w = world().await?;
+    let first = w.send("GET", "/health", &[], b"").await?;
+    let second = w.send("GET", "/no/such/thing", &[], b"").await?;
+    let id = |answer: &crate::webhooks::support::Answer| answer.header("x-request-id").map(str::to_owned);
+    assert!(id(&first).is_some_and(|id| id.len() == 36) && id(&first) != id(&second), "{first:?} {second:?}");
+    assert_eq!(id(&w.send("GET", "/health", &[("x-request-id", "from-the-proxy")], b"").await?).as_deref(), Some("from-the-proxy"));
     Ok(())
 }
 

@@ -135,9 +135,9 @@ async fn other_methods_and_paths_are_told_apart() -> Result<()> {
     let channel = w.channel().await?;
     for method in ["PUT", "DELETE", "PATCH"] {
         let answer = w.send(method, &channel.target(), &[], b"{}").await?;
-        assert_eq!((answer.status, answer.header("content-type")), (405, Some("application/json")));
+        assert_eq!((answer.status, answer.header("content-type")), (405, Some("application/json; charset=utf-8")));
     }
     let nothing = w.send("POST", "/functions/v1/no-such-function", &[], b"{}").await?;
-    assert_eq!((nothing.status, nothing.header("content-type")), (404, Some("application/json")));
+    assert_eq!((nothing.status, nothing.header("content-type")), (404, Some("application/json; charset=utf-8")));
     Ok(())
 }

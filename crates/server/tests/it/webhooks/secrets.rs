@@ -39,7 +39,7 @@ async fn secrets_are_in_no_log_line_no_answer_and_no_table() -> Result<()> {
     }
     let debugged = format!("{:?}", w.server.state());
     let log = log.text();
-    ensure!(log.contains("turned away"), "the log is not being listened to");
+    ensure!(log.contains("rejected: "), "the log is not being listened to");
     let places =
         [("the log", log.as_str()), ("an answer", &String::from_utf8_lossy(&answers)), ("a table", &dump), ("a debug form", &debugged)];
     for secret in [channel.key.as_str(), SECRET, guessed, wrong, bearer] {

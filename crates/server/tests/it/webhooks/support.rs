@@ -18,10 +18,10 @@ use uuid::Uuid;
 use crate::webhooks::sender::{self, SECRET};
 use crate::world::{Home, database};
 
-pub(super) const WEBHOOK_PATH: &str = gleaner_intake::channels::WEBHOOK_PATH;
+pub(crate) const WEBHOOK_PATH: &str = gleaner_intake::channels::WEBHOOK_PATH;
 
 /// A server, and the database behind it.
-pub(super) struct World {
+pub(crate) struct World {
     pub server: Server,
     pub client: Client,
     pub pool: Pool,
@@ -31,50 +31,50 @@ pub(super) struct World {
 
 /// A channel of the test provider, and its address.
 #[derive(Debug, Clone)]
-pub(super) struct Channel {
+pub(crate) struct Channel {
     pub id: Uuid,
     pub key: String,
 }
 
 impl Channel {
-    pub(super) fn target(&self) -> String {
+    pub(crate) fn target(&self) -> String {
         format!("{WEBHOOK_PATH}?key={}", self.key)
     }
 }
 
 /// A response.
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
     /// The id of the activity in the response.
-    pub(super) fn id(&self) -> Result<Uuid> {
+    pub(crate) fn id(&self) -> Result<Uuid> {
         serde_json::from_value(self.json()["id"].clone()).with_context(|| format!("no id in {self:?}"))
     }
 }
 
-pub(super) async fn world() -> Result<World> {
+pub(crate) async fn world() -> Result<World> {
     world_with(|_| {}).await
 }
 
 /// A server with a changed configuration.
-pub(super) async fn world_with(change: impl FnOnce(&mut Config)) -> Result<World> {
+pub(crate) async fn world_with(change: impl FnOnce(&mut Config)) -> Result<World> {
     world_on(&database().await?.url, change).await
 }
 
-pub(super) async fn world_on(url: &str, change: impl FnOnce(&mut Config)) -> Result<World> {
+pub(crate) async fn world_on(url: &str, change: impl FnOnce(&mut Config)) -> Result<World> {
     let home = Home::new()?;
     let pool = gleaner::pool(url, 16)?;
     let mut config = Config::new(&home.0);
@@ -87,16 +87,16 @@ pub(super) async fn world_on(url: &str, change: impl FnOnce(&mut Config)) -> Res
 }
 
 impl World {
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.server.local_addr()
     }
 
     /// A channel of the test provider, written as an existing CRM writes it: in clear.
-    pub(super) async fn channel(&self) -> Result<Channel> {
+    pub(crate) async fn channel(&self) -> Result<Channel> {
         self.channel_of("tester", json!({"secret": SECRET})).await
     }
 
-    pub(super) async fn channel_of(&self, provider: &str, settings: Value) -> Result<Channel> {
+    pub(crate) async fn channel_of(&self, provider: &str, settings: Value) -> Result<Channel> {
         let key = format!("key-{}", Uuid::now_v7().simple());
         let row = self
             .client
@@ -109,24 +109,24 @@ impl World {
     }
 
     /// Sends a signed event of the test provider.
-    pub(super) async fn post(&self, channel: &Channel, body: &Value) -> Result<Answer> {
+    pub(crate) async fn post(&self, channel: &Channel, body: &Value) -> Result<Answer> {
         self.send("POST", &channel.target(), &[("x-test-signature", SECRET)], body.to_string().as_bytes()).await
     }
 
-    pub(super) async fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
+    pub(crate) async fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
         Connection::open(self.address()).await?.send(method, target, headers, body).await
     }
 
-    pub(super) async fn count(&self, sql: &str) -> Result<i64> {
+    pub(crate) async fn count(&self, sql: &str) -> Result<i64> {
         Ok(self.client.query_one(sql, &[]).await.with_context(|| sql.to_owned())?.get(0))
     }
 
-    pub(super) async fn text(&self, sql: &str) -> Result<Option<String>> {
+    pub(crate) async fn text(&self, sql: &str) -> Result<Option<String>> {
         Ok(self.client.query_opt(sql, &[]).await.with_context(|| sql.to_owned())?.and_then(|row| row.get(0)))
     }
 
     /// The stored refusals of a channel: reason and count, in alphabetical order.
-    pub(super) async fn refusals(&self, channel: Option<Uuid>) -> Result<Vec<(String, i64)>> {
+    pub(crate) async fn refusals(&self, channel: Option<Uuid>) -> Result<Vec<(String, i64)>> {
         self.server.state().webhooks.flush_refusals().await;
         let sql =
             "select reason, sum(count)::bigint from gleaner.ingest_refusal where provider_id is not distinct from $1 group by 1 order by 1";
@@ -135,12 +135,12 @@ impl World {
 }
 
 /// One connection, kept open.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     sender: http1::SendRequest<Full<bytes::Bytes>>,
 }
 
 impl Connection {
-    pub(super) async fn open(address: SocketAddr) -> Result<Self> {
+    pub(crate) async fn open(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -148,7 +148,7 @@ impl Connection {
         Ok(Self { sender })
     }
 
-    pub(super) async fn send(&mut self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
+    pub(crate) async fn send(&mut self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
         let mut request = hyper::Request::builder().method(method).uri(target).header("host", "localhost");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -162,7 +162,7 @@ impl Connection {
 
 /// Sends the bytes as they are, and returns the response until the server closes the connection. For input that no HTTP
 /// library would send.
-pub(super) async fn raw(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
+pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address).await?;
     // The server may hang up before it has read everything.
     let _ = stream.write_all(bytes).await;
@@ -170,7 +170,7 @@ pub(super) async fn raw(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Like [`raw`], but closes the sending side: otherwise the server waits for the rest of an incomplete request.
-pub(super) async fn raw_and_over(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
+pub(crate) async fn raw_and_over(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address).await?;
     let _ = stream.write_all(bytes).await;
     let _ = stream.shutdown().await;
@@ -184,7 +184,7 @@ async fn read_to_end(mut stream: TcpStream) -> Result<Vec<u8>> {
 }
 
 /// The status in a raw response. None when there is no response at all.
-pub(super) fn status(answer: &[u8]) -> Option<u16> {
+pub(crate) fn status(answer: &[u8]) -> Option<u16> {
     let line = std::str::from_utf8(answer.split(|byte| *byte == b'\r').next()?).ok()?;
     line.strip_prefix("HTTP/1.")?.get(2..5)?.parse().ok()
 }

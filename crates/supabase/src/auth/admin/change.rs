@@ -15,7 +15,7 @@ use crate::auth::strength;
 use crate::auth::user::{NewUser, address, email_exists, storable};
 
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct ChangeRequest {
     id: Option<Uuid>,
     email: Option<String>,
     phone: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct Wanted {
     ban_duration: Option<String>,
 }
 
-impl Wanted {
+impl ChangeRequest {
     /// Fields that we do not store are refused rather than dropped.
     fn check(&self) -> Result<()> {
         if self.phone.as_deref().is_some_and(|phone| !phone.is_empty()) {
@@ -52,7 +52,7 @@ impl Wanted {
             }
             (None, Some(_)) => Err(Failure::invalid("A password hash is bcrypt or argon2 in its usual form")),
             (Some(password), None) => {
-                strength::judge(password, email, auth.0.settings.password_min)?;
+                strength::judge(password, email, &auth.0.settings.password)?;
                 Ok(Some(auth.0.hasher.hash(password.clone()).await?))
             }
             (None, None) => Ok(None),
@@ -94,7 +94,7 @@ fn seconds(text: &str) -> Option<f64> {
     (!text.is_empty() && total < 3.2e10).then_some(total)
 }
 
-pub(super) async fn create(State(auth): State<Auth>, _: Administrator, Body(wanted): Body<Wanted>) -> Result<Json<Value>> {
+pub(super) async fn create(State(auth): State<Auth>, _: Administrator, Body(wanted): Body<ChangeRequest>) -> Result<Json<Value>> {
     wanted.check()?;
     let ban = wanted.ban()?;
     let email = address(wanted.email.as_deref().unwrap_or_default())?;
@@ -120,7 +120,7 @@ pub(super) async fn update(
     State(auth): State<Auth>,
     _: Administrator,
     Path(user): Path<String>,
-    Body(wanted): Body<Wanted>,
+    Body(wanted): Body<ChangeRequest>,
 ) -> Result<Json<Value>> {
     wanted.check()?;
     let user = super::id(&user)?;

@@ -16,7 +16,7 @@ use crate::auth::people::{LinkKind, issue};
 use crate::auth::user::{NewUser, address, email_exists, storable, user_not_found};
 
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct LinkRequest {
     #[serde(rename = "type")]
     kind: Option<String>,
     email: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct Wanted {
     redirect_to: Option<String>,
 }
 
-pub(super) async fn post(State(auth): State<Auth>, _: Administrator, Body(wanted): Body<Wanted>) -> Result<Json<Value>> {
+pub(super) async fn post(State(auth): State<Auth>, _: Administrator, Body(wanted): Body<LinkRequest>) -> Result<Json<Value>> {
     let kind = match wanted.kind.as_deref() {
         Some("invite") => LinkKind::Invite,
         Some("recovery") => LinkKind::Recovery,

@@ -18,7 +18,7 @@ const PAGE: i64 = 50;
 const LARGEST: i64 = 1000;
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ListQuery {
     page: Option<String>,
     per_page: Option<String>,
 }
@@ -34,7 +34,7 @@ fn number(text: Option<&str>, default: i64, most: i64) -> Result<i64> {
     }
 }
 
-pub(super) async fn get(State(auth): State<Auth>, _: Administrator, Query(asked): Query<Asked>) -> Result<Response> {
+pub(super) async fn get(State(auth): State<Auth>, _: Administrator, Query(asked): Query<ListQuery>) -> Result<Response> {
     let page = number(asked.page.as_deref(), 1, i64::MAX / LARGEST)?;
     let size = number(asked.per_page.as_deref(), PAGE, LARGEST)?;
     let row = auth

@@ -82,7 +82,7 @@ impl<'a> Compiler<'a> {
     fn literal(&mut self, argument: &Argument, pairs: &[(String, String)]) -> Option<String> {
         let mut given: Vec<_> =
             pairs.iter().filter(|(name, _)| !name.is_empty() && *name == argument.name).map(|(_, value)| value.clone()).collect();
-        let place = if argument.variadic && given.len() > 1 { self.values.list(given) } else { self.values.text(given.pop()?) };
+        let place = if argument.variadic && given.len() > 1 { self.values.list(&given) } else { self.values.text(given.pop()?) };
         Some(pass(argument, &format!("{place}::{}", argument.kind.sql)))
     }
 }

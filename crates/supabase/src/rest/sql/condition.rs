@@ -47,7 +47,7 @@ impl Compiler<'_> {
 
     fn is_in(&mut self, field: &str, kind: &Type, values: &[String]) -> String {
         if let Some(array) = &kind.array {
-            return format!("{field} = any ({}::{array})", self.values.list(values.to_vec()));
+            return format!("{field} = any ({}::{array})", self.values.list(values));
         }
         // There is no array type of an array.
         let values: Vec<_> = values.iter().map(|value| format!("{}::{}", self.values.text(value), kind.sql)).collect();

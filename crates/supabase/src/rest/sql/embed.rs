@@ -11,14 +11,14 @@ impl Compiler<'_> {
     /// The name of an embedded resource and its value for a row of `scope`: an object or null, or an array.
     pub(super) fn embed(&mut self, scope: &Scope<'_>, embed: &Embed, path: &[String]) -> Result<(String, String), WireError> {
         let relationship = self.relationship(scope, embed)?;
-        let inner = Scope { level: scope.level + 1, ..Scope::of(relationship.target) };
+        let inner = deeper(scope, &relationship)?;
         let path = below(path, embed);
         let projection = self.project(&inner, &embed.items, &path)?;
         let mut conditions = join(scope, &inner, &relationship)?;
         conditions.extend(self.conditions(&inner, &path)?);
         conditions.extend(self.inner_embeds(&inner, &embed.items, &path)?);
         // A view may show one row of a table more than once.
-        let most = (!relationship.many && relationship.target.view).then_some(1);
+        let most = if relationship.many { self.most } else { relationship.target.view.then_some(1) };
         let page = self.page(&inner, &path, most)?;
         let from = source(&inner, &relationship);
         let rows = format!("(select {} from {from}{}{page}) as p{}", projection.list, where_all(&conditions), inner.level);
@@ -39,7 +39,7 @@ impl Compiler<'_> {
                 continue;
             }
             let relationship = self.relationship(scope, embed)?;
-            let inner = Scope { level: scope.level + 1, ..Scope::of(relationship.target) };
+            let inner = deeper(scope, &relationship)?;
             let path = below(path, embed);
             let mut matching = join(scope, &inner, &relationship)?;
             matching.extend(self.conditions(&inner, &path)?);
@@ -65,6 +65,17 @@ impl Compiler<'_> {
         };
         relationship::find(self.catalogue, from, embed)
     }
+}
+
+/// The most levels of embedding. Each multiplies the rows of a response.
+const DEEPEST: usize = 8;
+
+fn deeper<'a>(scope: &Scope<'_>, relationship: &Relationship<'a>) -> Result<Scope<'a>, WireError> {
+    if scope.level >= DEEPEST {
+        let message = format!("resources are embedded at most {DEEPEST} levels deep");
+        return Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST100", message));
+    }
+    Ok(Scope { level: scope.level + 1, ..Scope::of(relationship.target) })
 }
 
 /// The source of the embedded rows: the other table, and the junction table if there is one.

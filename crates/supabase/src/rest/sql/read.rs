@@ -40,6 +40,7 @@ impl Compiler<'_> {
 
     /// The statement that returns rows of `source`.
     pub(super) fn present(&mut self, scope: &Scope<'_>, source: Source<'_>, reading: Reading) -> Result<String, WireError> {
+        self.most = reading.most;
         let items = &self.query.select;
         let projection = self.project(scope, items, &[])?;
         let mut conditions = source.conditions;

@@ -1,37 +1,32 @@
-//! Parameters. All are sent as text and cast in the statement to the type they are compared with, so that PostgreSQL itself reports
-//! what is wrong with a malformed one.
+//! Parameters. All are sent as one array of texts, and each is cast in the statement to the type it is compared with, so that
+//! PostgreSQL itself reports what is wrong with a malformed one.
 
 use gleaner_http::WireError;
 use http::StatusCode;
 
-/// The protocol counts parameters in 16 bits.
+/// Far more than any request needs, and few enough to be planned.
 const MOST: usize = 60_000;
 
-/// A statement and its parameters.
+/// A statement and its parameters, for `gleaner.run_request`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub sql: String,
-    pub parameters: Vec<Parameter>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Parameter {
-    Text(String),
-    List(Vec<String>),
+    pub parameters: Vec<String>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Values(Vec<Parameter>);
+pub(super) struct Values(Vec<String>);
 
 impl Values {
     /// The placeholder of a text.
     pub(super) fn text(&mut self, value: impl Into<String>) -> String {
-        self.add(Parameter::Text(value.into()))
+        self.0.push(value.into());
+        format!("($1)[{}]", self.0.len())
     }
 
     /// The placeholder of a list of texts.
-    pub(super) fn list(&mut self, values: Vec<String>) -> String {
-        self.add(Parameter::List(values))
+    pub(super) fn list(&mut self, values: &[String]) -> String {
+        format!("{}::pg_catalog.text[]", self.text(array(values)))
     }
 
     pub(super) fn number(&mut self, value: u64) -> String {
@@ -44,9 +39,19 @@ impl Values {
         }
         Ok(Statement { sql, parameters: self.0 })
     }
+}
 
-    fn add(&mut self, parameter: Parameter) -> String {
-        self.0.push(parameter);
-        format!("${}", self.0.len())
+/// The list as PostgreSQL writes arrays, every element in quotes.
+fn array(values: &[String]) -> String {
+    let elements: Vec<_> = values.iter().map(|value| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))).collect();
+    format!("{{{}}}", elements.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_list_is_written_as_an_array() {
+        assert_eq!(super::array(&[]), "{}");
+        assert_eq!(super::array(&["a,b".into(), "\"\\".into(), "NULL".into()]), r#"{"a,b","\"\\","NULL"}"#);
     }
 }

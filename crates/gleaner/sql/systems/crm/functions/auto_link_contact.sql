@@ -1,12 +1,12 @@
 /*
  * Links a new activity to the contact it came from, by the rules of gleaner.match_contact.
- * The door says who the sender is. For rows that arrive by a plain insert the sender is looked for where providers put it,
+ * The webhook endpoint says who the sender is. For rows that arrive by a plain insert the sender is looked for where providers put it,
  * metadata.from, and where mail puts it, raw_data.sender: an e-mail address, then a telephone number.
  *
- * One contact must match. Of several nobody can tell which, so the activity stays unmatched and metadata.match lists
+ * One contact must match. Of several none can be chosen, so the activity stays unmatched and metadata.match lists
  * them for the person who decides. A contact given by the writer is left alone.
  *
- * Security definer: matching must see every contact, whoever brings the message in.
+ * Security definer: matching must see every contact, whatever the rights of the caller.
  */
 create or replace function public.auto_link_contact() returns trigger
 language plpgsql security definer
@@ -22,7 +22,7 @@ begin
         new.sender_kind := case when new.sender_address is not null then 'email' when v_phone is not null then 'phone' end;
         new.sender_address := coalesce(new.sender_address, v_phone);
     end if;
-    -- Nobody's address is that long, and it would not fit the index.
+    -- No address is that long, and it would not fit the index.
     if octet_length(new.sender_address) > 512 then
         new.sender_address := null;
     end if;

@@ -1,5 +1,5 @@
 /*
- * Takes the next activity for the agent of one owner: the owner's own at any age, then one that belongs to nobody, then
+ * Takes the next activity for the agent of one owner: the owner's own at any age, then one without an owner, then
  * one its owner left standing longer than that owner allows.
  *
  * Input    the caller's own sales id; a signed-in user who names another's is refused (42501).
@@ -44,6 +44,6 @@ as $$
         p_started => true) as a
 $$;
 comment on function public.claim_next_pending_activity(bigint) is
-    'Takes one activity: the owner''s own, then nobody''s, then what another owner left standing too long.';
+    'Takes one activity: the owner''s own, then one without an owner, then one that another owner left waiting too long.';
 revoke all on function public.claim_next_pending_activity(bigint) from public, anon;
 grant execute on function public.claim_next_pending_activity(bigint) to authenticated, service_role;

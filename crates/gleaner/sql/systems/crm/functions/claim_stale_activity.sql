@@ -1,6 +1,6 @@
 /*
- * Takes one activity that was left standing: anybody's once its owner's threshold has passed, where that owner shares at
- * all, or one that belongs to nobody and has waited five minutes (no owner, so no threshold but the usual one).
+ * Takes one activity that was left waiting: any owner's once its owner's threshold has passed, where that owner shares at
+ * all, or one without an owner that has waited five minutes (no owner, so no threshold but the usual one).
  *
  * Changes  as claim_next_pending_activity, and counts as started for the same reason.
  * Returns  one row or none, in the shape of claim_next_pending_activity.

@@ -37,7 +37,7 @@ begin
           and a.contact_id is null
           and a.sender_kind in ('email', 'phone') and a.sender_address is not null
           and (p.auto_create_contacts or p.config ->> 'auto_create_contacts' = 'true')
-          -- Of several candidates one is meant, not a new one; and nobody wants to know a spammer.
+          -- Of several candidates one is meant, not a new one; and a spammer gets no contact.
           and a.metadata -> 'match' is null
           and a.metadata ->> 'spam' is distinct from 'true'
         order by k.lock, a.id

@@ -1,6 +1,6 @@
 /*
  * Notes which deleted activities had files: attachments, and recordings or pictures a server may have fetched and kept.
- * Rights   the definer's: whoever may delete an activity may not write the list.
+ * Rights   the definer's: a caller who may delete an activity may not write the list.
  * Cost     one statement for each statement that deletes, however many rows it deletes.
  */
 create or replace function gleaner.forget_files()

@@ -5,16 +5,20 @@
  *          kept, the request itself (p_raw_ids null: not kept). Per event the number of its request, and its row. Seldom:
  *          p_once [{request, token, said, seconds}], p_remember [{request, key, value, seconds}]. A remembered value may have
  *          from, to, direction, sender and sender_name: an event that recalls its key gets what it lacks of them, and the
- *          direction.
+ *          direction. p_media [{event, media}]: the files of an event, to be fetched with the channel's credentials.
  * Returns  what is not as one would expect: per event that was there before `repeated` and the id of the first; per request,
  *          with no event, `replayed` (a one-time token was used before: nothing of it is stored) or `closed` (the channel is
  *          gone or paused). Every event that is not named is stored under the id it was given.
- * Changes  activities, ingest_memory, and raw_request unless all a request brought was there already.
+ * Changes  activities, media_reference, ingest_memory, and raw_request unless all a request brought was there already.
  * Races    the same event, or token, at the same moment in another transaction: waits for that one, then repeats or
  *          is replayed. Everything is written in the order of its keys, so that two groups never wait for each other.
  * Raises   when a row cannot be stored, and nothing of the group is: the caller then tries one request at a time.
  */
 drop function if exists gleaner.ingest_activities(jsonb, bytea[]);
+-- Calls without the last parameter find the function below.
+drop function if exists gleaner.ingest_activities(
+    text, uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
+    integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb);
 create or replace function gleaner.ingest_activities(
     p_patience         text,
     p_channels         uuid[],
@@ -35,7 +39,8 @@ create or replace function gleaner.ingest_activities(
     p_sender_addresses text[],
     p_recalls          text[],
     p_once             jsonb default null,
-    p_remember         jsonb default null)
+    p_remember         jsonb default null,
+    p_media            jsonb default null)
 returns table (request integer, event integer, outcome text, id uuid)
 language plpgsql volatile
 set search_path = pg_catalog, public, pg_temp
@@ -53,11 +58,11 @@ declare
     v_event    record;
     v_id       uuid;
 begin
-    -- Whoever gave up must not leave a session behind that waits: it ends by itself when its waiters are gone.
+    -- A server that gave up must not leave a waiting session behind: it ends by itself when its waiters are gone.
     perform set_config('lock_timeout', p_patience, true);
     if cardinality(p_ids) <> cardinality(p_external_ids) or array_position(p_external_ids, null) is not null then
         raise exception 'event % has no external_id', array_position(p_external_ids, null)
-            using errcode = 'GL002', hint = 'Without it a redelivery could not be told from a new event.';
+            using errcode = 'GL002', hint = 'Without it a redelivery could not be distinguished from a new event.';
     end if;
 
     v_closed := array(
@@ -78,7 +83,7 @@ begin
             from jsonb_array_elements(p_once) as t (item)
             where (t.item ->> 'request')::integer <> all (v_closed)
         ),
-        -- Of two requests in one group that carry the same token, the first is the one, and whoever says the same.
+        -- Of two requests in one group that carry the same token, the first wins, and those with the same content.
         first as (
             select distinct on (w.channel, w.token) w.request, w.channel, w.token, w.seconds, w.mark
             from wanted as w
@@ -155,6 +160,14 @@ begin
     )
     select coalesce(array_agg(s.id), '{}') into v_stored from stored as s;
 
+    if p_media is not null then
+        insert into gleaner.media_reference (activity_id, provider_id, media)
+        select p_ids[e.n], p_channels[p_requests[e.n]], t.item -> 'media'
+        from jsonb_array_elements(p_media) as t (item)
+        cross join lateral (select (t.item ->> 'event')::integer) as e (n)
+        where p_ids[e.n] = any (v_stored);
+    end if;
+
     if cardinality(v_stored) < cardinality(p_ids) then
         for v_event in
             select e.n::integer as n, e.id, e.request, p_channels[e.request] as channel, v_external[e.n] as external_id
@@ -202,10 +215,10 @@ end
 $$;
 comment on function gleaner.ingest_activities(
     text, uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
-    integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb)
+    integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb, jsonb)
     is 'Stores what many requests brought, together, each event once.';
--- The server that keeps the door signs in as the owner of this schema; nobody else may speak for a provider.
+-- The server connects as the owner of this schema; no other role may store events of a provider.
 revoke all on function gleaner.ingest_activities(
     text, uuid[], uuid[], text[], text[], jsonb[], bytea[], text[],
-    integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb)
+    integer[], uuid[], text[], text[], jsonb[], jsonb[], text[], text[], text[], text[], jsonb, jsonb, jsonb)
     from public, anon, authenticated, service_role;

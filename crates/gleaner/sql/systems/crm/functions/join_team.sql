@@ -1,6 +1,6 @@
 /*
  * Gives a user its row among the owners of work, unless it has one.
- * Takes    p_link: a row with the user's address that nobody is signed in for yet becomes the user's, the oldest first.
+ * Takes    p_link: a row with the user's address that is not linked to a user yet becomes the user's, the oldest first.
  */
 create or replace function gleaner.join_team(p_user uuid, p_administrator boolean, p_link boolean) returns void
 language plpgsql

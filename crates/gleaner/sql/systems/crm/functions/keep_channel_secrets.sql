@@ -5,11 +5,11 @@
  * A plain write
  *   - of a new ingestion key is looked up by its hash from this commit on, and marked to be sealed;
  *   - of a masked key, also an outdated mask from a form that was open for long, keeps the key there is;
- *   - of config is marked to be sealed; masks in it are understood by whoever opens the row;
+ *   - of config is marked to be sealed; masks in it are resolved by the server that opens the row;
  *   - of the sealed columns themselves is undone: a whole row read yesterday and sent back today must not bring
  *     yesterday's key back.
  *
- * A new row whose key is a mask has no key: nobody gets in until `gleaner channels rotate` makes one.
+ * A new row whose key is a mask has no key: every request is rejected until `gleaner channels rotate` makes one.
  */
 create or replace function public.keep_channel_secrets() returns trigger
 language plpgsql

@@ -7,7 +7,7 @@
  * Raises      GL003 when there is no such contact for the caller; 42501 when the caller may not give it the address.
  *
  * Security invoker: whoever may edit an activity may link it, as the feed's plain update may, and row level security says which
- * activities those are; a backfill does not reach the private rows of others. Only the record of it needs more (audit_link).
+ * activities those are; a backfill does not reach the private rows of others. The record of it is written by a trigger (audit_link).
  */
 create or replace function gleaner.link_activity(
     p_activity uuid, p_contact bigint, p_backfill boolean default false, p_remember boolean default false)
@@ -21,6 +21,7 @@ declare
     v_others uuid[] := '{}';
     v_written text;
 begin
+    perform set_config('gleaner.by_hand', 'on', true);
     perform from public.contacts as c where c.id = p_contact;
     if not found then
         raise exception 'there is no contact %', p_contact using errcode = 'GL003', hint = 'Look for it with: select id, first_name, last_name from contacts';
@@ -45,12 +46,12 @@ begin
     end if;
     if v_sender.contact_id is distinct from p_contact then
         update public.activities as a set contact_id = p_contact where a.id = p_activity;
-        perform gleaner.audit_link(array[p_activity], 'link', v_sender.contact_id, p_contact);
     end if;
     if v_others <> '{}' then
         update public.activities as a set contact_id = p_contact where a.id = any (v_others);
-        perform gleaner.audit_link(v_others, 'link', null, p_contact);
     end if;
+    -- What the server matches because of a new address is its own doing.
+    perform set_config('gleaner.by_hand', '', true);
 
     if p_remember and v_sender.sender_kind in ('email', 'phone') then
         -- What is no possible number is kept as it was said: read again without its plus it would be another one.

@@ -1,7 +1,7 @@
 /*
  * The addresses of one contact in normalised form, once each as it was written, from both shapes: the plain columns and the
  * CRM's lists. A number, and an address with letters beyond ASCII, is only what SQL makes of it: parsed says so, and a server
- * reads it again (gleaner.parse_addresses). A number in other people's digits is listed too, as one nobody can call from.
+ * reads it again (gleaner.parse_addresses). A number in other people's digits is listed too, as one that matches no caller.
  * Nothing longer than an address can be: it would not fit an index, and the contact could not be saved.
  */
 drop function if exists public.list_contact_addresses(text, text, jsonb, jsonb);

@@ -1,5 +1,5 @@
 /*
- * A second look at activities that matched nobody, by their sender, since a time: an address has become known that was not
+ * Matches activities without a contact again, by their sender, since a time: an address has become known that was not
  * yet readable when they came. Those a person took apart stay apart. Bounded: two hundred, the newest first.
  * Returns  how many were linked.
  */

@@ -5,7 +5,7 @@
  * Changes  contact_addresses; and activities that came in while the address was not yet known: they get a second look.
  *          A guess stays beside the new form where the two cannot mean different people: the same digits with and without
  *          plus, or plain digits (a plain insert may bring just those), or an address in its own letters.
- * Races    skip locked: a contact that is being edited, or read by another server, is left to whoever holds it.
+ * Races    skip locked: a contact that is being edited, or read by another server, is left to the session that holds it.
  * Returns  how many addresses were read.
  */
 create or replace function gleaner.parse_addresses(p_parsed jsonb) returns integer

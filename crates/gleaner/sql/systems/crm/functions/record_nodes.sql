@@ -1,12 +1,12 @@
 /*
  * Writes down which devices work, for people to see; nothing is decided by it.
  * Takes    [{user | sales, app, device, ago, done, busy, activities}], one for each device a server has heard from since it
- *          last told: whose it is (a signed-in user, or a salesperson), how many seconds ago it was heard, what it has
+ *          last report: whose it is (a signed-in user, or a salesperson), how many seconds ago it was heard, what it has
  *          completed since, whether it holds rows of other queues, and the activities it was given, the newest first.
  * Changes  those devices' rows; and status to 'offline' of every row that has been silent for two minutes.
  * Returns  in how many seconds another row may have been silent that long; null when all are offline.
  * Races    several servers tell of the same device: the later word holds, and counts are added up. Rows are written in the
- *          order of their key, and silent ones that somebody else writes are left to them, so that nobody waits in a circle.
+ *          order of their key, and silent ones that another server writes are left to it, so that there is no deadlock.
  */
 create or replace function gleaner.record_nodes(p_nodes jsonb) returns double precision
 language plpgsql volatile

@@ -1,5 +1,5 @@
 /*
- * Adds to the count of requests turned away.
+ * Adds to the count of rejected requests.
  * Takes    [{provider: uuid | null, reason, status, count, at?, client?, detail?}], as many as a server has gathered.
  * Races    rows are written in the order of their key, so that two servers never wait for each other.
  */
@@ -30,5 +30,5 @@ begin
         detail      = coalesce(excluded.detail, r.detail);
 end
 $$;
-comment on function gleaner.record_refusals(jsonb) is 'Adds to the count of requests turned away, per channel, minute and reason.';
+comment on function gleaner.record_refusals(jsonb) is 'Adds to the count of rejected requests, per channel, minute and reason.';
 revoke all on function gleaner.record_refusals(jsonb) from public, anon, authenticated, service_role;

@@ -1,5 +1,5 @@
 /*
- * Keeps public.contact_addresses in step with a contact. Whoever may edit a contact need not see the table: definer.
+ * Keeps public.contact_addresses in step with a contact. A caller who may edit a contact need not see the table: definer.
  * What SQL cannot read for certain waits there for a server (gleaner.parse_addresses); until then the guess is used.
  */
 create or replace function public.refresh_contact_addresses() returns trigger

@@ -10,7 +10,7 @@ create or replace function public.reset_stale_locks() returns integer
 language sql volatile security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
-    select gleaner.recover_activities()
+    select public.unlock_stale_locks()
 $$;
 comment on function public.reset_stale_locks() is 'Gives activities whose lease has ended back; returns how many.';
 revoke all on function public.reset_stale_locks() from public, anon;

@@ -1,6 +1,6 @@
 /*
- * Puts a mailbox in the line when its channel appears or is resumed, whoever wrote the row.
- * A channel that is paused or waits for its grant keeps its place; its looks end before they call anybody.
+ * Schedules a mailbox when its channel appears or is resumed, by any writer.
+ * A channel that is paused or waits for its grant stays scheduled; its polls end before they call the provider.
  */
 create or replace function gleaner.schedule_poll() returns trigger
 language plpgsql security definer

@@ -1,4 +1,4 @@
--- A name given by somebody else, in a form that fits an index: itself, or its hash when it is long.
+-- A name given by another system, in a form that fits an index: itself, or its hash when it is long.
 create or replace function gleaner.short_key(p_key text) returns text
 language plpgsql immutable strict parallel safe
 set search_path = pg_catalog, pg_temp

@@ -22,13 +22,14 @@ begin
         return query select p_activity, 'already';
         return;
     end if;
+    perform set_config('gleaner.by_hand', 'on', true);
     update public.activities as a
     set contact_id = null,
         metadata = case when jsonb_typeof(coalesce(a.metadata, '{}')) = 'object'
             then coalesce(a.metadata, '{}') || jsonb_build_object('match', jsonb_build_object('method', 'unlinked', 'candidates', array[v_contact]))
             else a.metadata end
     where a.id = p_activity;
-    perform gleaner.audit_link(array[p_activity], 'unlink', v_contact, null);
+    perform set_config('gleaner.by_hand', '', true);
     return query select p_activity, 'done';
 end
 $$;

@@ -1,6 +1,6 @@
 -- The team's feed, for the team alone: who merely signed in is not of it. Less the rows of owners who keep their work private: those are for the owner and administrators.
 -- Row level security guards privacy here and nothing else. That only the holder ends the work is the adapter trigger's
--- to enforce: a policy cannot tell two devices of one user apart, and would forbid linking a contact on a row nobody holds.
+-- to enforce: a policy cannot distinguish two devices of one user, and would forbid linking a contact on a row that is not held.
 alter table public.activities enable row level security;
 revoke all on public.activities from public, anon, authenticated;
 grant select, insert, update on public.activities to authenticated;
@@ -12,7 +12,7 @@ create policy activities_service on public.activities to service_role using (tru
 drop policy if exists activities_engine on public.activities;
 create policy activities_engine on public.activities to gleaner_engine using (true) with check (true);
 
--- Restrictive, because permissive policies are OR-ed and one more of somebody's would open everything. The owner's row
+-- Restrictive, because permissive policies are OR-ed and one more permissive policy would open everything. The owner's row
 -- is asked, not a copy of it, so that a changed mind holds at once; an owner who cannot be seen counts as private.
 -- The check is open by itself: the update that ends the work clears locked_by, and must pass.
 drop policy if exists activities_privacy on public.activities;

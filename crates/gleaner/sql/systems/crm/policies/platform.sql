@@ -5,7 +5,7 @@ declare
     v_sequence text;
 begin
     foreach v_table in array '{public.sales,public.contacts}'::regclass[] loop
-        -- Whoever can set the sequence can keep others from inserting. An identity column needs no right to it; the default of
+        -- A role that can set the sequence can keep others from inserting. An identity column needs no right to it; the default of
         -- an older serial column does.
         v_sequence := pg_get_serial_sequence(v_table::text, 'id');
         if v_sequence is not null then

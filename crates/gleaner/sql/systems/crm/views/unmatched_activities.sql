@@ -5,7 +5,7 @@ select a.id, a.type, a.direction, a.sales_id, a.processing_status, a.raw_data, a
        a.provider_id, a.created_at, a.sender_kind, a.sender_address, a.metadata #> '{match,candidates}' as candidates
 from public.activities as a
 where a.contact_id is null
-  -- What `gleaner channels test` sent came from nobody.
+  -- What `gleaner channels test` sent has no sender.
   and not (a.processing_status = 'cancelled' and a.metadata @> '{"test": true}');
 comment on view public.unmatched_activities is 'Activities without a contact, for a person to link.';
 revoke all on public.unmatched_activities from public, anon, authenticated;

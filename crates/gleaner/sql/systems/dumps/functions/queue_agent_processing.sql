@@ -1,6 +1,6 @@
 /*
  * Queues a dump for processing in the transaction that captures it: no dump without its row, no row without its dump.
- * Security definer: whoever may capture need not be able to write the queue.
+ * Security definer: a caller who may capture need not be able to write the queue.
  */
 create or replace function public.queue_agent_processing() returns trigger
 language plpgsql security definer

@@ -1,4 +1,4 @@
--- Members watch the queue; workers use the service key.
+-- Members watch the dumps of their workspaces; workers use the service key. A worker's key is narrowed by another policy.
 alter table public.agent_processing_queue enable row level security;
 revoke all on public.agent_processing_queue from public, anon, authenticated;
 grant select on public.agent_processing_queue to authenticated;
@@ -10,4 +10,6 @@ create policy agent_processing_queue_service on public.agent_processing_queue to
 drop policy if exists agent_processing_queue_engine on public.agent_processing_queue;
 create policy agent_processing_queue_engine on public.agent_processing_queue to gleaner_engine using (true) with check (true);
 drop policy if exists agent_processing_queue_read on public.agent_processing_queue;
-create policy agent_processing_queue_read on public.agent_processing_queue for select to authenticated using ((select gleaner.is_member()));
+create policy agent_processing_queue_read on public.agent_processing_queue for select to authenticated
+    using (workspace_id = any ((select gleaner.my_workspaces())::uuid[]) or (select gleaner.is_administrator())
+           or (select gleaner.worker_session()) is not null);

@@ -18,6 +18,15 @@ create policy blocks_workers on public.blocks as restrictive to authenticated
 drop policy if exists context_items_workers on public.context_items;
 create policy context_items_workers on public.context_items as restrictive to authenticated
     using ((select gleaner.worker_session()) is null) with check ((select gleaner.worker_session()) is null);
+drop policy if exists context_item_sources_workers on public.context_item_sources;
+create policy context_item_sources_workers on public.context_item_sources as restrictive to authenticated
+    using ((select gleaner.worker_session()) is null) with check ((select gleaner.worker_session()) is null);
 drop policy if exists substrate_relationships_workers on public.substrate_relationships;
 create policy substrate_relationships_workers on public.substrate_relationships as restrictive to authenticated
+    using ((select gleaner.worker_session()) is null) with check ((select gleaner.worker_session()) is null);
+drop policy if exists workspace_members_workers on public.workspace_members;
+create policy workspace_members_workers on public.workspace_members as restrictive to authenticated
+    using ((select gleaner.worker_session()) is null) with check ((select gleaner.worker_session()) is null);
+drop policy if exists workspace_invitations_workers on public.workspace_invitations;
+create policy workspace_invitations_workers on public.workspace_invitations as restrictive to authenticated
     using ((select gleaner.worker_session()) is null) with check ((select gleaner.worker_session()) is null);

@@ -1,6 +1,6 @@
 /*
  * Takes one action by its id, if it still waits. A plain update: the adapter trigger makes it a claim.
- * Returns  true for the one caller that got it, false for everybody else.
+ * Returns  true for the one caller that got it, false for all others.
  */
 create or replace function public.mark_processing(p_action_id uuid) returns boolean
 language plpgsql volatile

@@ -1,4 +1,4 @@
--- The built-in queue belongs to programs that hold the service key; nobody who merely signed in sees it.
+-- The built-in queue belongs to programs that hold the service key; signed-in users do not see it.
 revoke all on gleaner.jobs from public, anon, authenticated, service_role;
 revoke all on sequence gleaner.jobs_id_seq from public, anon, authenticated;
 grant select, update, delete on gleaner.jobs to service_role;

@@ -1,5 +1,5 @@
 /*
- * Keeps version and updated_at, which hand-written claims compare: a runner that read version 1 must find 2 once anybody
+ * Keeps version and updated_at, which hand-written claims compare: a runner that read version 1 must find 2 once another session
  * has taken the job, the engine included, whose acts know of neither column.
  */
 create or replace function public.touch_execution_jobs() returns trigger
