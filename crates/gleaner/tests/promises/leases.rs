@@ -80,11 +80,7 @@ async fn late_results_are_kept_once_and_made_up_ones_are_bounded() -> Result<()>
     for n in 1..50 {
         acts.complete(
             &stranger,
-            &[
-                late(first.lease + n),
-                Completion::new(Held::new(untouched.as_str(), n), None),
-                Completion::new(Held::new(UNKNOWN, n), None),
-            ],
+            &[late(first.lease + n), Completion::new(Held::new(untouched.as_str(), n), None), Completion::new(Held::new(UNKNOWN, n), None)],
         )
         .await?;
     }
