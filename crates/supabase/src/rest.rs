@@ -16,6 +16,7 @@ mod media;
 mod observe;
 mod prefer;
 mod query;
+mod range;
 mod request;
 mod respond;
 mod rpc;

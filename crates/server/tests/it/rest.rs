@@ -8,6 +8,7 @@ mod filters;
 mod functions;
 mod hostile;
 mod origin;
+mod preferences;
 mod reading;
 mod relating;
 mod schema_changes;

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use gleaner_http::WireError;
 use http::StatusCode;
 
+use super::range::{Range, unsatisfiable};
+
 pub(super) use condition::{Comparison, Condition, Is, Test, looks_like_a_filter};
 pub(super) use decode::{Parameters, decode, decode_segment};
 pub(super) use field::{Field, Key};
@@ -56,6 +58,23 @@ impl Query {
         }
         query.check_paths()?;
         Ok(query)
+    }
+
+    /// Narrows the rows to those of the `Range` header.
+    pub(super) fn narrow(&mut self, range: Option<Range>) -> Result<(), WireError> {
+        let Some(range) = range else { return Ok(()) };
+        let part = self.parts.entry(Vec::new()).or_default();
+        if part.limit == Some(0) {
+            return Ok(());
+        }
+        let end =
+            part.limit.map(|limit| part.offset.saturating_add(limit)).into_iter().chain(range.last.map(|last| last.saturating_add(1)));
+        let (first, end) = (part.offset.max(range.first), end.min());
+        if end.is_some_and(|end| end <= first) {
+            return Err(unsatisfiable().details("Limit should be greater than or equal to zero."));
+        }
+        (part.offset, part.limit) = (first, end.map(|end| end - first));
+        Ok(())
     }
 
     pub(super) fn part(&self, path: &[String]) -> Option<&Part> {
@@ -102,8 +121,5 @@ fn count(name: &str, value: &str) -> Result<u64, WireError> {
         WireError::new(StatusCode::BAD_REQUEST, "PGRST100", format!("\"failed to parse {name} ({value})\" (line 1, column 1)"))
             .details("expecting an integer")
     })?;
-    u64::try_from(number).map_err(|_| {
-        WireError::new(StatusCode::RANGE_NOT_SATISFIABLE, "PGRST103", "Requested range not satisfiable")
-            .details("Limit should be greater than or equal to zero.")
-    })
+    u64::try_from(number).map_err(|_| unsatisfiable().details("Limit should be greater than or equal to zero."))
 }

@@ -10,6 +10,7 @@ use super::context::Context;
 use super::media::Media;
 use super::prefer::Preferences;
 use super::query::{Parameters, decode, decode_segment};
+use super::range::Range;
 use super::settings::{Limits, Settings};
 use super::{Rest, body};
 
@@ -23,6 +24,7 @@ pub(super) struct Request {
     pub schema: String,
     pub parameters: Parameters,
     pub preferences: Preferences,
+    pub range: Option<Range>,
     pub media: Media,
     pub body: Bytes,
     pub limits: Limits,
@@ -48,6 +50,14 @@ impl Request {
         let schema = schema(&rest.settings, &parts.method, &parts.headers)?;
         let parameters = decode(parts.uri.query())?;
         let media = Media::negotiate(&parts.headers)?;
+        let range = Range::parse(&parts.method, &parts.headers)?;
+        let mut preferences = Preferences::parse(&parts.headers);
+        preferences.check()?;
+        if let Some(zone) = &preferences.timezone
+            && !rest.catalogue.has_timezone(zone).await?
+        {
+            preferences.without_timezone()?;
+        }
         let limits = rest.settings.limits(role);
         let context = Context {
             search_path: search_path(&rest.settings, &schema),
@@ -57,7 +67,7 @@ impl Request {
             method: parts.method.to_string(),
             path: parts.uri.path().to_owned(),
             headers: headers_as_json(&parts.headers),
-            timezone: "UTC".to_owned(),
+            timezone: preferences.timezone.clone().unwrap_or_else(|| "UTC".to_owned()),
             statement_timeout: limits.statement_timeout.unwrap_or_default(),
             read_only: matches!(parts.method, Method::GET | Method::HEAD),
         };
@@ -67,8 +77,7 @@ impl Request {
         } else {
             Bytes::new()
         };
-        let preferences = Preferences::parse(&parts.headers);
-        Ok(Self { method: parts.method, resource, schema, parameters, preferences, media, body, limits, context })
+        Ok(Self { method: parts.method, resource, schema, parameters, preferences, range, media, body, limits, context })
     }
 
     pub(super) fn is_head(&self) -> bool {

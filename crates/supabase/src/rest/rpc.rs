@@ -11,7 +11,7 @@ use super::body::{self, Rows};
 use super::catalogue::{Catalogue, Function, Returns};
 use super::media::Media;
 use super::observe::Call;
-use super::prefer::Return;
+use super::prefer::{Act, Return};
 use super::query::{Parameters, Query, looks_like_a_filter};
 use super::request::Request;
 use super::respond::{self, Frame};
@@ -32,7 +32,8 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
         (json_arguments(request)?, request.parameters.clone())
     };
     let function = resolve::resolve(&request.schema, name, candidates, &arguments)?;
-    let query = Query::parse(&parameters_for(function, parameters))?;
+    let mut query = Query::parse(&parameters_for(function, parameters))?;
+    query.narrow(request.range)?;
     let reading = Reading {
         count: request.preferences.count.is_some(),
         // All rows that a claim has taken must reach the caller, so they are never cut off.
@@ -41,7 +42,14 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
     };
     let statement = Compiler::new(catalogue, &query).call(function, arguments, reading)?;
     let single = request.media == Media::Single && matches!(function.returns, Returns::Rows { .. });
-    let outcome = rest.run(request, &statement, single.then_some(respond::exactly_one)).await?;
+    let most = most_affected(request, function)?;
+    let rules = |outcome: &Outcome| {
+        if single {
+            respond::exactly_one(outcome)?;
+        }
+        respond::within(outcome, most)
+    };
+    let outcome = rest.run(request, &statement, (single || most.is_some()).then_some(rules)).await?;
     rest.observer.called(&Call {
         schema: &request.schema,
         function: name,
@@ -54,7 +62,8 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
     let offset = query.part(&[]).map_or(0, |part| part.offset);
     let status = respond::page_status(&outcome, offset)?;
     let said = respond::Said::of(&outcome)?;
-    let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(false), offset };
+    let range = Some(respond::range(&outcome, offset));
+    let frame = Frame { status, schema: &request.schema, applied: request.preferences.applied(Act::Call), range };
     Ok(said.apply(present(request, function, frame, single, outcome)))
 }
 
@@ -65,7 +74,7 @@ fn present(request: &Request, function: &Function, mut frame: Frame<'_>, single:
             frame.applied.insert(0, "return=minimal".to_owned());
         }
         frame.status = StatusCode::NO_CONTENT;
-        return respond::nothing(frame, &outcome);
+        return respond::nothing(frame);
     }
     if single {
         return respond::rows(frame, Media::Single, outcome);
@@ -76,6 +85,16 @@ fn present(request: &Request, function: &Function, mut frame: Frame<'_>, single:
     // One value, or one row. A null composite returns no row.
     let text = if outcome.shown == 0 { "null".to_owned() } else { outcome.rows };
     respond::value(frame, text)
+}
+
+/// How many rows the function may return. Only what returns rows says how many it has affected.
+fn most_affected(request: &Request, function: &Function) -> Result<Option<i64>, WireError> {
+    let most = request.preferences.most_affected();
+    if most.is_some() && !function.many {
+        let message = "Function must return SETOF or TABLE when max-affected preference is used with handling=strict";
+        return Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST128", message));
+    }
+    Ok(most)
 }
 
 /// The named arguments in the body. No body is an empty object.

@@ -25,6 +25,7 @@ use http::StatusCode;
 pub(super) use call::Arguments;
 pub(super) use insert::{Inserting, Upsert};
 pub(super) use read::Reading;
+pub(super) use update::Updating;
 pub(super) use values::Statement;
 
 use super::catalogue::{Catalogue, Column, Relation, find};

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use proptest::prelude::*;
 
-use super::{Arguments, Compiler, Inserting, Reading, Statement, Upsert};
+use super::{Arguments, Compiler, Inserting, Reading, Statement, Updating, Upsert};
 use crate::rest::body::Rows;
 use crate::rest::catalogue::{Argument, Catalogue, Column, ForeignKey, Function, Relation, RelationName, Returns, Schema, Type};
 use crate::rest::query::{Query, decode};
@@ -194,7 +194,7 @@ fn statements(query: &str, piece: &str) -> Vec<Statement> {
         compiler().read(things, reading).map(Some),
         compiler().insert(things, body(true), merge),
         compiler().insert(things, body(false), Inserting::default()),
-        compiler().update(things, body(false), true, true),
+        compiler().update(things, body(false), Updating { missing_default: true, show: true, count: true }),
         compiler().delete(things, true, false).map(Some),
         compiler().call(function, by_json, reading).map(Some),
         compiler().call(function, by_query, reading).map(Some),

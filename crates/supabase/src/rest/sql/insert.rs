@@ -31,6 +31,14 @@ pub(crate) struct Inserting {
     pub count: bool,
 }
 
+/// The body as a source of rows.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// An expression for each column.
+    pub values: Vec<String>,
+    pub from: String,
+}
+
 impl Compiler<'_> {
     /// Inserts the rows of the body. `None` when there are none.
     pub(crate) fn insert(mut self, relation: &Relation, body: Rows, how: Inserting) -> Result<Option<Statement>, WireError> {
@@ -55,38 +63,37 @@ impl Compiler<'_> {
                 };
                 let list: Vec<_> = columns.iter().map(|column| column.sql.as_str()).collect();
                 let rows = self.rows(&columns, body, how.missing_default);
-                insert.push_str(&format!("({}) {rows}{counted}{conflict}", list.join(", ")));
+                let (list, values) = (list.join(", "), rows.values.join(", "));
+                insert.push_str(&format!("({list}) select {values} from {}{counted}{conflict}", rows.from));
             }
         }
         self.write(relation, &insert, how.show, how.count, inserted).map(Some)
     }
 
-    /// The body as rows of SQL.
-    fn rows(&mut self, columns: &[&Column], body: Rows, missing_default: bool) -> String {
+    /// The rows of the body, and the value of each column in them.
+    pub(super) fn rows(&mut self, columns: &[&Column], body: Rows, missing_default: bool) -> Body {
         let definition = typed(columns.iter().copied());
-        let take_apart = body.taken_apart_by();
-        let is_array = body.is_array;
+        let (take_apart, is_array) = (body.taken_apart_by(), body.is_array);
         let place = self.values.text(body.text);
-        if !(missing_default && is_array) {
-            let list: Vec<_> = columns.iter().map(|column| format!("body.{}", column.sql)).collect();
-            return format!("select {} from {take_apart}({place}::pg_catalog.json) as body({definition})", list.join(", "));
+        if !missing_default {
+            let values = columns.iter().map(|column| format!("body.{}", column.sql)).collect();
+            return Body { values, from: format!("{take_apart}({place}::pg_catalog.json) as body({definition})") };
         }
-        let list: Vec<_> = columns
-            .iter()
-            .map(|column| {
-                let name = self.values.text(&column.name);
-                let default = column.default.as_deref().unwrap_or("null");
-                format!(
-                    "case when pg_catalog.jsonb_exists(element.value, {name}::pg_catalog.text) then body.{} else {default} end",
-                    column.sql
-                )
-            })
-            .collect();
-        format!(
-            "select {} from pg_catalog.jsonb_array_elements({place}::pg_catalog.jsonb) as element(value), \
-             lateral pg_catalog.jsonb_to_record(element.value) as body({definition})",
-            list.join(", ")
-        )
+        let value = |column: &&Column| {
+            let name = self.values.text(&column.name);
+            let default = column.default.as_deref().unwrap_or("null");
+            format!("case when pg_catalog.jsonb_exists(element.value, {name}::pg_catalog.text) then body.{} else {default} end", column.sql)
+        };
+        let values = columns.iter().map(value).collect();
+        let elements = if is_array {
+            format!("pg_catalog.jsonb_array_elements({place}::pg_catalog.jsonb)")
+        } else {
+            format!("(select {place}::pg_catalog.jsonb)")
+        };
+        Body {
+            values,
+            from: format!("{elements} as element(value), lateral pg_catalog.jsonb_to_record(element.value) as body({definition})"),
+        }
     }
 
     /// ` on conflict …`, or nothing when it is not asked for or there is nothing to conflict with.
