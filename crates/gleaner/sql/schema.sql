@@ -1247,6 +1247,25 @@ $$;
 
 COMMENT ON FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) IS 'Puts the triggers on a published table that note its changes, or takes them off.';
 
+CREATE FUNCTION gleaner.change_region() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    -- A contact that is saved meanwhile is read in the region of before or of after, by its own trigger: it must be one or the other.
+    lock table public.contact_addresses in share row exclusive mode;
+    delete from public.contact_addresses as a where a.kind = 'phone';
+    insert into public.contact_addresses (contact_id, kind, address, written, loose, parsed)
+    select c.id, l.kind, l.address, l.written, l.loose, l.parsed
+    from public.contacts as c
+    cross join lateral public.list_contact_addresses(c.email, c.phone_number, c.email_jsonb, c.phone_jsonb) as l
+    where l.kind = 'phone';
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.change_region() IS 'Has the numbers of all contacts read again.';
+
 CREATE FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) RETURNS text
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2898,7 +2917,7 @@ CREATE FUNCTION gleaner.default_region() RETURNS text
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
-    return coalesce(nullif(upper(btrim(current_setting('gleaner.default_region', true))), ''), 'US');
+    return coalesce((select s.default_region from gleaner.contact_settings as s), 'US');
 end
 $$;
 
@@ -5440,6 +5459,22 @@ $$;
 
 COMMENT ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) IS 'Links an activity to a contact, on request with everything unmatched from the same sender, and with the address.';
 
+CREATE FUNCTION gleaner.link_identity() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    if new.kind in ('email', 'phone') then
+        perform gleaner.look_again(new.kind, array[new.value]);
+    else
+        perform gleaner.look_again('other', array[new.kind || ':' || new.value]);
+    end if;
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.link_identity() IS 'Links messages of a sender who becomes known by an identity.';
+
 CREATE FUNCTION gleaner.list_captures() RETURNS TABLE(relation oid, wanted text, present text)
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5597,7 +5632,7 @@ $$;
 
 ALTER FUNCTION gleaner.lock_runs(p_id uuid, p_lease bigint, OUT held public.execution_jobs, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) RETURNS integer
+CREATE FUNCTION gleaner.look_again(p_kind text, p_addresses text[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
@@ -5610,7 +5645,7 @@ begin
         select a.id, a.sender_kind, a.sender_address, a.provider_id
         from public.activities as a
         where a.contact_id is null and a.sender_address is not null
-          and a.sender_kind = p_kind and a.sender_address = any (p_addresses) and a.created_at >= p_since
+          and a.sender_kind = p_kind and a.sender_address = any (p_addresses)
           and a.metadata #>> '{match,method}' is distinct from 'unlinked'
         order by a.created_at desc
         limit 200
@@ -5626,7 +5661,7 @@ begin
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) IS 'Looks again for the contact of unmatched activities of these senders.';
+COMMENT ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[]) IS 'Looks again for the contact of unmatched activities of these senders.';
 
 CREATE FUNCTION gleaner.look_at_batches(p_queue text, p_now timestamp with time zone, OUT keys int8multirange, OUT ran_out boolean) RETURNS record
     LANGUAGE plpgsql
@@ -6762,7 +6797,7 @@ begin
             where i.address is distinct from i.guess and i.address is not null
             on conflict do nothing
         )
-        select i.kind, i.address, i.loose, i.written_at, i.address is distinct from i.guess as is_new, count(*) over ()::integer as total
+        select i.kind, i.address, i.loose, i.address is distinct from i.guess as is_new, count(*) over ()::integer as total
         from item as i
     loop
         v_read := v_new.total;
@@ -6770,8 +6805,7 @@ begin
             perform gleaner.look_again(
                 v_new.kind,
                 array[v_new.address] || case v_new.kind
-                    when 'phone' then gleaner.phone_aliases(v_new.address) || array_remove(array['+1' || v_new.loose], null) else '{}' end,
-                v_new.written_at);
+                    when 'phone' then gleaner.phone_aliases(v_new.address) || array_remove(array['+1' || v_new.loose], null) else '{}' end);
         end if;
     end loop;
     return coalesce(v_read, 0);
@@ -11182,6 +11216,8 @@ CREATE FUNCTION public.refresh_contact_addresses() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
+declare
+    v_known record;
 begin
     if tg_op = 'UPDATE' then
         delete from public.contact_addresses as a where a.contact_id = new.id;
@@ -11189,6 +11225,14 @@ begin
     insert into public.contact_addresses (contact_id, kind, address, written, loose, parsed)
     select new.id, l.kind, l.address, l.written, l.loose, l.parsed
     from public.list_contact_addresses(new.email, new.phone_number, new.email_jsonb, new.phone_jsonb) as l;
+    for v_known in
+        select a.kind, array_agg(a.address) || array_agg('+1' || a.loose) filter (where a.kind = 'phone' and a.loose is not null) as addresses
+        from public.contact_addresses as a
+        where a.contact_id = new.id and a.address <> '?'
+        group by a.kind
+    loop
+        perform gleaner.look_again(v_known.kind, v_known.addresses);
+    end loop;
     return null;
 end
 $$;
@@ -11541,6 +11585,17 @@ CREATE SEQUENCE gleaner.changes_wanted_until
 
 COMMENT ON SEQUENCE gleaner.changes_wanted_until IS 'Until then (milliseconds since 1970) somebody follows, and changes are noted.';
 
+CREATE TABLE gleaner.contact_settings (
+    only_row boolean DEFAULT true NOT NULL,
+    default_region text DEFAULT 'US'::text NOT NULL,
+    CONSTRAINT contact_settings_default_region_check CHECK ((default_region ~ '^[A-Z]{2}$'::text)),
+    CONSTRAINT contact_settings_only_row_check CHECK (only_row)
+);
+
+COMMENT ON TABLE gleaner.contact_settings IS 'How addresses of contacts are read. One row.';
+
+COMMENT ON COLUMN gleaner.contact_settings.default_region IS 'The country of telephone numbers written without one, two letters. Changing it has all numbers of contacts read again.';
+
 CREATE TABLE gleaner.deleted_user (
     id uuid NOT NULL,
     at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -11813,7 +11868,7 @@ COMMENT ON COLUMN public.contact_addresses.loose IS 'The form of the second look
 
 COMMENT ON COLUMN public.contact_addresses.parsed IS 'False while address is only what SQL could make of it.';
 
-COMMENT ON COLUMN public.contact_addresses.written_at IS 'Since when: messages that came later deserve a second look once it is parsed.';
+COMMENT ON COLUMN public.contact_addresses.written_at IS 'When the contact got it.';
 
 CREATE TABLE public.contact_identities (
     contact_id bigint NOT NULL,
@@ -12294,6 +12349,9 @@ ALTER TABLE gleaner.batch_lease
 ALTER TABLE gleaner.bulk_range
     ADD CONSTRAINT bulk_range_pkey PRIMARY KEY (queue, kind, class, due_at, first);
 
+ALTER TABLE gleaner.contact_settings
+    ADD CONSTRAINT contact_settings_pkey PRIMARY KEY (only_row);
+
 ALTER TABLE gleaner.deleted_user
     ADD CONSTRAINT deleted_user_pkey PRIMARY KEY (id);
 
@@ -12595,6 +12653,8 @@ CREATE INDEX workspace_members_user_id_idx ON public.workspace_members USING btr
 
 CREATE TRIGGER note_deleted_user AFTER INSERT OR DELETE ON auth.users FOR EACH ROW EXECUTE FUNCTION gleaner.note_deleted_user();
 
+CREATE TRIGGER change_region AFTER UPDATE OF default_region ON gleaner.contact_settings FOR EACH ROW WHEN ((new.default_region IS DISTINCT FROM old.default_region)) EXECUTE FUNCTION gleaner.change_region();
+
 CREATE TRIGGER hear_receipts AFTER INSERT OR UPDATE ON gleaner.ingest_memory FOR EACH ROW WHEN ((new.key ~~ 'receipt:%'::text)) EXECUTE FUNCTION gleaner.hear_receipts();
 
 CREATE TRIGGER zz_gleaner_delete_jobs AFTER DELETE ON gleaner.jobs FOR EACH ROW WHEN (((old.lease = ANY (ARRAY[(0)::bigint, ('-1'::integer)::bigint])) AND (old.status = 'ready'::text))) EXECUTE FUNCTION gleaner.leave_batch('jobs', 'id');
@@ -12636,6 +12696,8 @@ CREATE TRIGGER hear_replies AFTER INSERT ON public.activities REFERENCING NEW TA
 CREATE TRIGGER keep_an_owner AFTER DELETE ON public.workspace_members REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION gleaner.keep_an_owner();
 
 CREATE TRIGGER keep_channel_secrets BEFORE INSERT OR UPDATE ON public.ingestion_providers FOR EACH ROW EXECUTE FUNCTION public.keep_channel_secrets();
+
+CREATE TRIGGER link_identity AFTER INSERT OR UPDATE OF kind, value ON public.contact_identities FOR EACH ROW EXECUTE FUNCTION gleaner.link_identity();
 
 CREATE TRIGGER record_outbound AFTER UPDATE OF status ON public.scheduled_actions FOR EACH ROW WHEN ((((new.status)::text = 'executed'::text) AND ((old.status)::text IS DISTINCT FROM 'executed'::text) AND (new.message IS NOT NULL) AND ((new.result ->> 'dry_run'::text) IS DISTINCT FROM 'true'::text))) EXECUTE FUNCTION gleaner.record_outbound();
 
@@ -13189,6 +13251,8 @@ GRANT ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text)
 
 REVOKE ALL ON FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.change_region() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.change_user(p_user uuid, p_changes jsonb, p_session uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.check_columns(p_table regclass, p_columns text[]) FROM PUBLIC;
@@ -13485,6 +13549,8 @@ REVOKE ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, 
 GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.link_activity(p_activity uuid, p_contact bigint, p_backfill boolean, p_remember boolean) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.link_identity() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.list_captures() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.lock_activities(p_id uuid, p_lease bigint, OUT held public.activities, OUT outcome text, OUT status text) FROM PUBLIC;
@@ -13499,7 +13565,7 @@ REVOKE ALL ON FUNCTION gleaner.lock_polls(p_id uuid, p_lease bigint, OUT held gl
 
 REVOKE ALL ON FUNCTION gleaner.lock_runs(p_id uuid, p_lease bigint, OUT held public.execution_jobs, OUT outcome text, OUT status text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[], p_since timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.look_at_batches(p_queue text, p_now timestamp with time zone, OUT keys int8multirange, OUT ran_out boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.look_at_batches(p_queue text, p_now timestamp with time zone, OUT keys int8multirange, OUT ran_out boolean) TO gleaner_engine;
@@ -14085,6 +14151,8 @@ GRANT USAGE ON SEQUENCE gleaner.batch_lease_seq TO gleaner_engine;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.batch_lease TO gleaner_engine;
 GRANT SELECT ON TABLE gleaner.batch_lease TO service_role;
+
+GRANT SELECT,UPDATE ON TABLE gleaner.contact_settings TO service_role;
 
 GRANT SELECT ON TABLE gleaner.ingest_refusal TO authenticated;
 GRANT SELECT ON TABLE gleaner.ingest_refusal TO service_role;

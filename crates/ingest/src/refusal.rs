@@ -14,8 +14,8 @@ pub enum Refusal {
     /// Authentic, but no retry can make it usable: 403.
     #[error("unusable: {0}")]
     Unusable(String),
-    /// A content type that this channel does not support: 415.
-    #[error("unsupported content type: {0}")]
+    /// A content type or encoding that this channel does not support: 415.
+    #[error("unsupported content: {0}")]
     Unsupported(String),
 }
 

@@ -65,9 +65,10 @@ impl Event {
 }
 
 /// Parses JSON as senders write it. The parser refuses an escaped half of a surrogate pair (`"\ud83d"`, half an emoji cut off by a
-/// length limit); here it becomes U+FFFD. Everything else that is not JSON is an error, deep nesting included.
+/// length limit); here it becomes U+FFFD. It also refuses a byte order mark, which some senders write first; here it is skipped.
+/// Everything else that is not JSON is an error, deep nesting included.
 pub fn parse_json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice(&mend_surrogates(bytes))
+    serde_json::from_slice(&mend_surrogates(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)))
 }
 
 /// Replaces `\uD800`–`\uDFFF` escapes that are not part of a pair by `\ufffd`; borrowed when there are none.

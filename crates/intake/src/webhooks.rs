@@ -33,7 +33,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::request;
+use axum::http::header::CONTENT_ENCODING;
+use axum::http::{HeaderMap, StatusCode, request};
 use axum::response::Response;
 use gleaner_ingest::provider::{Inbound, Outcome, Provider, Verified};
 use gleaner_ingest::refusal::Why;
@@ -76,6 +77,10 @@ async fn receive(state: Arc<Webhooks>, key: Option<String>, request: Request) ->
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)), |info| info.0);
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let client = client::address(peer, &parts.headers, &state.settings.trusted_proxies);
+    if let Some(proof) = proof(&state, &parts, target) {
+        body::discard(body);
+        return respond(Answer::text(StatusCode::OK, "", "").with(channels::PROOF_HEADER, proof));
+    }
     let mut visit = Visit { state: &state, parts: &parts, target, peer, client, channel: None, provider: None };
     let answer = match visit.take(key, body).await {
         Ok(answer) => answer,
@@ -83,6 +88,12 @@ async fn receive(state: Arc<Webhooks>, key: Option<String>, request: Request) ->
     };
     tracing::debug!(method = %parts.method, target = %Target(target), status = answer.status.as_u16(), "answered");
     respond(answer)
+}
+
+/// The answer to the question whether this is the server that a key belongs to. It is asked before the key is sent, so without one.
+fn proof(state: &Webhooks, parts: &request::Parts, target: &str) -> Option<String> {
+    let challenge = parts.headers.get(channels::CHALLENGE_HEADER)?.to_str().ok()?;
+    if Target(target).key().is_some() { None } else { state.channels.prove(challenge) }
 }
 
 impl Visit<'_> {
@@ -96,6 +107,11 @@ impl Visit<'_> {
         };
         let state = self.state;
         let pass = state.limits.enter(Some(channel.id), self.counted()).await.map_err(|retry_after| Turned::TooMany { retry_after })?;
+        if let Some(encoding) = encoding(&self.parts.headers) {
+            body::discard(body);
+            let why = format!("Content-Encoding {encoding}; send the body without one");
+            return Err(Refusal::Unsupported(why).into());
+        }
         let limit = provider.body_limit(&channel);
         let body = body::read(body, &self.parts.headers, limit, &state.memory, &state.settings.limits).await?;
         let base = state.public_base(&channel);
@@ -113,7 +129,7 @@ impl Visit<'_> {
         drop(pass);
         state.limits.admit(channel.id).map_err(|retry_after| Turned::Ceiling { retry_after })?;
         if let Some(warning) = &verified.warning {
-            self.warn(warning);
+            self.note("warning", warning);
         }
         match provider.normalise(&channel, &request) {
             Ok(inbound) => self.store(&channel, provider, verified, inbound, &body.bytes).await,
@@ -159,7 +175,7 @@ impl Visit<'_> {
             }
             Inbound::Nothing { remember, warning } => {
                 if let Some(warning) = &warning {
-                    self.warn(warning);
+                    self.note("notice", warning);
                 }
                 Arrival { remember, once: verified.once, said: verified.said, ..Arrival::default() }
             }
@@ -223,11 +239,19 @@ impl Visit<'_> {
         turned.answer(self.provider)
     }
 
-    /// Records a warning for a request that is accepted anyway. The operator finds it among the refusals.
-    fn warn(&self, warning: &str) {
+    /// Records what is to be said about a request that is accepted: a warning about how it was sent, or a notice that nothing came
+    /// of it. The operator finds both among the refusals.
+    fn note(&self, reason: &'static str, detail: &str) {
         let channel = self.channel.as_ref().map(|channel| channel.id);
-        self.state.refusals.record(Refused { channel, reason: "warning", status: 200, client: self.client, detail: warning.to_owned() });
+        self.state.refusals.record(Refused { channel, reason, status: 200, client: self.client, detail: detail.to_owned() });
     }
+}
+
+/// A content encoding other than none. Signatures of some senders cover the body as it was before, of others after: no body is decoded.
+fn encoding(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().unwrap_or("that is not text").trim());
+    let words = values.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase());
+    words.into_iter().find(|word| !word.is_empty() && word != "identity").map(|word| word.chars().take(40).collect())
 }
 
 fn respond(answer: Answer) -> Response {

@@ -222,3 +222,33 @@ fn what_should_be_known_of_a_channel_is_told_wherever_it_is_shown() {
     assert!(shown["cautions"][0].as_str().is_some_and(|caution| caution.contains(told)), "{shown}");
     assert_eq!(shown["problems"], json!([]));
 }
+
+/// Another program holds the port. Nothing that is printed, and nothing that is sent, gives it the key.
+#[test]
+fn a_key_is_not_given_to_a_port_that_another_program_holds() {
+    use std::io::{BufRead as _, BufReader};
+
+    let gleaner = Gleaner::migrated();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let here = format!("http://{}", listener.local_addr().expect("bound"));
+    let (heard, hears) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream);
+            let mut request = String::new();
+            while reader.read_line(&mut request).is_ok_and(|read| read > 2) {}
+            let _ = reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
+            let _ = heard.send(request);
+        }
+    });
+    let at = [("API_URL", here.as_str())];
+    let added = run(&gleaner, &["channels", "add", "Forms", "--provider", "generic", "--set", "scheme=none"], &at, "");
+    assert_eq!(added.code, 0, "{added:?}");
+    assert!(!added.out.contains(&format!("{here}/")), "{added:?}");
+    assert!(added.err.contains("another program"), "{added:?}");
+    let tested = run(&gleaner, &["channels", "test", "Forms"], &at, "");
+    assert_eq!(tested.code, 1, "{tested:?}");
+    let key = gleaner.json(&["channels", "show", "Forms", "--reveal"])["ingestion_key"].as_str().expect("a key").to_owned();
+    let requests: Vec<String> = hears.try_iter().collect();
+    assert!(requests.len() >= 2 && !requests.concat().contains(&key), "{requests:?}");
+}

@@ -7,6 +7,7 @@
 mod calls;
 mod conversations;
 mod fields;
+mod folding;
 mod messages;
 mod parties;
 mod signature;
@@ -105,7 +106,9 @@ impl Provider for Twilio {
     fn normalise(&self, channel: &Channel, request: &Request<'_>) -> Result<Inbound, Refusal> {
         let fields = Fields::read(request)?;
         let region = channel.default_region();
-        match Webhook::of(&fields) {
+        let webhook = Webhook::of(&fields);
+        folding::refuse_folded(&fields, webhook)?;
+        match webhook {
             Webhook::Message => messages::read(&fields, region),
             Webhook::Recording => calls::read_recording(&fields, region),
             Webhook::Call => calls::read_call(&fields, region),

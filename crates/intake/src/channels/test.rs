@@ -13,6 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::prove::Program;
 use super::url::url;
 use super::{Channels, Error, Opened, Result};
 
@@ -51,8 +52,16 @@ pub struct Tested {
 
 /// The result of one attempt to send it.
 enum Attempt {
-    Let { status: u16, activity: Option<Uuid> },
-    TurnedAway { status: u16, said: String },
+    Let {
+        status: u16,
+        activity: Option<Uuid>,
+    },
+    TurnedAway {
+        status: u16,
+        said: String,
+    },
+    /// Another program answers there. It was sent neither the key nor the sample.
+    Another,
     Unreachable(String),
 }
 
@@ -72,6 +81,7 @@ impl Channels {
             return Err(Error::Mistakes(vec!["no address to send to: set PUBLIC_BASE_URL, or the channel's public_url".into()]));
         };
         let first = self.attempt(&opened, &public, &public).await?;
+        let answered = !matches!(first, Attempt::Unreachable(_));
         let tested = |passed, status, activity_id, verdict: String, advice: Vec<String>| Tested {
             passed,
             base: public.clone(),
@@ -90,12 +100,15 @@ impl Channels {
                 return Ok(tested(true, Some(status), activity, verdict, Vec::new()));
             }
             Attempt::TurnedAway { status, said } => (Some(status), format!("{public} answered {status}{said}")),
+            Attempt::Another => {
+                (None, format!("{public} leads to another program, or to a server with another master key; the key was not sent to it"))
+            }
             Attempt::Unreachable(why) => (None, format!("{public} cannot be reached: {why}")),
         };
         let local = addresses.local.as_deref().map(|base| base.trim_end_matches('/')).filter(|local| *local != public);
         let advice = match local {
-            Some(local) => self.compare(&opened, &public, local, status.is_some()).await?,
-            None => vec![advice_without_comparison(status)],
+            Some(local) => self.compare(&opened, &public, local, answered).await?,
+            None => vec![advice_without_comparison(status, answered)],
         };
         Ok(tested(false, status, None, outside, advice))
     }
@@ -117,6 +130,9 @@ impl Channels {
             }
             Attempt::Unreachable(why) => {
                 return Ok(vec![format!("{local} does not answer either ({why}). Is the server running? `gleaner serve` starts it.")]);
+            }
+            Attempt::Another => {
+                return Ok(vec![format!("{local} leads to another program, too. Is the server running? `gleaner serve` starts it.")]);
             }
             Attempt::TurnedAway { status, said } => format!("{local} answered {status}{said}"),
         };
@@ -145,7 +161,11 @@ impl Channels {
         let sample = provider.sample(channel, &url(signed_for, opened.key()?), now).map_err(mistake)?;
         // Keep what the provider appended to the URL it signed.
         let target = sample.url.strip_prefix(signed_for).unwrap_or(&sample.url).to_owned();
-        Ok(send(sample, &format!("{sent_to}{target}")).await)
+        Ok(match self.find_program(sent_to).await {
+            Program::Ours => send(sample, &format!("{sent_to}{target}")).await,
+            Program::Another => Attempt::Another,
+            Program::None(why) => Attempt::Unreachable(why),
+        })
     }
 
     /// The sample must not be processed by a worker, and must be recognizable as a sample.
@@ -177,11 +197,16 @@ fn not_cancelled(error: gleaner::Error) -> Error {
     }
 }
 
-async fn send(sample: Sample, to: &str) -> Attempt {
+/// An HTTP client that follows no redirects: the signature was made for this URL, so a server that redirects is not the webhook
+/// endpoint.
+pub(super) fn client(patience: Duration) -> reqwest::Result<reqwest::Client> {
     // The program may have installed one already; installing it twice is no error.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // Do not follow redirects: the signature was made for this URL, so a server that redirects is not the webhook endpoint.
-    let client = match reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(PATIENCE).no_proxy().build() {
+    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(patience).no_proxy().build()
+}
+
+async fn send(sample: Sample, to: &str) -> Attempt {
+    let client = match client(PATIENCE) {
         Ok(client) => client,
         Err(error) => return Attempt::Unreachable(plain(&error)),
     };
@@ -207,7 +232,7 @@ async fn send(sample: Sample, to: &str) -> Attempt {
 }
 
 /// The innermost reason, without the URL, because the URL contains the key.
-fn plain(error: &reqwest::Error) -> String {
+pub(super) fn plain(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();
     }
@@ -218,8 +243,9 @@ fn plain(error: &reqwest::Error) -> String {
     if std::ptr::addr_eq(inner, error) { "the request could not be sent".into() } else { inner.to_string() }
 }
 
-fn advice_without_comparison(status: Option<u16>) -> String {
+fn advice_without_comparison(status: Option<u16>, answered: bool) -> String {
     match status {
+        None if answered => "This address leads somewhere else. Check the proxy's route and host name, and that the server runs.".into(),
         None => "Is the server running, and does this address lead to it? `gleaner serve` starts it.".into(),
         Some(401) => "The signature covers the URL: is PUBLIC_BASE_URL of the server the address tested here?".into(),
         Some(404) => "This address leads somewhere else. Check the proxy's route, and a path prefix in PUBLIC_BASE_URL.".into(),

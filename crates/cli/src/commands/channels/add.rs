@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::settings::{self, Settings};
 use super::show::cautions;
-use super::tools::{Form, addresses, channels, tell_url, with_key};
+use super::tools::{Form, channels, safe_addresses, tell_url, with_key};
 use crate::App;
 use crate::output::{BOLD, DIM, paint};
 use crate::words::shell_word;
@@ -54,9 +54,10 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     };
     let channels = channels(app).await?;
     let opened = channels.add(new).await?;
-    out.json(&with_key(&channels, &opened, &addresses(app)?)?);
+    let at = safe_addresses(app, &channels, out).await?;
+    out.json(&with_key(&channels, &opened, &at)?);
     out.line(format!("Added {}, which takes what {} sends.", paint(BOLD, &opened.channel.name), opened.channel.provider_code));
-    tell_url(out, &opened, &addresses(app)?)?;
+    tell_url(out, &opened, &at)?;
     cautions(out, &channels.summary(&opened).cautions);
     let name = shell_word(&opened.channel.name);
     out.note(paint(DIM, format!("`gleaner channels show {name} --reveal` shows it again, `gleaner channels test {name}` tries it.")));

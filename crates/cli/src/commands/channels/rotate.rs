@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use super::settings;
-use super::tools::{Form, addresses, channels, tell_url, with_key};
+use super::tools::{Form, channels, safe_addresses, tell_url, with_key};
 use crate::App;
 use crate::output::{BOLD, DIM, paint};
 use crate::target::seconds;
@@ -56,9 +56,10 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
         }
     } else {
         let opened = channels.rotate_key(&args.channel, keep_for.unwrap_or_default()).await?;
-        out.json(&with_key(&channels, &opened, &addresses(app)?)?);
+        let at = safe_addresses(app, &channels, out).await?;
+        out.json(&with_key(&channels, &opened, &at)?);
         out.line(format!("{} has a new key. Give its sender the new URL.", paint(BOLD, &opened.channel.name)));
-        tell_url(out, &opened, &addresses(app)?)?;
+        tell_url(out, &opened, &at)?;
     }
     Ok(ExitCode::SUCCESS)
 }

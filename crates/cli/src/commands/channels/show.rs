@@ -7,7 +7,7 @@ use gleaner_intake::channels::Opened;
 use serde_json::{Map, Value, json};
 
 use super::list::state;
-use super::tools::{Form, addresses, channels, tell_url, with_key};
+use super::tools::{Form, channels, safe_addresses, tell_url, with_key};
 use crate::App;
 use crate::output::{BAD, Output, WARN, paint};
 use crate::table::Table;
@@ -36,8 +36,9 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     let opened = channels.get(&args.channel).await?;
     let summary = channels.summary(&opened);
     let settings = if args.reveal { opened.channel.settings.as_map().clone() } else { summary.settings.clone() };
+    let at = safe_addresses(app, &channels, out).await?;
     if args.reveal {
-        let mut shown = with_key(&channels, &opened, &addresses(app)?)?;
+        let mut shown = with_key(&channels, &opened, &at)?;
         shown["settings"] = json!(settings);
         out.json(&shown);
     } else {
@@ -60,7 +61,7 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     problems(out, &summary.problems);
     cautions(out, &summary.cautions);
     if args.reveal {
-        tell_url(out, &opened, &addresses(app)?)?;
+        tell_url(out, &opened, &at)?;
     } else {
         out.note(format!("`gleaner channels show {} --reveal` shows the URL and the secrets.", shell_word(&args.channel)));
     }

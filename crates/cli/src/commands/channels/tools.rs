@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::ValueEnum;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_intake::channels::{Addresses, Channels, Opened, WebhookUrl};
+use gleaner_intake::channels::{Addresses, Channels, Opened, Program, WebhookUrl};
 use serde_json::{Value, json};
 
 use crate::App;
@@ -48,6 +48,18 @@ pub(super) fn addresses(app: &App) -> Result<Addresses> {
     let serving = Serving::find(app.target.home()?.path());
     let local = variable("API_URL").or_else(|| serving.as_ref().map(Serving::url));
     Ok(Addresses { public: variable("PUBLIC_BASE_URL").or_else(|| serving.and_then(|it| it.public_base)), local })
+}
+
+/// The same, to print webhook URLs with. A URL contains the key: it names no port that another program holds.
+pub(super) async fn safe_addresses(app: &App, channels: &Channels, out: Output) -> Result<Addresses> {
+    let mut found = addresses(app)?;
+    if let Some(local) = &found.local
+        && channels.find_program(local).await == Program::Another
+    {
+        out.note(paint(WARN, format!("{local} is held by another program, or by a server with another master key, so no URL names it.")));
+        found.local = None;
+    }
+    Ok(found)
 }
 
 /// None where no address is known: nothing runs in this home, and none was set.

@@ -61,6 +61,7 @@ pub(super) const RELATIONS: &str = "
     gleaner.queue                 ---- s--- s--- s--- s--- s--- s--- s---  true
     gleaner.jobs                  ---- ---- ---- ---- ---- ---- ---- siud  true
     gleaner.polls                 ---- ---- ---- ---- ---- ---- ---- siud  true
+    gleaner.contact_settings      ---- ---- ---- ---- ---- ---- ---- s-u-  true
     gleaner.raw_request           ---- ---- ---- ---- ---- s--- ---- s---  true
     gleaner.ingest_refusal        ---- ---- ---- ---- ---- s--- ---- s---  true
     gleaner.ingest_memory         ---- ---- ---- ---- ---- ---- ---- ----  true

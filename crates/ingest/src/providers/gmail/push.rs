@@ -11,6 +11,7 @@ use subtle::ConstantTimeEq as _;
 use super::part;
 use crate::provider::{Inbound, Verified};
 use crate::refusal::Why;
+use crate::text::parse_json;
 use crate::{Channel, Refusal, Request};
 
 const ISSUER: &str = "https://accounts.google.com";
@@ -87,7 +88,7 @@ fn bearer<'a>(request: &Request<'a>) -> Option<&'a str> {
 /// the history is complete.
 pub(super) fn normalise(request: &Request<'_>) -> Result<Inbound, Refusal> {
     let malformed = |what: &str| Refusal::Malformed(format!("{what} is not what Pub/Sub sends"));
-    let body: Value = serde_json::from_slice(request.body).map_err(|_| malformed("the body"))?;
+    let body = parse_json(request.body).map_err(|_| malformed("the body"))?;
     let notice = match body.get("message") {
         // A subscription with payload unwrapping sends the data alone.
         None => body,

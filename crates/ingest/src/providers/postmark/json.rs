@@ -20,9 +20,11 @@ pub(super) fn read(mut body: Map<String, Value>, bytes: &[u8]) -> Result<Inbound
         return Err(Refusal::Unusable("nothing in it says that it is a mail".to_owned()));
     }
     let mut mail = describe(&mut body);
-    // The Check button of the dashboard sends the same mail each time, with an id of zeros. It has no real sender.
+    // The Check button of the dashboard sends the same mail each time, with an id of zeros. It has no real sender. The operator
+    // who pressed it is shown that it arrived.
     if !mail.message_id.is_empty() && mail.message_id.chars().all(|digit| matches!(digit, '0' | '-')) {
-        return Ok(Inbound::Nothing { remember: Vec::new(), warning: None });
+        let arrived = "Postmark's Check button was pressed, and its mail arrived: the URL and its password are correct. It is not stored";
+        return Ok(Inbound::Nothing { remember: Vec::new(), warning: Some(arrived.to_owned()) });
     }
     if mail.message_id.is_empty() {
         mail.message_id = mail.header("message-id").filter(|id| !id.is_empty()).map_or_else(|| fingerprint(bytes), str::to_owned);

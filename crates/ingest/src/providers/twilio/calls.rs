@@ -16,6 +16,7 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// A call that rings, is answered or ends is acknowledged and remembered. Only a recording is processed.
 pub(super) fn read_call(fields: &Fields, region: &str) -> Result<Inbound, Refusal> {
     let id = fields.id("CallSid", &["CA"])?.ok_or_else(|| Refusal::Malformed("CallSid is missing".to_owned()))?;
+    fields.require_one(&["From", "To"])?;
     Ok(Inbound::Nothing { remember: remember(fields, id, region), warning: None })
 }
 

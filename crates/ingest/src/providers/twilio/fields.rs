@@ -56,6 +56,17 @@ impl Fields {
         self.every(name).find(|value| !value.is_empty())
     }
 
+    /// Refuses a form in which one of these fields is missing, empty, or has two values.
+    pub(super) fn require_one(&self, names: &[&str]) -> Result<(), Refusal> {
+        for name in names {
+            let first = self.text(name).ok_or_else(|| Refusal::Malformed(format!("{name} is missing")))?;
+            if self.every(name).any(|other| other != first) {
+                return Err(Refusal::Malformed(format!("{name} has two values")));
+            }
+        }
+        Ok(())
+    }
+
     /// One of Twilio's ids: a prefix and 32 hex digits, the same wherever it is repeated.
     pub(super) fn id(&self, name: &str, prefixes: &[&str]) -> Result<Option<&str>, Refusal> {
         let Some(id) = self.text(name) else { return Ok(None) };

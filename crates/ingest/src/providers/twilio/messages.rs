@@ -23,6 +23,8 @@ pub(super) fn read(fields: &Fields, region: &str) -> Result<Inbound, Refusal> {
     if status.is_some_and(|status| !matches!(status, "received" | "receiving")) {
         return Ok(Inbound::Nothing { remember: status.map(|status| receipt(fields, id, status)).into_iter().collect(), warning: None });
     }
+    // Every message names both ends. A WhatsApp user who hides their number may be named by an id alone.
+    fields.require_one(if fields.text("ExternalUserId").is_some() { &["To"] } else { &["From", "To"] })?;
     Ok(Inbound::Events { events: vec![event(fields, id, region)], remember: Vec::new() })
 }
 

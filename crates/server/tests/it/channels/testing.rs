@@ -1,14 +1,16 @@
 //! `test`: sends a sample to a webhook endpoint, and reports why it is refused.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::Request as Incoming;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use gleaner_ingest::sealing::{MasterKeys, Place};
 use gleaner_ingest::{Provider as _, Request};
-use gleaner_intake::channels::{Addresses, Channels, WEBHOOK_PATH};
+use gleaner_intake::channels::{Addresses, CHALLENGE_HEADER, Channels, PROOF_HEADER, WEBHOOK_PATH};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -19,12 +21,49 @@ async fn door(world: &World, base: Option<String>) -> Result<String> {
     let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     let here = format!("http://{}", listener.local_addr()?);
     let (channels, pool, base) = (world.channels.clone(), world.pool.clone(), base.unwrap_or_else(|| here.clone()));
+    let prover = channels.clone();
     let answer = async move |request: Incoming| match enter(&channels, &pool, &base, request).await {
         Ok(id) => (StatusCode::ACCEPTED, json!({"success": true, "id": id}).to_string()),
         Err(error) => (StatusCode::UNAUTHORIZED, json!({"success": false, "error": error.to_string()}).to_string()),
     };
-    tokio::spawn(axum::serve(listener, Router::new().route(WEBHOOK_PATH, axum::routing::post(answer))).into_future());
+    let prove = async move |headers: HeaderMap| {
+        let challenge = headers.get(CHALLENGE_HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        [(PROOF_HEADER, prover.prove(challenge).unwrap_or_default())]
+    };
+    tokio::spawn(axum::serve(listener, Router::new().route(WEBHOOK_PATH, axum::routing::post(answer).get(prove))).into_future());
     Ok(here)
+}
+
+/// Another program, which answers every request with success and keeps what it was sent.
+async fn stranger() -> Result<(String, Arc<Mutex<String>>)> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let here = format!("http://{}", listener.local_addr()?);
+    let heard = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&heard);
+    let answer = async move |request: Incoming| {
+        let (parts, body) = request.into_parts();
+        let body = axum::body::to_bytes(body, 1 << 20).await.unwrap_or_default();
+        kept.lock().unwrap().push_str(&format!("{} {:?} {}\n", parts.uri, parts.headers, String::from_utf8_lossy(&body)));
+        // A proof of another installation, and for another question.
+        [(PROOF_HEADER, MasterKeys::generate().seal(b"", &Place { table: "webhook endpoint", row: "x", purpose: "proof" }))]
+    };
+    tokio::spawn(axum::serve(listener, Router::new().fallback(answer)).into_future());
+    Ok((here, heard))
+}
+
+#[tokio::test]
+async fn a_key_is_not_sent_to_a_port_that_another_program_holds() -> Result<()> {
+    let world = world().await?;
+    let key = world.channels.add(parrot("Support", &[("token", "polly")])).await?.key()?.to_owned();
+    let (elsewhere, heard) = stranger().await?;
+    for local in [elsewhere.clone(), door(&world, Some(elsewhere.clone())).await?] {
+        let tested = world.channels.test("Support", &addresses(Some(&elsewhere), &local)).await?;
+        assert!(!tested.passed && tested.verdict.contains("another program"), "{tested:?}");
+    }
+    let heard = heard.lock().unwrap().clone();
+    assert!(heard.contains(CHALLENGE_HEADER), "it was asked: {heard}");
+    assert!(!heard.contains(&key) && !heard.contains("polly"), "{heard}");
+    Ok(())
 }
 
 async fn enter(channels: &Channels, pool: &gleaner::Pool, base: &str, request: Incoming) -> Result<Uuid> {
@@ -89,9 +128,7 @@ async fn an_address_that_leads_nowhere_or_elsewhere_is_told_from_a_broken_door()
     let tested = world.channels.test("Support", &addresses(Some(&nowhere), &local)).await?;
     assert!(!tested.passed && tested.verdict.contains("cannot be reached") && tested.advice[0].contains("DNS"), "{tested:?}");
 
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let elsewhere = format!("http://{}", listener.local_addr()?);
-    tokio::spawn(axum::serve(listener, Router::new().fallback(async || "Welcome to our shop")).into_future());
+    let (elsewhere, _) = stranger().await?;
     let local = door(&world, Some(elsewhere.clone())).await?;
     let tested = world.channels.test("Support", &addresses(Some(&elsewhere), &local)).await?;
     assert!(!tested.passed && tested.advice[0].contains("somewhere else"), "{tested:?}");

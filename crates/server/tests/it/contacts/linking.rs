@@ -169,3 +169,32 @@ async fn the_inbox_is_paged_newest_first_with_names_of_candidates() -> Result<()
     assert!(seen[6].candidates.is_empty());
     Ok(())
 }
+
+/// People add a contact because of a message. Every way in which an address becomes known counts.
+#[tokio::test]
+async fn a_contact_added_after_its_message_finds_it() -> Result<()> {
+    let world = world().await?;
+    let channel = world.channel("desk").await?;
+    let mail = world.arrive(channel, "email", "ann@example.com").await?;
+    let call = world.arrive(channel, "phone", "+14158675309").await?;
+    let chat = world.arrive(channel, "other", "telegram:42").await?;
+    let apart = world.arrive(channel, "email", "ann@example.com").await?;
+    let set =
+        format!("update activities set metadata = metadata || '{{\"match\": {{\"method\": \"unlinked\"}}}}' where id = '{}'", apart.id);
+    world.run(&set).await?;
+
+    let ann = world.contact(Some("Ann@Example.com"), None).await?;
+    assert_eq!(world.arrived(mail.id).await?.contact, Some(ann));
+    assert_eq!(world.arrived(apart.id).await?.contact, None, "a person took this one apart");
+    assert_eq!(world.arrived(call.id).await?.contact, None);
+    world.run("update contacts set phone_number = '(415) 867-5309'").await?;
+    assert_eq!(world.arrived(call.id).await?.contact, Some(ann), "an address that is added later");
+    world.run(&format!("insert into contact_identities (contact_id, kind, value) values ({ann}, 'telegram', '42')")).await?;
+    assert_eq!(world.arrived(chat.id).await?.contact, Some(ann));
+
+    let shared = world.arrive(channel, "email", "office@example.com").await?;
+    world.run("insert into contacts (email) values ('office@example.com')").await?;
+    let first = world.arrived(shared.id).await?.contact;
+    assert!(first.is_some());
+    Ok(())
+}

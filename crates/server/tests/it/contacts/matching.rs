@@ -15,7 +15,7 @@ fn sender(text: &str, region: &str) -> Option<(&'static str, String)> {
 /// Creates one contact, then stores this sender, by webhook and by a plain insert.
 async fn links(world: &World, written: &str, arriving: &str, region: &str, expected: bool) -> Result<()> {
     world.run("delete from activities; delete from contacts").await?;
-    world.run(&format!("set gleaner.default_region = '{region}'")).await?;
+    world.run(&format!("update gleaner.contact_settings set default_region = '{region}'")).await?;
     let channel = world.channel_with(&format!("{written} {arriving}"), &json!({"default_region": region}).to_string(), false, None).await?;
     let contact =
         if written.contains('@') { world.contact(Some(written), None).await? } else { world.contact(None, Some(written)).await? };
@@ -116,7 +116,7 @@ async fn ten_equal_digits_across_countries_are_nobody() -> Result<()> {
 #[tokio::test]
 async fn last_ten_digits_count_within_country_code_one_only() -> Result<()> {
     let world = world().await?;
-    world.run("set gleaner.default_region = 'GB'").await?;
+    world.run("update gleaner.contact_settings set default_region = 'GB'").await?;
     let contact = world.contact(None, Some("415 867 5309")).await?;
     contacts::parse_all(&world.client).await?;
     assert_eq!(

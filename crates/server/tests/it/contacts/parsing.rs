@@ -11,7 +11,7 @@ use crate::contacts::world::world;
 #[tokio::test]
 async fn what_came_before_its_contact_was_read_gets_a_second_look() -> Result<()> {
     let world = world().await?;
-    world.run("set gleaner.default_region = 'AR'").await?;
+    world.run("update gleaner.contact_settings set default_region = 'AR'").await?;
     let channel = world.channel_with("ar", r#"{"default_region": "AR"}"#, false, None).await?;
     let before = world.arrive(channel, "phone", "+5491123456789").await?;
     let contact = world.contact(None, Some("011 15 2345-6789")).await?;
@@ -28,7 +28,7 @@ async fn what_came_before_its_contact_was_read_gets_a_second_look() -> Result<()
     assert_eq!(contacts::parse_pending(&world.client).await?, 1);
     assert_eq!(world.arrived(first.id).await?.contact, Some(contact));
     assert_eq!(world.arrived(unlinked.id).await?.contact, None, "a person took this one apart");
-    assert_eq!(world.arrived(before.id).await?.contact, None, "older than what was written about the contact");
+    assert_eq!(world.arrived(before.id).await?.contact, Some(contact), "the contact was added because of it");
     assert_eq!(world.arrive(channel, "phone", "+5491123456789").await?.contact, Some(contact));
     assert_eq!(contacts::parse_pending(&world.client).await?, 0);
     Ok(())
@@ -80,5 +80,24 @@ async fn servers_share_the_reading_of_an_import() -> Result<()> {
     assert_eq!(contacts::parse_all(&world.client).await?, 1);
     assert_eq!(world.count("select count(*) from contact_addresses where not parsed").await?, 0);
     assert_eq!(world.count("select count(*) from contact_addresses").await?, 3000);
+    Ok(())
+}
+
+/// A server keeps its sessions; what is changed while it runs must reach them.
+#[tokio::test]
+async fn the_region_of_numbers_is_changed_on_a_running_server() -> Result<()> {
+    let w = crate::webhooks::support::world().await?;
+    let channel = w.channel_of("generic", serde_json::json!({"scheme": "none"})).await?;
+    w.client.batch_execute("insert into contacts (first_name, phone_number) values ('Ann', '020 7946 0958')").await?;
+    let send = async |id: &str| {
+        let body = serde_json::json!({"type": "sms", "from": "+442079460958", "content": "hello", "external_id": id}).to_string();
+        let answer = w.send("POST", &channel.target(), &[("content-type", "application/json")], body.as_bytes()).await?;
+        anyhow::ensure!(answer.status == 202, "{answer:?}");
+        w.text(&format!("select contact_id::text from activities where external_id = '{id}'")).await
+    };
+    assert_eq!(send("before").await?, None, "not a number of the United States");
+    w.client.batch_execute("update gleaner.contact_settings set default_region = 'GB'").await?;
+    assert!(send("after").await?.is_some());
+    assert!(w.text("select contact_id::text from activities where external_id = 'before'").await?.is_some(), "found with it");
     Ok(())
 }

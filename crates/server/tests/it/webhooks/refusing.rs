@@ -125,7 +125,46 @@ async fn warnings_are_where_refusals_are_and_refuse_nothing() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
     assert_eq!(w.post(&channel, &json!({"do": "nothing", "warning": "the wrong URL was pasted"})).await?.status, 202);
-    assert_eq!(w.refusals(Some(channel.id)).await?, [("warning".to_owned(), 1)]);
+    assert_eq!(w.refusals(Some(channel.id)).await?, [("notice".to_owned(), 1)]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_content_encoding_that_is_not_supported_is_refused_with_415() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel().await?;
+    for (encoding, status) in [("gzip", 415), ("identity, br", 415), ("x-unheard-of", 415), ("identity", 202)] {
+        let headers = [("x-test-signature", SECRET), ("content-encoding", encoding)];
+        let answer = w.send("POST", &channel.target(), &headers, br#"{"ids": ["a"]}"#).await?;
+        assert_eq!(answer.status, status, "{encoding}: {answer:?}");
+    }
+    assert_eq!(w.refusals(Some(channel.id)).await?, [("unsupported".to_owned(), 3)]);
+    let unknown = w.send("POST", &format!("{WEBHOOK_PATH}?key=nobody"), &[("content-encoding", "gzip")], b"{}").await?;
+    assert_eq!(unknown.status, 401, "first the key, then everything else");
+    Ok(())
+}
+
+#[tokio::test]
+async fn json_may_begin_with_a_byte_order_mark() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel_of("generic", json!({"scheme": "none"})).await?;
+    let body = "\u{feff}{\"type\": \"note\", \"content\": \"Hello\"}";
+    let answer = w.send("POST", &channel.target(), &[("content-type", "application/json")], body.as_bytes()).await?;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(w.text("select concat_ws(' ', type, raw_data ->> 'content') from activities").await?.as_deref(), Some("note Hello"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_check_mail_of_postmark_is_seen_by_the_operator() -> Result<()> {
+    let w = world().await?;
+    let channel = w.channel_of("postmark", json!({"ip_mode": "off"})).await?;
+    let check = json!({"From": "support@postmarkapp.com", "MessageID": "00000000-0000-0000-0000-000000000000", "TextBody": "Test"});
+    let answer = w.send("POST", &channel.target(), &[("content-type", "application/json")], check.to_string().as_bytes()).await?;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(w.refusals(Some(channel.id)).await?, [("notice".to_owned(), 1)]);
+    let told = w.text("select detail from gleaner.ingest_refusal").await?.unwrap_or_default();
+    assert!(told.contains("Check button") && told.contains("arrived"), "{told}");
     Ok(())
 }
 

@@ -1,17 +1,16 @@
 /*
- * The country of numbers written without one: the setting gleaner.default_region, or US.
+ * The country of numbers written without one.
  *
- *   alter database crm set gleaner.default_region = 'GB';
+ *   update gleaner.contact_settings set default_region = 'GB';
  *
- * A channel may have its own for what arrives through it. This one also reads the numbers of contacts: after changing it,
- * `update contacts set phone_number = phone_number, phone_jsonb = phone_jsonb` has them all read again.
+ * A channel may have its own for what arrives through it. This one also reads the numbers of contacts.
  */
 create or replace function gleaner.default_region() returns text
 language plpgsql stable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    return coalesce(nullif(upper(btrim(current_setting('gleaner.default_region', true))), ''), 'US');
+    return coalesce((select s.default_region from gleaner.contact_settings as s), 'US');
 end
 $$;
 comment on function gleaner.default_region() is 'The country of numbers written without one.';

@@ -1,9 +1,11 @@
 /*
- * Matches activities without a contact again, by their sender, since a time: an address has become known that was not
- * yet readable when they came. Those a person took apart stay apart. Bounded: two hundred, the newest first.
+ * Matches activities without a contact again, by their sender: an address has become known that was not known, or not
+ * readable, when they came. Those a person took apart stay apart. Bounded: two hundred, the newest first; the unmatched
+ * list has the rest.
  * Returns  how many were linked.
  */
-create or replace function gleaner.look_again(p_kind text, p_addresses text[], p_since timestamptz) returns integer
+drop function if exists gleaner.look_again(text, text[], timestamptz);
+create or replace function gleaner.look_again(p_kind text, p_addresses text[]) returns integer
 language plpgsql volatile
 set search_path = pg_catalog, public, pg_temp
 as $$
@@ -16,7 +18,7 @@ begin
         select a.id, a.sender_kind, a.sender_address, a.provider_id
         from public.activities as a
         where a.contact_id is null and a.sender_address is not null
-          and a.sender_kind = p_kind and a.sender_address = any (p_addresses) and a.created_at >= p_since
+          and a.sender_kind = p_kind and a.sender_address = any (p_addresses)
           and a.metadata #>> '{match,method}' is distinct from 'unlinked'
         order by a.created_at desc
         limit 200
@@ -31,5 +33,5 @@ begin
     return v_linked;
 end
 $$;
-comment on function gleaner.look_again(text, text[], timestamptz) is 'Looks again for the contact of unmatched activities of these senders.';
-revoke all on function gleaner.look_again(text, text[], timestamptz) from public, anon, authenticated, service_role;
+comment on function gleaner.look_again(text, text[]) is 'Looks again for the contact of unmatched activities of these senders.';
+revoke all on function gleaner.look_again(text, text[]) from public, anon, authenticated, service_role;

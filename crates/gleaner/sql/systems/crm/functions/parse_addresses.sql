@@ -2,7 +2,7 @@
  * Puts what a server read in the place of what SQL had guessed, for addresses gleaner.pending_addresses listed.
  *
  * Takes    [{contact_id, kind, guess, written, address | null, loose | null}]; null for what is no address after all.
- * Changes  contact_addresses; and activities that came in while the address was not yet known: they get a second look.
+ * Changes  contact_addresses; and activities that came before the address was known: they get a second look.
  *          A guess stays beside the new form where the two cannot mean different people: the same digits with and without
  *          plus, or plain digits (a plain insert may bring just those), or an address in its own letters.
  * Races    skip locked: a contact that is being edited, or read by another server, is left to the session that holds it.
@@ -49,7 +49,7 @@ begin
             where i.address is distinct from i.guess and i.address is not null
             on conflict do nothing
         )
-        select i.kind, i.address, i.loose, i.written_at, i.address is distinct from i.guess as is_new, count(*) over ()::integer as total
+        select i.kind, i.address, i.loose, i.address is distinct from i.guess as is_new, count(*) over ()::integer as total
         from item as i
     loop
         v_read := v_new.total;
@@ -57,8 +57,7 @@ begin
             perform gleaner.look_again(
                 v_new.kind,
                 array[v_new.address] || case v_new.kind
-                    when 'phone' then gleaner.phone_aliases(v_new.address) || array_remove(array['+1' || v_new.loose], null) else '{}' end,
-                v_new.written_at);
+                    when 'phone' then gleaner.phone_aliases(v_new.address) || array_remove(array['+1' || v_new.loose], null) else '{}' end);
         end if;
     end loop;
     return coalesce(v_read, 0);

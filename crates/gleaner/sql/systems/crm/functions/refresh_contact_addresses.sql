@@ -1,11 +1,14 @@
 /*
  * Keeps public.contact_addresses in step with a contact. A caller who may edit a contact need not see the table: definer.
  * What SQL cannot read for certain waits there for a server (gleaner.parse_addresses); until then the guess is used.
+ * Messages of a sender who becomes known by it are linked at once: a contact is often added because of a message.
  */
 create or replace function public.refresh_contact_addresses() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
+declare
+    v_known record;
 begin
     if tg_op = 'UPDATE' then
         delete from public.contact_addresses as a where a.contact_id = new.id;
@@ -13,6 +16,14 @@ begin
     insert into public.contact_addresses (contact_id, kind, address, written, loose, parsed)
     select new.id, l.kind, l.address, l.written, l.loose, l.parsed
     from public.list_contact_addresses(new.email, new.phone_number, new.email_jsonb, new.phone_jsonb) as l;
+    for v_known in
+        select a.kind, array_agg(a.address) || array_agg('+1' || a.loose) filter (where a.kind = 'phone' and a.loose is not null) as addresses
+        from public.contact_addresses as a
+        where a.contact_id = new.id and a.address <> '?'
+        group by a.kind
+    loop
+        perform gleaner.look_again(v_known.kind, v_known.addresses);
+    end loop;
     return null;
 end
 $$;
