@@ -51,7 +51,7 @@ declare
     v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
     if tg_nargs > 0 then
-        return case when v_mine or old.session is null then new end;
+        return case when v_mine or old.session is null or new.processed_data is not distinct from old.processed_data then new end;
     end if;
     if tg_op = 'INSERT' then
         select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
@@ -101,16 +101,14 @@ begin
         select old.processed_data, old.progress, old.locked_by, old.locked_at, old.processing_status into new.processed_data, new.progress, new.locked_by, new.locked_at, new.processing_status;
     elsif old.processing_status in ('processing') and new.processing_status in ('processing') then
         -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-        if (false or new.processed_data is distinct from old.processed_data or new.progress is distinct from old.progress or new.locked_at is distinct from old.locked_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
+        if (new.processed_data is distinct from old.processed_data or new.progress is distinct from old.progress or new.locked_at is distinct from old.locked_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
             new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
         end if;
-    elsif new.processing_status is not distinct from old.processing_status then
-        null;
     elsif new.processing_status in ('processing') then
         -- A plain claim.
         select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '5 minutes', v_now + (case new.type when 'call' then interval '2 hours' else interval '30 minutes' end), 1, null, v_session
         into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
-    else
+    elsif new.processing_status is distinct from old.processing_status then
         if new.processing_status = 'raw' then
             -- A requeue, or the holder's release.
             new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
@@ -161,7 +159,7 @@ declare
     v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
     if tg_nargs > 0 then
-        return case when v_mine or old.session is null then new end;
+        return case when v_mine or old.session is null or new.result is not distinct from old.result then new end;
     end if;
     if tg_op = 'INSERT' then
         select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
@@ -208,16 +206,14 @@ begin
             new.started := greatest(old.started, 1);
         end if;
         -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-        if (false or new.result is distinct from old.result or new.progress is distinct from old.progress or new.claimed_at is distinct from old.claimed_at or new.processing_state is distinct from old.processing_state) and old.due_at - v_now < (interval '5 minutes') / 2 then
+        if (new.result is distinct from old.result or new.progress is distinct from old.progress or new.claimed_at is distinct from old.claimed_at or new.processing_state is distinct from old.processing_state) and old.due_at - v_now < (interval '5 minutes') / 2 then
             new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
         end if;
-    elsif new.processing_state is not distinct from old.processing_state then
-        null;
     elsif new.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
         -- A plain claim.
         select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '5 minutes', v_now + interval '30 minutes', 1, null, v_session
         into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
-    else
+    elsif new.processing_state is distinct from old.processing_state then
         if new.processing_state = 'pending'::public.processing_state then
             -- A requeue, or the holder's release.
             new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
@@ -260,7 +256,7 @@ declare
     v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
     if tg_nargs > 0 then
-        return case when v_mine or old.session is null then new end;
+        return case when v_mine or old.session is null or new.result is not distinct from old.result then new end;
     end if;
     if tg_op = 'INSERT' then
         select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
@@ -303,7 +299,7 @@ begin
         select old.result, old.error_message, old.started_processing_at, old.status into new.result, new.error_message, new.started_processing_at, new.status;
     elsif old.status in ('processing') and new.status in ('processing') then
         -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-        if (false or new.result is distinct from old.result or new.started_processing_at is distinct from old.started_processing_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
+        if (new.result is distinct from old.result or new.started_processing_at is distinct from old.started_processing_at) and old.due_at - v_now < (interval '5 minutes') / 2 then
             new.due_at := greatest(old.due_at, least(v_now + interval '5 minutes', old.deadline_at));
         end if;
     elsif new.status is not distinct from old.status then
@@ -314,7 +310,7 @@ begin
         -- A plain claim.
         select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '5 minutes', v_now + interval '15 minutes', 1, null, v_session
         into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
-    else
+    elsif new.status is distinct from old.status then
         if new.status = 'pending' then
             -- A requeue, or the holder's release.
             new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
@@ -406,7 +402,7 @@ begin
         -- A plain claim.
         select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '2 minutes', v_now + interval '6 hours', 1, null, v_session
         into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
-    else
+    elsif new.status is distinct from old.status then
         if new.status = 'ready' then
             -- A requeue, or the holder's release.
             new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
@@ -443,7 +439,7 @@ declare
     v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
 begin
     if tg_nargs > 0 then
-        return case when v_mine or old.session is null then new end;
+        return case when v_mine or old.session is null or new.result is not distinct from old.result then new end;
     end if;
     if tg_op = 'INSERT' then
         select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
@@ -487,16 +483,14 @@ begin
         select old.result, old.progress, old.error, old.worker_id, old.started_at, old.status into new.result, new.progress, new.error, new.worker_id, new.started_at, new.status;
     elsif old.status in ('running') and new.status in ('running') then
         -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-        if (false or new.result is distinct from old.result or new.progress is distinct from old.progress or new.started_at is distinct from old.started_at) and old.due_at - v_now < (interval '30 minutes') / 2 then
+        if (new.result is distinct from old.result or new.progress is distinct from old.progress or new.started_at is distinct from old.started_at) and old.due_at - v_now < (interval '30 minutes') / 2 then
             new.due_at := greatest(old.due_at, least(v_now + interval '30 minutes', old.deadline_at));
         end if;
-    elsif new.status is not distinct from old.status then
-        null;
     elsif new.status in ('running') then
         -- A plain claim.
         select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '30 minutes', v_now + interval '2 hours', 1, null, v_session
         into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
-    else
+    elsif new.status is distinct from old.status then
         if new.status = 'queued' then
             -- A requeue, or the holder's release.
             new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
@@ -1362,6 +1356,18 @@ $$;
 
 COMMENT ON FUNCTION gleaner.check_plain(p_setting text, p_now timestamp with time zone, p_table regclass, p_columns text[], p_status text) IS 'Whether nothing on the table can reject a claim, remembered for a second.';
 
+CREATE FUNCTION gleaner.check_time(p_act text, p_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+begin
+    if p_at is null then
+        raise exception '% needs a time', p_act using errcode = 'GL002', hint = 'Pass a time, for example now() + interval ''10 minutes''.';
+    end if;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.check_time(p_act text, p_at timestamp with time zone) IS 'Raises where an act that needs a time was given none.';
+
 CREATE FUNCTION gleaner.choose_rows(p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT passed integer[], OUT ended integer[], OUT alone boolean, OUT room integer) RETURNS record
     LANGUAGE plpgsql IMMUTABLE
     AS $$
@@ -1465,9 +1471,9 @@ declare
     v_session     text := gleaner.begin_claim('activities', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := case when gleaner.is_paused('activities') then 0 else least(coalesce(p_limit, 1), 10000) end;
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
-    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
+    v_key         uuid; v_keys uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_activities', true), ''), '0');
     v_kinds       text[];
     v_class       text; v_refused boolean := false;
@@ -1497,29 +1503,29 @@ begin
     foreach v_class in array '{own,global,stale,overdue}'::text[] loop
     continue when v_class = 'own' and p_owner is null;
     continue when case v_class when 'overdue' then 'stale' else v_class end <> all (p_classes) or v_class = 'overdue' and v_total > 0 and not v_refused;
-    v_one := p_limit = 1 and v_plain > 0 and v_class in ('own', 'global') and coalesce(current_setting('gleaner.cursor_activities_' || v_class, true), '') = '';
+    if p_limit = 1 and v_left = 1 and v_plain > 0 and v_class in ('own', 'global') and coalesce(current_setting('gleaner.cursor_activities_' || v_class, true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := case v_class when 'own' then gleaner.take_first_own_activities(v_by, p_owner, v_kinds, p_agent, v_session, v_now, p_hold, p_started, v_holder) else gleaner.take_first_global_activities(v_by, v_kinds, p_agent, v_session, v_now, p_hold, p_started, v_holder) end;
+        return query select q.* from public.activities as q where q.id = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        if v_one then
-            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
-            v_one := false; v_keys := array[case v_class when 'own' then gleaner.first_own_activities(v_now, v_by, p_owner, v_kinds) else gleaner.first_global_activities(v_now, v_by, v_kinds) end];
-            continue when v_keys[1] is null;
+        exit when exists (select from gleaner.pause as p where p.queue = 'activities');
+        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+        case v_class
+        when 'own' then
+            v_found := gleaner.find_own_activities(v_asked, v_now, v_by, v_passed, p_owner, v_kinds);
+        when 'global' then
+            v_found := gleaner.find_global_activities(v_asked, v_now, v_by, v_passed, v_kinds);
+        when 'stale' then
+            v_found := gleaner.find_stale_activities(v_asked, v_now, v_by, v_passed, case when 'own' = any (p_classes) then p_owner end, v_kinds);
         else
-            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-            case v_class
-            when 'own' then
-                v_found := gleaner.find_own_activities(v_asked, v_now, v_by, v_passed, p_owner, v_kinds);
-            when 'global' then
-                v_found := gleaner.find_global_activities(v_asked, v_now, v_by, v_passed, v_kinds);
-            when 'stale' then
-                v_found := gleaner.find_stale_activities(v_asked, v_now, v_by, v_passed, case when 'own' = any (p_classes) then p_owner end, v_kinds);
-            else
-                v_found := gleaner.find_overdue_activities(v_asked, v_now, v_by, v_passed, case when 'own' = any (p_classes) then p_owner end, v_kinds);
-            end case;
-            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-            -- Rows that the owners of today do not share, by stamps of another policy.
-            v_refused := v_class = 'stale' and cardinality(v_keys) < v_seen;
-            exit when cardinality(v_keys) = 0;
-        end if;
+            v_found := gleaner.find_overdue_activities(v_asked, v_now, v_by, v_passed, case when 'own' = any (p_classes) then p_owner end, v_kinds);
+        end case;
+        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+        -- Rows that the owners of today do not share, by stamps of another policy.
+        v_refused := v_class = 'stale' and cardinality(v_keys) < v_seen;
+        exit when cardinality(v_keys) = 0;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
             v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
@@ -1616,9 +1622,9 @@ declare
     v_session     text := gleaner.begin_claim('dumps', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := case when gleaner.is_paused('dumps') then 0 else least(coalesce(p_limit, 1), 10000) end;
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
-    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
+    v_key         uuid; v_keys uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_dumps', true), ''), '0');
     v_holder      text;
 begin
@@ -1633,18 +1639,18 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_dumps', v_now, 'public.agent_processing_queue', array['due_at', 'lease', 'deadline_at', 'lost', 'started', 'agent', 'session', 'processing_state', 'claimed_by', 'claimed_at'], 'processing_state');
     end if;
-    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_dumps', true), '') = '';
+    if p_limit = 1 and v_left = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_dumps', true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := gleaner.take_first_dumps(v_by, p_agent, v_session, v_now, p_hold, p_started, v_holder);
+        return query select q.* from public.agent_processing_queue as q where q.id = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        if v_one then
-            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
-            v_one := false; v_keys := array[gleaner.first_dumps(v_now, v_by)];
-            continue when v_keys[1] is null;
-        else
-            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-            v_found := gleaner.find_dumps(v_asked, v_now, v_by, v_passed);
-            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-            exit when cardinality(v_keys) = 0;
-        end if;
+        exit when exists (select from gleaner.pause as p where p.queue = 'dumps');
+        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+        v_found := gleaner.find_dumps(v_asked, v_now, v_by, v_passed);
+        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+        exit when cardinality(v_keys) = 0;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
             v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
@@ -1770,9 +1776,9 @@ declare
     v_session     text := gleaner.begin_claim('followups', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := case when gleaner.is_paused('followups') then 0 else least(coalesce(p_limit, 1), 10000) end;
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
-    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
+    v_key         uuid; v_keys uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_followups', true), ''), '0');
     v_kinds       text[];
 begin
@@ -1789,18 +1795,18 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_followups', v_now, 'public.scheduled_actions', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status', 'started_processing_at'], 'status');
     end if;
-    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_followups', true), '') = '';
+    if p_limit = 1 and v_left = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_followups', true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := gleaner.take_first_followups(v_by, v_kinds, p_agent, v_session, v_now, p_hold, p_started);
+        return query select q.* from public.scheduled_actions as q where q.id = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        if v_one then
-            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
-            v_one := false; v_keys := array[gleaner.first_followups(v_now, v_by, v_kinds)];
-            continue when v_keys[1] is null;
-        else
-            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-            v_found := gleaner.find_followups(v_asked, v_now, v_by, v_passed, v_kinds);
-            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-            exit when cardinality(v_keys) = 0;
-        end if;
+        exit when exists (select from gleaner.pause as p where p.queue = 'followups');
+        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+        v_found := gleaner.find_followups(v_asked, v_now, v_by, v_passed, v_kinds);
+        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+        exit when cardinality(v_keys) = 0;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
             v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
@@ -1861,12 +1867,12 @@ declare
     v_session     text := gleaner.begin_claim('jobs', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := case when gleaner.is_paused('jobs') then 0 else least(coalesce(p_limit, 1), 10000) end;
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
     v_many        boolean := v_left >= 64 and gleaner.in_shape_jobs();
     v_batches     int8multirange := '{}'; v_look record;
     v_range       gleaner.bulk_range; v_locked gleaner.bulk_range; v_elsewhere bigint[] := '{}';
-    v_keys        bigint[]; v_held_before smallint[]; v_fresh boolean[]; v_passed bigint[] := '{}'; v_taken bigint[] := '{}'; v_found record; v_chosen record;
+    v_key         bigint; v_keys bigint[]; v_held_before smallint[]; v_fresh boolean[]; v_passed bigint[] := '{}'; v_taken bigint[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_jobs', true), ''), '0');
     v_kinds       text[];
 begin
@@ -1883,52 +1889,52 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_jobs', v_now, 'gleaner.jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status');
     end if;
-    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_jobs', true), '') = '';
+    if p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_jobs', true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := gleaner.take_first_jobs(v_by, v_kinds, p_agent, v_session, v_now, p_hold, p_started);
+        return query select q.* from gleaner.jobs as q where q.id = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        if v_one then
-            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
-            v_one := false; v_keys := array[gleaner.first_jobs(v_now, v_by, v_kinds)]; v_fresh := '{f}';
-            continue when v_keys[1] is null;
-        else
-            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-            v_range := gleaner.find_range_jobs(v_kinds::text[], v_now, v_by, v_elsewhere);
-            v_found := gleaner.find_jobs(v_asked, v_now, v_by, v_passed, v_kinds, v_batches, v_range);
-            v_keys := v_found.keys; v_held_before := v_found.held_before; v_fresh := v_found.fresh; v_seen := v_found.seen;
-            -- After the lock: rows that are locked now cannot be put in a batch by others any more, so this look is the last word.
-            v_look := gleaner.look_at_batches('jobs', v_now); v_batches := v_look.keys;
-            if v_look.ran_out then
-                perform gleaner.unbatch_jobs(null, array(
-                    select b.id from gleaner.batch_lease as b where b.queue = 'jobs' and b.due_at <= v_now for update skip locked));
+        exit when exists (select from gleaner.pause as p where p.queue = 'jobs');
+        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+        v_range := gleaner.find_range_jobs(v_kinds::text[], v_now, v_by, v_elsewhere);
+        v_found := gleaner.find_jobs(v_asked, v_now, v_by, v_passed, v_kinds, v_batches, v_range);
+        v_keys := v_found.keys; v_held_before := v_found.held_before; v_fresh := v_found.fresh; v_seen := v_found.seen;
+        -- After the lock: rows that are locked now cannot be put in a batch by others any more, so this look is the last word.
+        v_look := gleaner.look_at_batches('jobs', v_now); v_batches := v_look.keys;
+        if v_look.ran_out then
+            perform gleaner.unbatch_jobs(null, array(
+                select b.id from gleaner.batch_lease as b where b.queue = 'jobs' and b.due_at <= v_now for update skip locked));
+            perform set_config('gleaner.cursor_jobs', '', false);
+            v_tries := v_tries + 25; continue;
+        end if;
+        if v_seen > 0 and true = any (v_fresh) and exists (select from unnest(v_keys, v_fresh) as k (id, fresh) where k.fresh and v_batches @> k.id) then
+            perform set_config('gleaner.cursor_jobs', '', false);
+            v_tries := v_tries + 1; continue;
+        end if;
+        if v_seen = 0 then
+            exit when v_range.first is null;
+            select r.* into v_locked from gleaner.bulk_range as r
+            where r.queue = 'jobs' and r.kind = v_range.kind and r.class = v_range.class and r.due_at = v_range.due_at and r.first = v_range.first
+            for update skip locked;
+            if not found then
+                v_elsewhere := v_elsewhere || v_range.first;
+            elsif not v_many then
+                v_elsewhere := v_elsewhere || gleaner.unpack_range_jobs(v_locked, v_locked.first + 127);
                 perform set_config('gleaner.cursor_jobs', '', false);
-                v_tries := v_tries + 25; continue;
-            end if;
-            if v_seen > 0 and true = any (v_fresh) and exists (select from unnest(v_keys, v_fresh) as k (id, fresh) where k.fresh and v_batches @> k.id) then
-                perform set_config('gleaner.cursor_jobs', '', false);
-                v_tries := v_tries + 1; continue;
-            end if;
-            if v_seen = 0 then
-                exit when v_range.first is null;
-                select r.* into v_locked from gleaner.bulk_range as r
-                where r.queue = 'jobs' and r.kind = v_range.kind and r.class = v_range.class and r.due_at = v_range.due_at and r.first = v_range.first
-                for update skip locked;
-                if not found then
-                    v_elsewhere := v_elsewhere || v_range.first;
-                elsif not v_many then
-                    v_elsewhere := v_elsewhere || gleaner.unpack_range_jobs(v_locked, v_locked.first + 127);
-                    perform set_config('gleaner.cursor_jobs', '', false);
-                else
-                    return query select * from gleaner.hold_range_jobs(v_locked, v_left, p_agent, v_session, v_now, p_hold, p_started);
-                    get diagnostics v_count = row_count;
-                    if p_request is not null then
-                        v_taken := v_taken || array(
-                            select q.id from gleaner.jobs as q
-                            where q.id between v_locked.first and least(v_locked.last, v_locked.first + v_left - 1) and q.lease = -1 and q.status = 'ready'
-                            order by q.id);
-                    end if;
-                    v_total := v_total + v_count; v_left := v_left - v_count;
+            else
+                return query select * from gleaner.hold_range_jobs(v_locked, v_left, p_agent, v_session, v_now, p_hold, p_started);
+                get diagnostics v_count = row_count;
+                if p_request is not null then
+                    v_taken := v_taken || array(
+                        select q.id from gleaner.jobs as q
+                        where q.id between v_locked.first and least(v_locked.last, v_locked.first + v_left - 1) and q.lease = -1 and q.status = 'ready'
+                        order by q.id);
                 end if;
-                continue;
+                v_total := v_total + v_count; v_left := v_left - v_count;
             end if;
+            continue;
         end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
@@ -2047,9 +2053,9 @@ declare
     v_session     text := gleaner.begin_claim('polls', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := case when gleaner.is_paused('polls') then 0 else least(coalesce(p_limit, 1), 10000) end;
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
-    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
+    v_key         uuid; v_keys uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_polls', true), ''), '0');
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
@@ -2059,18 +2065,18 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_polls', v_now, 'gleaner.polls', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status');
     end if;
-    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_polls', true), '') = '';
+    if p_limit = 1 and v_left = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_polls', true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := gleaner.take_first_polls(v_by, p_agent, v_session, v_now, p_hold, p_started);
+        return query select q.* from gleaner.polls as q where q.provider_id = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        if v_one then
-            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
-            v_one := false; v_keys := array[gleaner.first_polls(v_now, v_by)];
-            continue when v_keys[1] is null;
-        else
-            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-            v_found := gleaner.find_polls(v_asked, v_now, v_by, v_passed);
-            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-            exit when cardinality(v_keys) = 0;
-        end if;
+        exit when exists (select from gleaner.pause as p where p.queue = 'polls');
+        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+        v_found := gleaner.find_polls(v_asked, v_now, v_by, v_passed);
+        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+        exit when cardinality(v_keys) = 0;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
             v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
@@ -2164,9 +2170,9 @@ declare
     v_session     text := gleaner.begin_claim('runs', p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := case when gleaner.is_paused('runs') then 0 else least(coalesce(p_limit, 1), 10000) end;
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
-    v_keys        uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
+    v_key         uuid; v_keys uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_runs', true), ''), '0');
     v_holder      text;
 begin
@@ -2181,18 +2187,18 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_runs', v_now, 'public.execution_jobs', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status', 'worker_id', 'started_at'], 'status');
     end if;
-    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_runs', true), '') = '';
+    if p_limit = 1 and v_left = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_runs', true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := gleaner.take_first_runs(v_by, p_agent, v_session, v_now, p_hold, p_started, v_holder);
+        return query select q.* from public.execution_jobs as q where q.id = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        if v_one then
-            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
-            v_one := false; v_keys := array[gleaner.first_runs(v_now, v_by)];
-            continue when v_keys[1] is null;
-        else
-            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-            v_found := gleaner.find_runs(v_asked, v_now, v_by, v_passed);
-            v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
-            exit when cardinality(v_keys) = 0;
-        end if;
+        exit when exists (select from gleaner.pause as p where p.queue = 'runs');
+        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+        v_found := gleaner.find_runs(v_asked, v_now, v_by, v_passed);
+        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+        exit when cardinality(v_keys) = 0;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
             v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
@@ -4407,212 +4413,6 @@ $$;
 
 ALTER FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.first_dumps(p_now timestamp with time zone, p_by timestamp with time zone) RETURNS uuid
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_begun timestamptz := clock_timestamp(); v_key uuid;
-begin
-    select case when q.lost = 0 and q.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state) then q.id end as id into v_key from public.agent_processing_queue as q
-    where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
-      and q.due_at <= p_by and (q.due_at <= p_now or q.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state)) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'dumps' and r.tenant = '' and r.until > p_now)
-    order by q.due_at, q.id limit 1 for no key update skip locked;
-    if clock_timestamp() - v_begun > interval '3 milliseconds' then
-        perform gleaner.write_cursor('gleaner.cursor_dumps', '', null, p_now, clock_timestamp() - v_begun, '{}');
-    end if;
-    return v_key;
-end
-$$;
-
-ALTER FUNCTION gleaner.first_dumps(p_now timestamp with time zone, p_by timestamp with time zone) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.first_followups(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) RETURNS uuid
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_begun timestamptz := clock_timestamp(); v_key uuid;
-begin
-    with recursive heads as (
-        (select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind, q.due_at as at, q.id as id from public.scheduled_actions as q
-         where q.status in ('pending', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.action_type collate "C", 0) & -16), q.due_at, q.id limit 1)
-        union all
-        select next.* from heads cross join lateral (
-            select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind, q.due_at as at, q.id as id from public.scheduled_actions as q
-            where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) > heads.lane order by (hashtextextended(q.action_type collate "C", 0) & -16), q.due_at, q.id limit 1
-        ) as next
-    ), few as (select * from heads limit 16)
-    select f.id into v_key
-    from (
-        select h.lane from few as h
-        where h.at <= p_by and (select count(*) from few) < 16 and (p_kinds is null or h.kind = any (p_kinds))
-        order by h.at, h.id limit 1
-    ) as h
-    cross join lateral (
-        select case when q.lost = 0 and q.status in ('pending', 'failed') then q.id end as id from public.scheduled_actions as q
-        where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = h.lane and (p_kinds is null or q.action_type = any (p_kinds))
-          and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('pending', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'followups' and r.tenant = '' and r.until > p_now)
-        order by q.due_at, q.id limit 1 for no key update skip locked
-    ) as f;
-    if clock_timestamp() - v_begun > interval '3 milliseconds' then
-        perform gleaner.write_cursor('gleaner.cursor_followups', concat_ws(' ', p_kinds), null, p_now, clock_timestamp() - v_begun, '{}');
-    end if;
-    return v_key;
-end
-$$;
-
-ALTER FUNCTION gleaner.first_followups(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.first_global_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) RETURNS uuid
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_begun timestamptz := clock_timestamp(); v_key uuid;
-begin
-    with recursive heads as (
-        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id from public.activities as q
-         where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1)
-        union all
-        select next.* from heads cross join lateral (
-            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id from public.activities as q
-            where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > heads.lane order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1
-        ) as next
-    ), few as (select * from heads limit 16)
-    select f.id into v_key
-    from (
-        select h.lane from few as h
-        where h.at <= p_by and (select count(*) from few) < 16 and (p_kinds is null or h.kind = any (p_kinds))
-        order by h.at, h.id limit 1
-    ) as h
-    cross join lateral (
-        select case when q.lost = 0 and q.processing_status in ('raw', 'failed') then q.id end as id from public.activities as q
-        where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = h.lane and (p_kinds is null or q.type = any (p_kinds))
-          and q.due_at <= p_by and (q.due_at <= p_now or q.processing_status in ('raw', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > p_now)
-        order by q.due_at, q.id limit 1 for no key update skip locked
-    ) as f;
-    if clock_timestamp() - v_begun > interval '3 milliseconds' then
-        perform gleaner.write_cursor('gleaner.cursor_activities_global', concat_ws(' ', p_kinds), null, p_now, clock_timestamp() - v_begun, '{}');
-    end if;
-    return v_key;
-end
-$$;
-
-ALTER FUNCTION gleaner.first_global_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.first_jobs(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) RETURNS bigint
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_begun timestamptz := clock_timestamp(); v_key bigint;
-begin
-    with recursive heads as (
-        (select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind, q.due_at as at, q.id as id from gleaner.jobs as q
-         where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)), q.due_at, q.id limit 1)
-        union all
-        select next.* from heads cross join lateral (
-            select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind, q.due_at as at, q.id as id from gleaner.jobs as q
-            where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) > heads.lane order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)), q.due_at, q.id limit 1
-        ) as next
-    ), few as (select * from heads limit 16)
-    select f.id into v_key
-    from (
-        select h.lane from few as h
-        where h.at <= p_by and (select count(*) from few) < 16 and (p_kinds is null or h.kind = any (p_kinds))
-        order by h.at + (h.lane & 15) * interval '10 minutes', h.id limit 1
-    ) as h
-    cross join lateral (
-        select case when q.lost = 0 and q.status in ('ready', 'failed') then q.id end as id from gleaner.jobs as q
-        where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = h.lane and (p_kinds is null or q.kind = any (p_kinds))
-          and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('ready', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'jobs' and r.tenant = '' and r.until > p_now)
-        order by q.due_at, q.id limit 1 for no key update skip locked
-    ) as f
-    where not exists (select from gleaner.bulk_range as r where r.queue = 'jobs');
-    -- By now the row is locked: no other claim can put it in a batch any more.
-    if exists (select from gleaner.batch_lease as b where b.queue = 'jobs' and (b.due_at <= p_now or b.mark = 0 and b.keys @> v_key)) then
-        v_key := null;
-    end if;
-    if clock_timestamp() - v_begun > interval '3 milliseconds' then
-        perform gleaner.write_cursor('gleaner.cursor_jobs', concat_ws(' ', p_kinds), null, p_now, clock_timestamp() - v_begun, '{}');
-    end if;
-    return v_key;
-end
-$$;
-
-ALTER FUNCTION gleaner.first_jobs(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.first_own_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_owner bigint, p_kinds text[]) RETURNS uuid
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_begun timestamptz := clock_timestamp(); v_key uuid;
-begin
-    with recursive heads as (
-        (select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id from public.activities as q
-         where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1)
-        union all
-        select next.* from heads cross join lateral (
-            select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id from public.activities as q
-            where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) > heads.lane order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1
-        ) as next
-    ), few as (select * from heads limit 16)
-    select f.id into v_key
-    from (
-        select h.lane from few as h
-        where h.at <= p_by and (select count(*) from few) < 16 and (p_kinds is null or h.kind = any (p_kinds))
-        order by h.at, h.id limit 1
-    ) as h
-    cross join lateral (
-        select case when q.lost = 0 and q.processing_status in ('raw', 'failed') then q.id end as id from public.activities as q
-        where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = h.lane and (p_kinds is null or q.type = any (p_kinds))
-          and q.due_at <= p_by and (q.due_at <= p_now or q.processing_status in ('raw', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > p_now)
-        order by q.due_at, q.id limit 1 for no key update skip locked
-    ) as f;
-    if clock_timestamp() - v_begun > interval '3 milliseconds' then
-        perform gleaner.write_cursor('gleaner.cursor_activities_own', concat_ws(' ', p_owner, p_kinds), null, p_now, clock_timestamp() - v_begun, '{}');
-    end if;
-    return v_key;
-end
-$$;
-
-ALTER FUNCTION gleaner.first_own_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_owner bigint, p_kinds text[]) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.first_polls(p_now timestamp with time zone, p_by timestamp with time zone) RETURNS uuid
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_begun timestamptz := clock_timestamp(); v_key uuid;
-begin
-    select case when q.lost = 0 and q.status in ('ready', 'failed') then q.provider_id end as id into v_key from gleaner.polls as q
-    where q.status in ('ready', 'running', 'failed') and q.due_at is not null
-      and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('ready', 'failed')) and q.provider_id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'polls' and r.tenant = '' and r.until > p_now)
-    order by q.due_at, q.provider_id limit 1 for no key update skip locked;
-    if clock_timestamp() - v_begun > interval '3 milliseconds' then
-        perform gleaner.write_cursor('gleaner.cursor_polls', '', null, p_now, clock_timestamp() - v_begun, '{}');
-    end if;
-    return v_key;
-end
-$$;
-
-ALTER FUNCTION gleaner.first_polls(p_now timestamp with time zone, p_by timestamp with time zone) OWNER TO gleaner_engine;
-
-CREATE FUNCTION gleaner.first_runs(p_now timestamp with time zone, p_by timestamp with time zone) RETURNS uuid
-    LANGUAGE plpgsql
-    AS $$
-declare
-    v_begun timestamptz := clock_timestamp(); v_key uuid;
-begin
-    select case when q.lost = 0 and q.status in ('queued', 'failed') then q.id end as id into v_key from public.execution_jobs as q
-    where q.status in ('queued', 'running', 'failed') and q.due_at is not null
-      and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('queued', 'failed')) and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'runs' and r.tenant = '' and r.until > p_now)
-    order by q.due_at, q.id limit 1 for no key update skip locked;
-    if clock_timestamp() - v_begun > interval '3 milliseconds' then
-        perform gleaner.write_cursor('gleaner.cursor_runs', '', null, p_now, clock_timestamp() - v_begun, '{}');
-    end if;
-    return v_key;
-end
-$$;
-
-ALTER FUNCTION gleaner.first_runs(p_now timestamp with time zone, p_by timestamp with time zone) OWNER TO gleaner_engine;
-
 CREATE FUNCTION gleaner.forget_context_items() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5148,17 +4948,6 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.is_member() IS 'True when the caller belongs to the team: a person who is not disabled, or a worker''s key.';
-
-CREATE FUNCTION gleaner.is_paused(p_queue text) RETURNS boolean
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-begin
-    return exists (select from gleaner.pause as p where p.queue = p_queue);
-end
-$$;
-
-COMMENT ON FUNCTION gleaner.is_paused(p_queue text) IS 'Whether claims find nothing in this queue.';
 
 CREATE FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE
@@ -6044,7 +5833,7 @@ begin
                 order by q.open_at, q.id limit 1
             ) as p));
     -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
-    return case when v_at is not null and not gleaner.is_paused('activities') then greatest(v_at - v_now, interval '0') end;
+    return case when v_at is not null and not exists (select from gleaner.pause as p where p.queue = 'activities') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
@@ -6071,7 +5860,7 @@ begin
           and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'dumps' and r.tenant = '' and r.until > v_now)
         order by q.due_at, q.id limit 1));
     -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
-    return case when v_at is not null and not gleaner.is_paused('dumps') then greatest(v_at - v_now, interval '0') end;
+    return case when v_at is not null and not exists (select from gleaner.pause as p where p.queue = 'dumps') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
@@ -6115,7 +5904,7 @@ begin
                 order by q.due_at, q.id limit 1
             ) as p));
     -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
-    return case when v_at is not null and not gleaner.is_paused('followups') then greatest(v_at - v_now, interval '0') end;
+    return case when v_at is not null and not exists (select from gleaner.pause as p where p.queue = 'followups') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
@@ -6163,7 +5952,7 @@ begin
                 order by q.due_at, q.id limit 1
             ) as p));
     -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
-    return case when v_at is not null and not gleaner.is_paused('jobs') then greatest(v_at - v_now, interval '0') end;
+    return case when v_at is not null and not exists (select from gleaner.pause as p where p.queue = 'jobs') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
@@ -6190,7 +5979,7 @@ begin
           and q.provider_id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'polls' and r.tenant = '' and r.until > v_now)
         order by q.due_at, q.provider_id limit 1));
     -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
-    return case when v_at is not null and not gleaner.is_paused('polls') then greatest(v_at - v_now, interval '0') end;
+    return case when v_at is not null and not exists (select from gleaner.pause as p where p.queue = 'polls') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
@@ -6217,7 +6006,7 @@ begin
           and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'runs' and r.tenant = '' and r.until > v_now)
         order by q.due_at, q.id limit 1));
     -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
-    return case when v_at is not null and not gleaner.is_paused('runs') then greatest(v_at - v_now, interval '0') end;
+    return case when v_at is not null and not exists (select from gleaner.pause as p where p.queue = 'runs') then greatest(v_at - v_now, interval '0') end;
 end
 $$;
 
@@ -6411,22 +6200,18 @@ declare
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.admit_activities(p_ids);
-    if p_act = 'reschedule' and p_due is null then
-        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
-    end if;
+    if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
     -- Waits for an act that is about to move a row: what is moving must not be missed.
     for v_row in select q.* from public.activities as q where q.id = any (p_ids) order by q.id for no key update loop
         id := v_row.id;
-        if (case when p_act = 'requeue' then v_row.processing_status = 'raw' and v_row.due_at <= v_now else not (v_row.processing_status in ('raw', 'processing', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
-            outcome := 'already'; status := v_row.processing_status;
-        elsif p_act = 'reschedule' and v_row.processing_status in ('processing') then
-            outcome := 'lost'; status := v_row.processing_status;
-        else
+        outcome := case when (case when p_act = 'requeue' then v_row.processing_status = 'raw' and v_row.due_at <= v_now else not (v_row.processing_status in ('raw', 'processing', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then 'already'
+                        when p_act = 'reschedule' and v_row.processing_status in ('processing') then 'lost' else 'done' end;
+        status := v_row.processing_status;
+        if outcome = 'done' then
             insert into gleaner.audit (queue, tenant, key, act, caller, detail)
             values ('activities', '', id::text, p_act, v_caller,
                     case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
                          else jsonb_build_object('from', v_row.processing_status, 'reason', p_reason) end);
-            outcome := 'done';
             status := case p_act
                 when 'reschedule' then gleaner.settle_activities(v_row, v_row.processing_status, p_due, false, v_row.attempts, v_row.lost)
                 when 'requeue' then gleaner.settle_activities(v_row, 'raw', v_now, false, 0, 0)
@@ -6456,22 +6241,18 @@ declare
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.admit_dumps(p_ids);
-    if p_act = 'reschedule' and p_due is null then
-        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
-    end if;
+    if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
     -- Waits for an act that is about to move a row: what is moving must not be missed.
     for v_row in select q.* from public.agent_processing_queue as q where q.id = any (p_ids) order by q.id for no key update loop
         id := v_row.id;
-        if (case when p_act = 'requeue' then v_row.processing_state = 'pending'::public.processing_state and v_row.due_at <= v_now else not (v_row.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and v_row.due_at is not null) or v_row.due_at = p_due end) then
-            outcome := 'already'; status := v_row.processing_state;
-        elsif p_act = 'reschedule' and v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then
-            outcome := 'lost'; status := v_row.processing_state;
-        else
+        outcome := case when (case when p_act = 'requeue' then v_row.processing_state = 'pending'::public.processing_state and v_row.due_at <= v_now else not (v_row.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and v_row.due_at is not null) or v_row.due_at = p_due end) then 'already'
+                        when p_act = 'reschedule' and v_row.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) then 'lost' else 'done' end;
+        status := v_row.processing_state;
+        if outcome = 'done' then
             insert into gleaner.audit (queue, tenant, key, act, caller, detail)
             values ('dumps', '', id::text, p_act, v_caller,
                     case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
                          else jsonb_build_object('from', v_row.processing_state, 'reason', p_reason) end);
-            outcome := 'done';
             status := case p_act
                 when 'reschedule' then gleaner.settle_dumps(v_row, v_row.processing_state, p_due, false, v_row.attempts, v_row.lost)
                 when 'requeue' then gleaner.settle_dumps(v_row, 'pending'::public.processing_state, v_now, false, 0, 0)
@@ -6501,17 +6282,14 @@ declare
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.operates('followups', array['service_role'], array['authenticated']);
-    if p_act = 'reschedule' and p_due is null then
-        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
-    end if;
+    if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
     -- Waits for an act that is about to move a row: what is moving must not be missed.
     for v_row in select q.* from public.scheduled_actions as q where q.id = any (p_ids) order by q.id for no key update loop
         id := v_row.id;
-        if (case when p_act = 'requeue' then v_row.status = 'pending' and v_row.due_at <= v_now else not (v_row.status in ('pending', 'processing', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
-            outcome := 'already'; status := v_row.status;
-        elsif p_act = 'reschedule' and v_row.status in ('processing') then
-            outcome := 'lost'; status := v_row.status;
-        else
+        outcome := case when (case when p_act = 'requeue' then v_row.status = 'pending' and v_row.due_at <= v_now else not (v_row.status in ('pending', 'processing', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then 'already'
+                        when p_act = 'reschedule' and v_row.status in ('processing') then 'lost' else 'done' end;
+        status := v_row.status;
+        if outcome = 'done' then
             insert into gleaner.audit (queue, tenant, key, act, caller, detail)
             values ('followups', '', id::text, p_act, v_caller,
                     case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
@@ -6520,7 +6298,6 @@ begin
                 v_row.scheduled_for := p_due;
                 update public.scheduled_actions as q set scheduled_for = v_row.scheduled_for where q.id = v_row.id;
             end if;
-            outcome := 'done';
             status := case p_act
                 when 'reschedule' then gleaner.settle_followups(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
                 when 'requeue' then gleaner.settle_followups(v_row, 'pending', v_now, false, 0, 0)
@@ -6551,24 +6328,20 @@ begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.operates('jobs', array['service_role'], '{}');
     perform gleaner.unbatch_jobs(p_ids);
-    if p_act = 'reschedule' and p_due is null then
-        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
-    end if;
+    if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
     -- Waits for an act that is about to move a row: what is moving must not be missed.
     for v_row in select q.* from gleaner.jobs as q where q.id = any (p_ids) order by q.id for no key update loop
         id := v_row.id;
-        if (case when p_act = 'requeue' then v_row.status = 'ready' and v_row.due_at <= v_now
+        outcome := case when (case when p_act = 'requeue' then v_row.status = 'ready' and v_row.due_at <= v_now
             -- A row whose bulk range is lost waits where no claim looks; it goes back in the line by itself.
-            and (v_row.lease <> -1 or (gleaner.range_keys('jobs') + gleaner.batch_keys('jobs')) @> v_row.id) else not (v_row.status in ('ready', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
-            outcome := 'already'; status := v_row.status;
-        elsif p_act = 'reschedule' and v_row.status in ('running') then
-            outcome := 'lost'; status := v_row.status;
-        else
+            and (v_row.lease <> -1 or (gleaner.range_keys('jobs') + gleaner.batch_keys('jobs')) @> v_row.id) else not (v_row.status in ('ready', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then 'already'
+                        when p_act = 'reschedule' and v_row.status in ('running') then 'lost' else 'done' end;
+        status := v_row.status;
+        if outcome = 'done' then
             insert into gleaner.audit (queue, tenant, key, act, caller, detail)
             values ('jobs', '', id::text, p_act, v_caller,
                     case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
                          else jsonb_build_object('from', v_row.status, 'reason', p_reason) end);
-            outcome := 'done';
             status := case p_act
                 when 'reschedule' then gleaner.settle_jobs(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
                 when 'requeue' then gleaner.settle_jobs(v_row, 'ready', v_now, false, 0, 0)
@@ -6598,17 +6371,14 @@ declare
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.operates('polls', array['service_role'], '{}');
-    if p_act = 'reschedule' and p_due is null then
-        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
-    end if;
+    if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
     -- Waits for an act that is about to move a row: what is moving must not be missed.
     for v_row in select q.* from gleaner.polls as q where q.provider_id = any (p_ids) order by q.provider_id for no key update loop
         id := v_row.provider_id;
-        if (case when p_act = 'requeue' then v_row.status = 'ready' and v_row.due_at <= v_now else not (v_row.status in ('ready', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
-            outcome := 'already'; status := v_row.status;
-        elsif p_act = 'reschedule' and v_row.status in ('running') then
-            outcome := 'lost'; status := v_row.status;
-        else
+        outcome := case when (case when p_act = 'requeue' then v_row.status = 'ready' and v_row.due_at <= v_now else not (v_row.status in ('ready', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then 'already'
+                        when p_act = 'reschedule' and v_row.status in ('running') then 'lost' else 'done' end;
+        status := v_row.status;
+        if outcome = 'done' then
             insert into gleaner.audit (queue, tenant, key, act, caller, detail)
             values ('polls', '', id::text, p_act, v_caller,
                     case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
@@ -6617,7 +6387,6 @@ begin
                 v_row.wanted_at := p_due;
                 update gleaner.polls as q set wanted_at = v_row.wanted_at where q.provider_id = v_row.provider_id;
             end if;
-            outcome := 'done';
             status := case p_act
                 when 'reschedule' then gleaner.settle_polls(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
                 when 'requeue' then gleaner.settle_polls(v_row, 'ready', v_now, false, 0, 0)
@@ -6647,22 +6416,18 @@ declare
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.operates('runs', array['service_role'], array['authenticated']);
-    if p_act = 'reschedule' and p_due is null then
-        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
-    end if;
+    if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
     -- Waits for an act that is about to move a row: what is moving must not be missed.
     for v_row in select q.* from public.execution_jobs as q where q.id = any (p_ids) order by q.id for no key update loop
         id := v_row.id;
-        if (case when p_act = 'requeue' then v_row.status = 'queued' and v_row.due_at <= v_now else not (v_row.status in ('queued', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then
-            outcome := 'already'; status := v_row.status;
-        elsif p_act = 'reschedule' and v_row.status in ('running') then
-            outcome := 'lost'; status := v_row.status;
-        else
+        outcome := case when (case when p_act = 'requeue' then v_row.status = 'queued' and v_row.due_at <= v_now else not (v_row.status in ('queued', 'running', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then 'already'
+                        when p_act = 'reschedule' and v_row.status in ('running') then 'lost' else 'done' end;
+        status := v_row.status;
+        if outcome = 'done' then
             insert into gleaner.audit (queue, tenant, key, act, caller, detail)
             values ('runs', '', id::text, p_act, v_caller,
                     case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
                          else jsonb_build_object('from', v_row.status, 'reason', p_reason) end);
-            outcome := 'done';
             status := case p_act
                 when 'reschedule' then gleaner.settle_runs(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
                 when 'requeue' then gleaner.settle_runs(v_row, 'queued', v_now, false, 0, 0)
@@ -7621,9 +7386,7 @@ declare
     v_item record; v_it record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_due is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
+    perform gleaner.check_time('snooze', p_due);
     perform gleaner.check_leases(p_ids, p_leases);
     for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
         v_it := gleaner.lock_activities(v_item.id, v_item.lease);
@@ -7649,9 +7412,7 @@ declare
     v_item record; v_it record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_due is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
+    perform gleaner.check_time('snooze', p_due);
     perform gleaner.check_leases(p_ids, p_leases);
     for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
         v_it := gleaner.lock_dumps(v_item.id, v_item.lease);
@@ -7677,9 +7438,7 @@ declare
     v_item record; v_it record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_due is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
+    perform gleaner.check_time('snooze', p_due);
     perform gleaner.check_leases(p_ids, p_leases);
     for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
         v_it := gleaner.lock_followups(v_item.id, v_item.lease);
@@ -7705,9 +7464,7 @@ declare
     v_item record; v_it record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_due is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
+    perform gleaner.check_time('snooze', p_due);
     perform gleaner.check_leases(p_ids, p_leases);
     perform gleaner.unbatch_jobs(p_ids, array(select distinct -l from unnest(p_leases) as l where l < 0));
     for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
@@ -7734,9 +7491,7 @@ declare
     v_item record; v_it record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_due is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
+    perform gleaner.check_time('snooze', p_due);
     perform gleaner.check_leases(p_ids, p_leases);
     for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
         v_it := gleaner.lock_polls(v_item.id, v_item.lease);
@@ -7762,9 +7517,7 @@ declare
     v_item record; v_it record;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    if p_due is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
+    perform gleaner.check_time('snooze', p_due);
     perform gleaner.check_leases(p_ids, p_leases);
     for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
         v_it := gleaner.lock_runs(v_item.id, v_item.lease);
@@ -8054,17 +7807,14 @@ CREATE FUNCTION gleaner.recover_activities(p_older_than interval DEFAULT '00:00:
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row public.activities;
+    v_now timestamptz := clock_timestamp(); v_count integer;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
+    perform gleaner.lose_activities(q) from (
         select q.* from public.activities as q
         where q.processing_status in ('processing') and q.due_at <= v_now - p_older_than
-        order by q.id limit 1000 for no key update skip locked
-    loop
-        perform gleaner.lose_activities(v_row);
-        v_count := v_count + 1;
-    end loop;
+        order by q.id limit 1000 for no key update skip locked) as q;
+    get diagnostics v_count = row_count;
     return v_count;
 end
 $$;
@@ -8082,17 +7832,14 @@ CREATE FUNCTION gleaner.recover_dumps(p_older_than interval DEFAULT '00:00:00'::
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row public.agent_processing_queue;
+    v_now timestamptz := clock_timestamp(); v_count integer;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
+    perform gleaner.lose_dumps(q) from (
         select q.* from public.agent_processing_queue as q
         where q.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and q.due_at <= v_now - p_older_than
-        order by q.id limit 1000 for no key update skip locked
-    loop
-        perform gleaner.lose_dumps(v_row);
-        v_count := v_count + 1;
-    end loop;
+        order by q.id limit 1000 for no key update skip locked) as q;
+    get diagnostics v_count = row_count;
     return v_count;
 end
 $$;
@@ -8110,17 +7857,14 @@ CREATE FUNCTION gleaner.recover_followups(p_older_than interval DEFAULT '00:00:0
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row public.scheduled_actions;
+    v_now timestamptz := clock_timestamp(); v_count integer;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
+    perform gleaner.lose_followups(q) from (
         select q.* from public.scheduled_actions as q
         where q.status in ('processing') and q.due_at <= v_now - p_older_than
-        order by q.id limit 1000 for no key update skip locked
-    loop
-        perform gleaner.lose_followups(v_row);
-        v_count := v_count + 1;
-    end loop;
+        order by q.id limit 1000 for no key update skip locked) as q;
+    get diagnostics v_count = row_count;
     return v_count;
 end
 $$;
@@ -8138,18 +7882,15 @@ CREATE FUNCTION gleaner.recover_jobs(p_older_than interval DEFAULT '00:00:00'::i
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row gleaner.jobs;
+    v_now timestamptz := clock_timestamp(); v_count integer;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
     perform gleaner.unbatch_jobs(null, array(select b.id from gleaner.batch_lease as b where b.queue = 'jobs' and b.due_at <= v_now - p_older_than));
-    for v_row in
+    perform gleaner.lose_jobs(q) from (
         select q.* from gleaner.jobs as q
         where q.status in ('running') and q.due_at <= v_now - p_older_than and q.lease <> -1
-        order by q.id limit 1000 for no key update skip locked
-    loop
-        perform gleaner.lose_jobs(v_row);
-        v_count := v_count + 1;
-    end loop;
+        order by q.id limit 1000 for no key update skip locked) as q;
+    get diagnostics v_count = row_count;
     return v_count;
 end
 $$;
@@ -8167,17 +7908,14 @@ CREATE FUNCTION gleaner.recover_polls(p_older_than interval DEFAULT '00:00:00'::
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row gleaner.polls;
+    v_now timestamptz := clock_timestamp(); v_count integer;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
+    perform gleaner.lose_polls(q) from (
         select q.* from gleaner.polls as q
         where q.status in ('running') and q.due_at <= v_now - p_older_than
-        order by q.provider_id limit 1000 for no key update skip locked
-    loop
-        perform gleaner.lose_polls(v_row);
-        v_count := v_count + 1;
-    end loop;
+        order by q.provider_id limit 1000 for no key update skip locked) as q;
+    get diagnostics v_count = row_count;
     return v_count;
 end
 $$;
@@ -8195,17 +7933,14 @@ CREATE FUNCTION gleaner.recover_runs(p_older_than interval DEFAULT '00:00:00'::i
     SET vacuum_cost_page_hit TO '0'
     AS $$
 declare
-    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row public.execution_jobs;
+    v_now timestamptz := clock_timestamp(); v_count integer;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    for v_row in
+    perform gleaner.lose_runs(q) from (
         select q.* from public.execution_jobs as q
         where q.status in ('running') and q.due_at <= v_now - p_older_than
-        order by q.id limit 1000 for no key update skip locked
-    loop
-        perform gleaner.lose_runs(v_row);
-        v_count := v_count + 1;
-    end loop;
+        order by q.id limit 1000 for no key update skip locked) as q;
+    get diagnostics v_count = row_count;
     return v_count;
 end
 $$;
@@ -10381,6 +10116,293 @@ end
 $$;
 
 ALTER FUNCTION gleaner.take_each_runs(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.take_first_dumps(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp();
+    v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_key   uuid;
+begin
+    update public.agent_processing_queue as q
+    set processing_state = 'claimed'::public.processing_state,
+        due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '30 minutes'), deadline_at = v_now + interval '30 minutes',
+        lease = greatest(q.lease + 1, v_lease),
+        started = case when p_started then 1 else 0 end,
+        agent = p_agent, session = v_session,
+        claimed_by = v_holder,
+        claimed_at = v_now
+    where q.id = (
+        select case when q.lost = 0 and q.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state) then q.id end from public.agent_processing_queue as q
+        where q.processing_state in ('pending'::public.processing_state, 'claimed'::public.processing_state, 'processing'::public.processing_state, 'failed'::public.processing_state) and q.due_at is not null
+          and q.due_at <= p_by and (q.due_at <= v_now or q.processing_state in ('pending'::public.processing_state, 'failed'::public.processing_state))
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'dumps' and r.tenant = '' and r.until > v_now)
+          and not exists (select from gleaner.pause as p where p.queue = 'dumps')
+        order by q.due_at, q.id limit 1 for no key update skip locked)
+    returning q.id into v_key;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_dumps', '', null, v_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_first_dumps(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.take_first_followups(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp();
+    v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_key   uuid;
+    v_head  record; v_from bigint := -9223372036854775808; v_lane bigint; v_at timestamptz; v_id uuid;
+begin
+    -- The first row of each lane: one descent of the index, and less work than one statement for all of them.
+    for v_n in 1 .. 17 loop
+        select (hashtextextended(q.action_type collate "C", 0) & -16) as lane, q.action_type as kind, q.due_at as at, q.id as id into v_head from public.scheduled_actions as q
+        where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) >= v_from
+        order by (hashtextextended(q.action_type collate "C", 0) & -16), q.due_at, q.id limit 1;
+        exit when not found;
+        if v_n > 16 then return null; end if;
+        v_from := v_head.lane + 1;
+        continue when v_head.at > p_by or v_head.kind <> all (p_kinds);
+        if v_lane is null or (v_head.at, v_head.id) < (v_at, v_id) then
+            v_lane := v_head.lane; v_at := v_head.at; v_id := v_head.id;
+        end if;
+    end loop;
+    update public.scheduled_actions as q
+    set status = 'processing',
+        due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '15 minutes'), deadline_at = v_now + interval '15 minutes',
+        lease = greatest(q.lease + 1, v_lease),
+        started = case when p_started then 1 else 0 end,
+        agent = p_agent, session = v_session,
+        started_processing_at = v_now
+    where q.id = (
+        select case when q.lost = 0 and q.status in ('pending', 'failed') then q.id end from public.scheduled_actions as q
+        where q.status in ('pending', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.action_type collate "C", 0) & -16) = v_lane and (p_kinds is null or q.action_type = any (p_kinds))
+          and q.due_at <= p_by and (q.due_at <= v_now or q.status in ('pending', 'failed'))
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'followups' and r.tenant = '' and r.until > v_now)
+          and not exists (select from gleaner.pause as p where p.queue = 'followups')
+        order by q.due_at, q.id limit 1 for no key update skip locked)
+    returning q.id into v_key;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_followups', concat_ws(' ', p_kinds), null, v_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_first_followups(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.take_first_global_activities(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp();
+    v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_key   uuid;
+    v_head  record; v_from bigint := -9223372036854775808; v_lane bigint; v_at timestamptz; v_id uuid;
+begin
+    -- The first row of each lane: one descent of the index, and less work than one statement for all of them.
+    for v_n in 1 .. 17 loop
+        select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id into v_head from public.activities as q
+        where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) >= v_from
+        order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1;
+        exit when not found;
+        if v_n > 16 then return null; end if;
+        v_from := v_head.lane + 1;
+        continue when v_head.at > p_by or v_head.kind <> all (p_kinds);
+        if v_lane is null or (v_head.at, v_head.id) < (v_at, v_id) then
+            v_lane := v_head.lane; v_at := v_head.at; v_id := v_head.id;
+        end if;
+    end loop;
+    update public.activities as q
+    set processing_status = 'processing',
+        due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)), deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
+        open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end))) end,
+        lease = greatest(q.lease + 1, v_lease),
+        started = case when p_started then 1 else 0 end,
+        agent = p_agent, session = v_session,
+        locked_by = v_holder,
+        locked_at = v_now
+    where q.id = (
+        select case when q.lost = 0 and q.processing_status in ('raw', 'failed') then q.id end from public.activities as q
+        where q.sales_id is null and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = v_lane and (p_kinds is null or q.type = any (p_kinds))
+          and q.due_at <= p_by and (q.due_at <= v_now or q.processing_status in ('raw', 'failed'))
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now)
+          and not exists (select from gleaner.pause as p where p.queue = 'activities')
+        order by q.due_at, q.id limit 1 for no key update skip locked)
+    returning q.id into v_key;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_activities_global', concat_ws(' ', p_kinds), null, v_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_first_global_activities(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.take_first_jobs(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp();
+    v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_key   bigint;
+    v_head  record; v_from bigint := -9223372036854775808; v_lane bigint; v_at timestamptz; v_id bigint;
+begin
+    -- The first row of each lane: one descent of the index, and less work than one statement for all of them.
+    for v_n in 1 .. 17 loop
+        select ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) as lane, q.kind as kind, q.due_at as at, q.id as id into v_head from gleaner.jobs as q
+        where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) >= v_from
+        order by ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)), q.due_at, q.id limit 1;
+        exit when not found;
+        if v_n > 16 then return null; end if;
+        v_from := v_head.lane + 1;
+        continue when v_head.at > p_by or v_head.kind <> all (p_kinds);
+        v_head.at := v_head.at + (v_head.lane & 15) * interval '10 minutes';
+        if v_lane is null or (v_head.at, v_head.id) < (v_at, v_id) then
+            v_lane := v_head.lane; v_at := v_head.at; v_id := v_head.id;
+        end if;
+    end loop;
+    select case when q.lost = 0 and q.status in ('ready', 'failed') then q.id end into v_key from gleaner.jobs as q
+    where q.lease <> -1 and q.status in ('ready', 'running', 'failed') and q.due_at is not null and ((hashtextextended(q.kind collate "C", 0) & -16) + (case when q.priority >= 2 then 0 when q.priority >= 1 then 1 when q.priority >= 0 then 2 else 3 end)) = v_lane and (p_kinds is null or q.kind = any (p_kinds))
+      and q.due_at <= p_by and (q.due_at <= v_now or q.status in ('ready', 'failed'))
+      and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'jobs' and r.tenant = '' and r.until > v_now)
+      and not exists (select from gleaner.pause as p where p.queue = 'jobs') and not exists (select from gleaner.bulk_range as r where r.queue = 'jobs')
+    order by q.due_at, q.id limit 1 for no key update skip locked;
+    -- By now the row is locked: a batch lease that does not hold it yet cannot come to hold it.
+    update gleaner.jobs as q
+    set status = 'running',
+        due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), interval '1 hour'), deadline_at = v_now + interval '1 hour',
+        lease = greatest(q.lease + 1, v_lease),
+        started = case when p_started then 1 else 0 end,
+        agent = p_agent, session = v_session
+    where q.id = v_key
+      and not exists (select from gleaner.batch_lease as b where b.queue = 'jobs' and (b.due_at <= v_now or b.mark = 0 and b.keys @> v_key))
+    returning q.id into v_key;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_jobs', concat_ws(' ', p_kinds), null, v_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_first_jobs(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.take_first_own_activities(p_by timestamp with time zone, p_owner bigint, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp();
+    v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_key   uuid;
+    v_head  record; v_from bigint := -9223372036854775808; v_lane bigint; v_at timestamptz; v_id uuid;
+begin
+    -- The first row of each lane: one descent of the index, and less work than one statement for all of them.
+    for v_n in 1 .. 17 loop
+        select (hashtextextended(q.type collate "C", 0) & -16) as lane, q.type as kind, q.due_at as at, q.id as id into v_head from public.activities as q
+        where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) >= v_from
+        order by (hashtextextended(q.type collate "C", 0) & -16), q.due_at, q.id limit 1;
+        exit when not found;
+        if v_n > 16 then return null; end if;
+        v_from := v_head.lane + 1;
+        continue when v_head.at > p_by or v_head.kind <> all (p_kinds);
+        if v_lane is null or (v_head.at, v_head.id) < (v_at, v_id) then
+            v_lane := v_head.lane; v_at := v_head.at; v_id := v_head.id;
+        end if;
+    end loop;
+    update public.activities as q
+    set processing_status = 'processing',
+        due_at = v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end)), deadline_at = v_now + (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end),
+        open_at = case when q.open_at is null then null else greatest(q.open_at, v_now + least(coalesce(p_hold, interval '5 minutes'), (case q.type when 'call' then interval '2 hours' else interval '30 minutes' end))) end,
+        lease = greatest(q.lease + 1, v_lease),
+        started = case when p_started then 1 else 0 end,
+        agent = p_agent, session = v_session,
+        locked_by = v_holder,
+        locked_at = v_now
+    where q.id = (
+        select case when q.lost = 0 and q.processing_status in ('raw', 'failed') then q.id end from public.activities as q
+        where q.sales_id = p_owner and q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and (hashtextextended(q.type collate "C", 0) & -16) = v_lane and (p_kinds is null or q.type = any (p_kinds))
+          and q.due_at <= p_by and (q.due_at <= v_now or q.processing_status in ('raw', 'failed'))
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'activities' and r.tenant = '' and r.until > v_now)
+          and not exists (select from gleaner.pause as p where p.queue = 'activities')
+        order by q.due_at, q.id limit 1 for no key update skip locked)
+    returning q.id into v_key;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_activities_own', concat_ws(' ', p_owner, p_kinds), null, v_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_first_own_activities(p_by timestamp with time zone, p_owner bigint, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.take_first_polls(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp();
+    v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_key   uuid;
+begin
+    update gleaner.polls as q
+    set status = 'running',
+        due_at = v_now + least(coalesce(p_hold, interval '2 minutes'), interval '6 hours'), deadline_at = v_now + interval '6 hours',
+        lease = greatest(q.lease + 1, v_lease),
+        started = case when p_started then 1 else 0 end,
+        agent = p_agent, session = v_session
+    where q.provider_id = (
+        select case when q.lost = 0 and q.status in ('ready', 'failed') then q.provider_id end from gleaner.polls as q
+        where q.status in ('ready', 'running', 'failed') and q.due_at is not null
+          and q.due_at <= p_by and (q.due_at <= v_now or q.status in ('ready', 'failed'))
+          and q.provider_id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'polls' and r.tenant = '' and r.until > v_now)
+          and not exists (select from gleaner.pause as p where p.queue = 'polls')
+        order by q.due_at, q.provider_id limit 1 for no key update skip locked)
+    returning q.provider_id into v_key;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_polls', '', null, v_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_first_polls(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.take_first_runs(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp();
+    v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_key   uuid;
+begin
+    update public.execution_jobs as q
+    set status = 'running',
+        due_at = v_now + least(coalesce(p_hold, interval '30 minutes'), interval '2 hours'), deadline_at = v_now + interval '2 hours',
+        lease = greatest(q.lease + 1, v_lease),
+        started = case when p_started then 1 else 0 end,
+        agent = p_agent, session = v_session,
+        worker_id = v_holder,
+        started_at = v_now
+    where q.id = (
+        select case when q.lost = 0 and q.status in ('queued', 'failed') then q.id end from public.execution_jobs as q
+        where q.status in ('queued', 'running', 'failed') and q.due_at is not null
+          and q.due_at <= p_by and (q.due_at <= v_now or q.status in ('queued', 'failed'))
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'runs' and r.tenant = '' and r.until > v_now)
+          and not exists (select from gleaner.pause as p where p.queue = 'runs')
+        order by q.due_at, q.id limit 1 for no key update skip locked)
+    returning q.id into v_key;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_runs', '', null, v_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_first_runs(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.unbatch_jobs(p_ids bigint[], p_batches bigint[] DEFAULT NULL::bigint[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -12659,15 +12681,15 @@ CREATE TRIGGER hear_receipts AFTER INSERT OR UPDATE ON gleaner.ingest_memory FOR
 
 CREATE TRIGGER zz_gleaner_delete_jobs AFTER DELETE ON gleaner.jobs FOR EACH ROW WHEN (((old.lease = ANY (ARRAY[(0)::bigint, ('-1'::integer)::bigint])) AND (old.status = 'ready'::text))) EXECUTE FUNCTION gleaner.leave_batch('jobs', 'id');
 
-CREATE TRIGGER zz_gleaner_lock_jobs BEFORE DELETE ON gleaner.jobs FOR EACH STATEMENT WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.leave_batch('jobs');
+CREATE TRIGGER zz_gleaner_lock_jobs BEFORE DELETE ON gleaner.jobs FOR EACH STATEMENT WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.leave_batch('jobs');
 
 CREATE TRIGGER zz_gleaner_notify_polls AFTER INSERT ON gleaner.polls FOR EACH STATEMENT EXECUTE FUNCTION gleaner.notify_rows('polls');
 
 CREATE TRIGGER zz_gleaner_truncate_jobs AFTER TRUNCATE ON gleaner.jobs FOR EACH STATEMENT EXECUTE FUNCTION gleaner.leave_batch('jobs');
 
-CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_at, attempts, lost, started, agent, session, id, status, kind, priority, unique_key ON gleaner.jobs FOR EACH STATEMENT WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.refuse_update('jobs');
+CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_at, attempts, lost, started, agent, session, id, status, kind, priority, unique_key ON gleaner.jobs FOR EACH STATEMENT WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.refuse_update('jobs');
 
-CREATE TRIGGER zz_gleaner_update_polls BEFORE INSERT OR UPDATE ON gleaner.polls FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_polls();
+CREATE TRIGGER zz_gleaner_update_polls BEFORE INSERT OR UPDATE ON gleaner.polls FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_polls();
 
 CREATE TRIGGER after_dump_insert AFTER INSERT ON public.raw_dumps FOR EACH ROW EXECUTE FUNCTION public.queue_agent_processing();
 
@@ -12711,13 +12733,13 @@ CREATE TRIGGER touch_execution_jobs BEFORE UPDATE ON public.execution_jobs FOR E
 
 CREATE TRIGGER touch_scheduled_actions BEFORE INSERT OR UPDATE ON public.scheduled_actions FOR EACH ROW EXECUTE FUNCTION public.touch_scheduled_actions();
 
-CREATE TRIGGER zz_gleaner_again_activities BEFORE UPDATE OF processing_status ON public.activities FOR EACH ROW WHEN (((old.processing_status = 'completed'::text) AND (new.processing_status = 'completed'::text) AND (new.processed_data IS DISTINCT FROM old.processed_data))) EXECUTE FUNCTION gleaner.adapt_activities('again');
+CREATE TRIGGER zz_gleaner_again_activities BEFORE UPDATE OF processing_status ON public.activities FOR EACH ROW WHEN (((old.processing_status = 'completed'::text) AND (new.processing_status = 'completed'::text))) EXECUTE FUNCTION gleaner.adapt_activities('again');
 
-CREATE TRIGGER zz_gleaner_again_dumps BEFORE UPDATE OF processing_state ON public.agent_processing_queue FOR EACH ROW WHEN (((old.processing_state = 'completed'::public.processing_state) AND (new.processing_state = 'completed'::public.processing_state) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_dumps('again');
+CREATE TRIGGER zz_gleaner_again_dumps BEFORE UPDATE OF processing_state ON public.agent_processing_queue FOR EACH ROW WHEN (((old.processing_state = 'completed'::public.processing_state) AND (new.processing_state = 'completed'::public.processing_state))) EXECUTE FUNCTION gleaner.adapt_dumps('again');
 
-CREATE TRIGGER zz_gleaner_again_followups BEFORE UPDATE OF status ON public.scheduled_actions FOR EACH ROW WHEN ((((old.status)::text = 'executed'::text) AND ((new.status)::text = 'executed'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_followups('again');
+CREATE TRIGGER zz_gleaner_again_followups BEFORE UPDATE OF status ON public.scheduled_actions FOR EACH ROW WHEN ((((old.status)::text = 'executed'::text) AND ((new.status)::text = 'executed'::text))) EXECUTE FUNCTION gleaner.adapt_followups('again');
 
-CREATE TRIGGER zz_gleaner_again_runs BEFORE UPDATE OF status ON public.execution_jobs FOR EACH ROW WHEN (((old.status = 'completed'::text) AND (new.status = 'completed'::text) AND (new.result IS DISTINCT FROM old.result))) EXECUTE FUNCTION gleaner.adapt_runs('again');
+CREATE TRIGGER zz_gleaner_again_runs BEFORE UPDATE OF status ON public.execution_jobs FOR EACH ROW WHEN (((old.status = 'completed'::text) AND (new.status = 'completed'::text))) EXECUTE FUNCTION gleaner.adapt_runs('again');
 
 CREATE TRIGGER zz_gleaner_notify_activities AFTER INSERT ON public.activities FOR EACH STATEMENT EXECUTE FUNCTION gleaner.notify_rows('activities');
 
@@ -12727,13 +12749,13 @@ CREATE TRIGGER zz_gleaner_notify_followups AFTER INSERT ON public.scheduled_acti
 
 CREATE TRIGGER zz_gleaner_notify_runs AFTER INSERT ON public.execution_jobs FOR EACH STATEMENT EXECUTE FUNCTION gleaner.notify_rows('runs');
 
-CREATE TRIGGER zz_gleaner_update_activities BEFORE INSERT OR UPDATE ON public.activities FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_activities();
+CREATE TRIGGER zz_gleaner_update_activities BEFORE INSERT OR UPDATE ON public.activities FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_activities();
 
-CREATE TRIGGER zz_gleaner_update_dumps BEFORE INSERT OR UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_dumps();
+CREATE TRIGGER zz_gleaner_update_dumps BEFORE INSERT OR UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_dumps();
 
-CREATE TRIGGER zz_gleaner_update_followups BEFORE INSERT OR UPDATE ON public.scheduled_actions FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_followups();
+CREATE TRIGGER zz_gleaner_update_followups BEFORE INSERT OR UPDATE ON public.scheduled_actions FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_followups();
 
-CREATE TRIGGER zz_gleaner_update_runs BEFORE INSERT OR UPDATE ON public.execution_jobs FOR EACH ROW WHEN ((((CURRENT_USER)::text <> 'gleaner_engine'::text) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_runs();
+CREATE TRIGGER zz_gleaner_update_runs BEFORE INSERT OR UPDATE ON public.execution_jobs FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_runs();
 
 CREATE TRIGGER zzz_store_substrate BEFORE UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN (((new.result IS DISTINCT FROM old.result) OR ((new.processing_state = 'completed'::public.processing_state) AND (old.processing_state <> 'completed'::public.processing_state)))) EXECUTE FUNCTION gleaner.store_substrate();
 
@@ -13264,6 +13286,9 @@ GRANT ALL ON FUNCTION gleaner.check_leases(p_ids anyarray, p_leases bigint[]) TO
 REVOKE ALL ON FUNCTION gleaner.check_plain(p_setting text, p_now timestamp with time zone, p_table regclass, p_columns text[], p_status text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.check_plain(p_setting text, p_now timestamp with time zone, p_table regclass, p_columns text[], p_status text) TO gleaner_engine;
 
+REVOKE ALL ON FUNCTION gleaner.check_time(p_act text, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.check_time(p_act text, p_at timestamp with time zone) TO gleaner_engine;
+
 REVOKE ALL ON FUNCTION gleaner.choose_rows(p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT passed integer[], OUT ended integer[], OUT alone boolean, OUT room integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.choose_rows(p_held_before smallint[], p_limit integer, p_taken integer, OUT places integer[], OUT passed integer[], OUT ended integer[], OUT alone boolean, OUT room integer) TO gleaner_engine;
 
@@ -13460,20 +13485,6 @@ REVOKE ALL ON FUNCTION gleaner.find_runs(p_limit integer, p_now timestamp with t
 
 REVOKE ALL ON FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.first_dumps(p_now timestamp with time zone, p_by timestamp with time zone) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.first_followups(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.first_global_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.first_jobs(p_now timestamp with time zone, p_by timestamp with time zone, p_kinds text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.first_own_activities(p_now timestamp with time zone, p_by timestamp with time zone, p_owner bigint, p_kinds text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.first_polls(p_now timestamp with time zone, p_by timestamp with time zone) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION gleaner.first_runs(p_now timestamp with time zone, p_by timestamp with time zone) FROM PUBLIC;
-
 REVOKE ALL ON FUNCTION gleaner.forget_context_items() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.forget_dump_files() FROM PUBLIC;
@@ -13514,9 +13525,6 @@ REVOKE ALL ON FUNCTION gleaner.is_member() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_member() TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.is_member() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.is_member() TO service_role;
-
-REVOKE ALL ON FUNCTION gleaner.is_paused(p_queue text) FROM PUBLIC;
-GRANT ALL ON FUNCTION gleaner.is_paused(p_queue text) TO gleaner_engine;
 
 REVOKE ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.is_plain(p_table regclass, p_columns text[], p_status text) TO gleaner_engine;
@@ -14019,6 +14027,20 @@ REVOKE ALL ON FUNCTION gleaner.take_each_jobs(p_keys bigint[], p_most integer, p
 REVOKE ALL ON FUNCTION gleaner.take_each_polls(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.take_each_runs(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.take_first_dumps(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.take_first_followups(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.take_first_global_activities(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.take_first_jobs(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.take_first_own_activities(p_by timestamp with time zone, p_owner bigint, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.take_first_polls(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.take_first_runs(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.unbatch_jobs(p_ids bigint[], p_batches bigint[]) FROM PUBLIC;
 

@@ -1,7 +1,6 @@
 {%- from "macros.sql" import act, tenant_param, tenant_arg -%}
 -- The same for one row: for people at a prompt, and programs that work one at a time.
-create or replace function gleaner.complete_{{ name }}({{ tenant_param() }}p_id {{ key.type }}, p_lease bigint, p_result jsonb default null)
-returns table (id {{ key.type }}, outcome text, status text)
+create or replace function gleaner.complete_{{ name }}({{ tenant_param() }}p_id {{ key.type }}, p_lease bigint, p_result jsonb default null) returns table (id {{ key.type }}, outcome text, status text)
 language plpgsql security definer set search_path = {{ search_path }} set jit = off as {{ body }}
 begin
     return query

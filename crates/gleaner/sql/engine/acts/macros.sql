@@ -152,6 +152,9 @@ select u.id, case when q.{{ key.column }} is null then 'gone'{% if already != "f
     {{ join_meant() }}
 {%- endmacro -%}
 
+{#- Whether claims find nothing in this queue. The table has as many rows as there are paused queues. -#}
+{%- macro is_paused() -%}exists (select from gleaner.pause as p where p.queue = {{ name_literal }}){%- endmacro -%}
+
 {#- Arrays that belong together have one length: a lease for every row, not one for all. -#}
 {%- macro one_lease_each() -%}
 perform gleaner.check_leases(p_ids, p_leases);

@@ -1,4 +1,4 @@
-{%- from "macros.sql" import act, tenant_param, tenant_is, tenant_text, in_lane, not_rejected, declare_rejected -%}
+{%- from "macros.sql" import act, tenant_param, tenant_is, tenant_text, in_lane, not_rejected, declare_rejected, is_paused -%}
 {#- The first due time: of all rows, or of each lane. -#}
 {%- macro soonest(condition, at) -%}
 (
@@ -66,6 +66,6 @@ begin
         {{ soonest("", "q." ~ col.due) }});
 {%- endif %}
     -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
-    return case when v_at is not null and not gleaner.is_paused({{ name_literal }}) then greatest(v_at - v_now, interval '0') end;
+    return case when v_at is not null and not {{ is_paused() }} then greatest(v_at - v_now, interval '0') end;
 end
 {{ body }};

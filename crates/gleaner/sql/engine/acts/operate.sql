@@ -15,21 +15,18 @@ begin
     perform gleaner.operates({{ name_literal }}, {{ grant.operate }}, {{ grant.own }});
 {%- endif %}
     {{- leave_batch("p_ids") }}
-    if p_act = 'reschedule' and p_due is null then
-        raise exception 'reschedule needs a time' using errcode = 'GL002', hint = 'Pass p_due, for example now() + interval ''1 hour''.';
-    end if;
+    if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
     -- Waits for an act that is about to move a row: what is moving must not be missed.
     for v_row in select q.* from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = any (p_ids) order by q.{{ key.column }} for no key update loop
         id := v_row.{{ key.column }};
-        if (case when p_act = 'requeue' then {{ when.v_row.ready }} and v_row.{{ col.due }} <= v_now
+        outcome := case when (case when p_act = 'requeue' then {{ when.v_row.ready }} and v_row.{{ col.due }} <= v_now
 {%- if engine == "bulk" %}
             -- A row whose bulk range is lost waits where no claim looks; it goes back in the line by itself.
             and (v_row.{{ col.lease }} <> -1 or (gleaner.range_keys({{ name_literal }}) + gleaner.batch_keys({{ name_literal }})) @> v_row.{{ key.column }})
-{%- endif %} else not {{ when.v_row.claimable }} or v_row.{{ col.due }} = p_due end) then
-            outcome := 'already'; status := v_row.{{ status.column }};
-        elsif p_act = 'reschedule' and {{ when.v_row.held }} then
-            outcome := 'lost'; status := v_row.{{ status.column }};
-        else
+{%- endif %} else not {{ when.v_row.claimable }} or v_row.{{ col.due }} = p_due end) then 'already'
+                        when p_act = 'reschedule' and {{ when.v_row.held }} then 'lost' else 'done' end;
+        status := v_row.{{ status.column }};
+        if outcome = 'done' then
             insert into gleaner.audit (queue, tenant, key, act, caller, detail)
             values ({{ name_literal }}, {{ tenant_text() }}, id::text, p_act, v_caller,
                     case when p_act = 'reschedule' then jsonb_build_object('from', v_row.{{ col.due }}, 'to', p_due)
@@ -40,7 +37,6 @@ begin
                 update {{ table }} as q set {{ due.column }} = v_row.{{ due.column }} where {{ same_row("q", "v_row") }};
             end if;
 {%- endif %}
-            outcome := 'done';
             status := case p_act
                 when 'reschedule' then gleaner.settle_{{ name }}(v_row, v_row.{{ status.column }}, p_due, false, v_row.{{ col.attempts }}, v_row.{{ col.lost }})
                 when 'requeue' then gleaner.settle_{{ name }}(v_row, {{ status.ready }}, v_now, false, 0, 0)

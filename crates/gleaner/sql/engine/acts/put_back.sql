@@ -7,9 +7,7 @@ declare
     v_item record; v_it record;
 begin
     {{ enter() }}
-    if p_due is null then
-        raise exception 'snooze needs a time' using errcode = 'GL002', hint = 'Pass p_until, for example now() + interval ''10 minutes''.';
-    end if;
+    perform gleaner.check_time('snooze', p_due);
     perform gleaner.check_leases(p_ids, p_leases);
 {%- if engine == "bulk" %}
     perform gleaner.unbatch_{{ name }}(p_ids, array(select distinct -l from unnest(p_leases) as l where l < 0));

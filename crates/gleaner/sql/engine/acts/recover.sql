@@ -3,20 +3,17 @@
 create or replace function gleaner.recover_{{ name }}(p_older_than interval default '0') returns integer
 {{ act() }}
 declare
-    v_now timestamptz := clock_timestamp(); v_count integer := 0; v_row {{ table }};
+    v_now timestamptz := clock_timestamp(); v_count integer;
 begin
     {{ enter() }}
 {%- if engine == "bulk" %}
     perform gleaner.unbatch_{{ name }}(null, array(select b.id from gleaner.batch_lease as b where b.queue = {{ name_literal }} and b.due_at <= v_now - p_older_than));
 {%- endif %}
-    for v_row in
+    perform gleaner.lose_{{ name }}(q) from (
         select q.* from {{ table }} as q
         where q.{{ status.column }} in ({{ status.held }}) and q.{{ col.due }} <= v_now - p_older_than{% if engine == "bulk" %} and q.{{ col.lease }} <> -1{% endif %}
-        order by q.{{ key.column }} limit 1000 for no key update skip locked
-    loop
-        perform gleaner.lose_{{ name }}(v_row);
-        v_count := v_count + 1;
-    end loop;
+        order by q.{{ key.column }} limit 1000 for no key update skip locked) as q;
+    get diagnostics v_count = row_count;
     return v_count;
 end
 {{ body }};

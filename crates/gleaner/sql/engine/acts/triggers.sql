@@ -1,6 +1,6 @@
 {#- Of plain writers, and of triggers that run inside an act: every statement but the act's own, which its depth tells. -#}
 {%- set not_an_act -%}
-current_user::text <> 'gleaner_engine' or pg_trigger_depth() > 0 and pg_trigger_depth() > current_setting('vacuum_cost_page_hit')::integer
+current_user <> 'gleaner_engine' or pg_trigger_depth() > 0 and pg_trigger_depth() > current_setting('vacuum_cost_page_hit')::integer
 {%- endset -%}
 {%- if adapt_inserts and engine == "bulk" %}
 -- Plain inserts become work.
@@ -42,7 +42,7 @@ execute function gleaner.adapt_{{ name }}();
 
 -- Fires only when the statement names the status: ending the work once more, as opposed to correcting its result.
 create trigger {{ trigger_again }} before update of {{ status.column }} on {{ table }} for each row
-when (old.{{ status.column }} = {{ status.done }} and new.{{ status.column }} = {{ status.done }} and new.{{ result.column }} is distinct from old.{{ result.column }})
+when (old.{{ status.column }} = {{ status.done }} and new.{{ status.column }} = {{ status.done }})
 execute function gleaner.adapt_{{ name }}('again');
 {%- endif %}
 {%- endif %}

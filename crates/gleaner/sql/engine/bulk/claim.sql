@@ -1,4 +1,4 @@
-{%- from "macros.sql" import act, enter -%}
+{%- from "macros.sql" import act, enter, is_paused -%}
 {%- from "take.sql" import take -%}
 /*
  * Takes up to p_limit rows for p_agent, in order of due time, then key{% if priority %}; urgent classes have a head start{% endif %}.
@@ -24,12 +24,12 @@ declare
     v_session     text := gleaner.begin_claim({{ name_literal }}, p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := case when gleaner.is_paused({{ name_literal }}) then 0 else least(coalesce(p_limit, 1), 10000) end;
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
     v_many        boolean := v_left >= {{ bulk.from }} and gleaner.in_shape_{{ name }}();
     v_batches     int8multirange := '{}'; v_look record;
     v_range       gleaner.bulk_range; v_locked gleaner.bulk_range; v_elsewhere bigint[] := '{}';
-    v_keys        bigint[]; v_held_before smallint[]; v_fresh boolean[]; v_passed bigint[] := '{}'; v_taken bigint[] := '{}'; v_found record; v_chosen record;
+    v_key         bigint; v_keys bigint[]; v_held_before smallint[]; v_fresh boolean[]; v_passed bigint[] := '{}'; v_taken bigint[] := '{}'; v_found record; v_chosen record;
     v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_{{ name }}', true), ''), '0');
 {%- if kind %}
     v_kinds       {{ kind.type }}[];
@@ -50,52 +50,52 @@ begin
     if abs(v_plain) < extract(epoch from v_now) then
         v_plain := gleaner.check_plain('gleaner.plain_{{ name }}', v_now, {{ plain_arguments }});
     end if;
-    v_one := p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_{{ name }}', true), '') = '';
+    if p_limit = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_{{ name }}', true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := gleaner.take_first_{{ name }}(v_by{% if kind %}, v_kinds{% endif %}, p_agent, v_session, v_now, p_hold, p_started);
+        return query select q.* from {{ table }} as q where q.{{ key.column }} = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
     while v_left > 0 and not v_alone and v_tries < 100 loop
-        if v_one then
-            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
-            v_one := false; v_keys := array[gleaner.first_{{ name }}(v_now, v_by{% if kind %}, v_kinds{% endif %})]; v_fresh := '{f}';
-            continue when v_keys[1] is null;
-        else
-            v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
-            v_range := gleaner.find_range_{{ name }}({% if kind %}v_kinds::text[], {% endif %}v_now, v_by, v_elsewhere);
-            v_found := gleaner.find_{{ name }}(v_asked, v_now, v_by, v_passed{% if kind %}, v_kinds{% endif %}, v_batches, v_range);
-            v_keys := v_found.keys; v_held_before := v_found.held_before; v_fresh := v_found.fresh; v_seen := v_found.seen;
-            -- After the lock: rows that are locked now cannot be put in a batch by others any more, so this look is the last word.
-            v_look := gleaner.look_at_batches({{ name_literal }}, v_now); v_batches := v_look.keys;
-            if v_look.ran_out then
-                perform gleaner.unbatch_{{ name }}(null, array(
-                    select b.id from gleaner.batch_lease as b where b.queue = {{ name_literal }} and b.due_at <= v_now for update skip locked));
+        exit when {{ is_paused() }};
+        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+        v_range := gleaner.find_range_{{ name }}({% if kind %}v_kinds::text[], {% endif %}v_now, v_by, v_elsewhere);
+        v_found := gleaner.find_{{ name }}(v_asked, v_now, v_by, v_passed{% if kind %}, v_kinds{% endif %}, v_batches, v_range);
+        v_keys := v_found.keys; v_held_before := v_found.held_before; v_fresh := v_found.fresh; v_seen := v_found.seen;
+        -- After the lock: rows that are locked now cannot be put in a batch by others any more, so this look is the last word.
+        v_look := gleaner.look_at_batches({{ name_literal }}, v_now); v_batches := v_look.keys;
+        if v_look.ran_out then
+            perform gleaner.unbatch_{{ name }}(null, array(
+                select b.id from gleaner.batch_lease as b where b.queue = {{ name_literal }} and b.due_at <= v_now for update skip locked));
+            perform set_config('gleaner.cursor_{{ name }}', '', false);
+            v_tries := v_tries + 25; continue;
+        end if;
+        if v_seen > 0 and true = any (v_fresh) and exists (select from unnest(v_keys, v_fresh) as k (id, fresh) where k.fresh and v_batches @> k.id) then
+            perform set_config('gleaner.cursor_{{ name }}', '', false);
+            v_tries := v_tries + 1; continue;
+        end if;
+        if v_seen = 0 then
+            exit when v_range.first is null;
+            select r.* into v_locked from gleaner.bulk_range as r
+            where r.queue = {{ name_literal }} and r.kind = v_range.kind and r.class = v_range.class and r.due_at = v_range.due_at and r.first = v_range.first
+            for update skip locked;
+            if not found then
+                v_elsewhere := v_elsewhere || v_range.first;
+            elsif not v_many then
+                v_elsewhere := v_elsewhere || gleaner.unpack_range_{{ name }}(v_locked, v_locked.first + 127);
                 perform set_config('gleaner.cursor_{{ name }}', '', false);
-                v_tries := v_tries + 25; continue;
-            end if;
-            if v_seen > 0 and true = any (v_fresh) and exists (select from unnest(v_keys, v_fresh) as k (id, fresh) where k.fresh and v_batches @> k.id) then
-                perform set_config('gleaner.cursor_{{ name }}', '', false);
-                v_tries := v_tries + 1; continue;
-            end if;
-            if v_seen = 0 then
-                exit when v_range.first is null;
-                select r.* into v_locked from gleaner.bulk_range as r
-                where r.queue = {{ name_literal }} and r.kind = v_range.kind and r.class = v_range.class and r.due_at = v_range.due_at and r.first = v_range.first
-                for update skip locked;
-                if not found then
-                    v_elsewhere := v_elsewhere || v_range.first;
-                elsif not v_many then
-                    v_elsewhere := v_elsewhere || gleaner.unpack_range_{{ name }}(v_locked, v_locked.first + 127);
-                    perform set_config('gleaner.cursor_{{ name }}', '', false);
-                else
-                    return query select * from gleaner.hold_range_{{ name }}(v_locked, v_left, p_agent, v_session, v_now, p_hold, p_started);
-                    get diagnostics v_count = row_count;
-                    if p_request is not null then
-                        v_taken := v_taken || array(
-                            select q.{{ key.column }} from {{ table }} as q
-                            where q.{{ key.column }} between v_locked.first and least(v_locked.last, v_locked.first + v_left - 1) and q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }}
-                            order by q.{{ key.column }});
-                    end if;
-                    v_total := v_total + v_count; v_left := v_left - v_count;
+            else
+                return query select * from gleaner.hold_range_{{ name }}(v_locked, v_left, p_agent, v_session, v_now, p_hold, p_started);
+                get diagnostics v_count = row_count;
+                if p_request is not null then
+                    v_taken := v_taken || array(
+                        select q.{{ key.column }} from {{ table }} as q
+                        where q.{{ key.column }} between v_locked.first and least(v_locked.last, v_locked.first + v_left - 1) and q.{{ col.lease }} = -1 and q.{{ status.column }} = {{ status.ready }}
+                        order by q.{{ key.column }});
                 end if;
-                continue;
+                v_total := v_total + v_count; v_left := v_left - v_count;
             end if;
+            continue;
         end if;
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;

@@ -78,7 +78,7 @@ declare
 begin
 {%- if result %}
     if tg_nargs > 0 then
-        return case when v_mine or old.{{ col.session }} is null then new end;
+        return case when v_mine or old.{{ col.session }} is null or new.{{ result.column }} is not distinct from old.{{ result.column }} then new end;
     end if;
 {%- endif %}
 {%- if adapt_inserts %}
@@ -119,12 +119,13 @@ begin
             new.{{ col.started }} := greatest(old.{{ col.started }}, 1);
         end if;
 {%- endif %}
+{%- set signs = [] %}
+{%- if result %}{% set signs = signs + [result.column] %}{% endif %}
+{%- if progress %}{% set signs = signs + [progress.column] %}{% endif %}
+{%- if holder.at %}{% set signs = signs + [holder.at.column] %}{% endif %}
+{%- if status.claimed %}{% set signs = signs + [status.column] %}{% endif %}
         -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
-        if (false
-{%- if result %} or new.{{ result.column }} is distinct from old.{{ result.column }}{% endif %}
-{%- if progress %} or new.{{ progress.column }} is distinct from old.{{ progress.column }}{% endif %}
-{%- if holder.at %} or new.{{ holder.at.column }} is distinct from old.{{ holder.at.column }}{% endif %}
-{%- if status.claimed %} or new.{{ status.column }} is distinct from old.{{ status.column }}{% endif %}) and old.{{ col.due }} - v_now < ({{ hold_new }}) / 2 then
+        if ({% for column in signs %}{{ " or " if not loop.first }}new.{{ column }} is distinct from old.{{ column }}{% else %}false{% endfor %}) and old.{{ col.due }} - v_now < ({{ hold_new }}) / 2 then
             new.{{ col.due }} := greatest(old.{{ col.due }}, least(v_now + {{ hold_new }}, old.{{ col.deadline }}));
         end if;
 {%- if due %}
@@ -132,15 +133,12 @@ begin
         if new.{{ due.column }} is distinct from old.{{ due.column }} and old.{{ col.due }} is not null and {{ when.old.waiting }} then
             new.{{ col.due }} := coalesce({{ in_zone("new." ~ due.column, due.type) }}, v_now);
         end if;
-{%- else %}
-    elsif new.{{ status.column }} is not distinct from old.{{ status.column }} then
-        null;
 {%- endif %}
     elsif {{ when.new.held }} then
         -- A plain claim.
         select greatest(old.{{ col.lease }} + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + {{ hold_new }}, v_now + {{ deadline_new }}, 1, null, v_session
         into new.{{ col.lease }}, new.{{ col.due }}, new.{{ col.deadline }}, new.{{ col.started }}, new.{{ col.agent }}, new.{{ col.session }};
-    else
+    elsif new.{{ status.column }} is distinct from old.{{ status.column }} then
         if {{ when.new.ready }} then
             -- A requeue, or the holder's release.
             new.{{ col.lease }} := {{ lease_after_other("old") }};

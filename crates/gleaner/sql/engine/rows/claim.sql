@@ -1,10 +1,10 @@
-{%- from "macros.sql" import act, enter, tenant_param, tenant_arg, tenant_is -%}
+{%- from "macros.sql" import act, enter, tenant_param, tenant_arg, tenant_is, is_paused -%}
 {%- from "take.sql" import take -%}
 {#- The rows found, from the places that were chosen of them. -#}
 {%- macro choose(array) -%}{{ array }} := array(select {{ array }}[p] from unnest(v_chosen.places) as p);{%- endmacro -%}
 {%- set one = not parts and not distributed -%}
-{%- macro first(class) -%}
-gleaner.first_{{ class ~ "_" if class }}{{ name }}({{ tenant_arg() }}v_now, v_by{% if class == "own" %}, p_owner{% endif %}{% if kind %}, v_kinds{% endif %})
+{%- macro take_first(class) -%}
+gleaner.take_first_{{ class ~ "_" if class }}{{ name }}({{ tenant_arg() }}v_by{% if class == "own" %}, p_owner{% endif %}{% if kind %}, v_kinds{% endif %}, p_agent, v_session, v_now, p_hold, p_started{% if holder.by %}, v_holder{% endif %})
 {%- endmacro -%}
 {#- The rows that lost too many leases. -#}
 {%- set ended -%}
@@ -64,9 +64,9 @@ declare
     v_session     text := gleaner.begin_claim({{ name_literal }}, p_agent);
     v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
     v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
-    v_left        integer := case when gleaner.is_paused({{ name_literal }}) then 0 else least(coalesce(p_limit, 1), 10000) end;
-    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false; v_one boolean;
-    v_keys        {{ key.type }}[]; v_held_before smallint[]; v_passed {{ key.type }}[] := '{}'; v_taken {{ key.type }}[] := '{}'; v_found record; v_chosen record;{% if distributed %} v_row {{ table }};{% endif %}
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
+    v_key         {{ key.type }}; v_keys {{ key.type }}[]; v_held_before smallint[]; v_passed {{ key.type }}[] := '{}'; v_taken {{ key.type }}[] := '{}'; v_found record; v_chosen record;{% if distributed %} v_row {{ table }};{% endif %}
 {%- for part in parts %}
     v_part_{{ loop.index }}      {{ part.type }}[];
 {%- endfor %}
@@ -120,20 +120,16 @@ begin
     continue when case v_class when 'overdue' then 'stale' else v_class end <> all (p_classes) or v_class = 'overdue' and v_total > 0 and not v_refused;
 {%- endif %}
 {%- if one %}
-    v_one := p_limit = 1 and v_plain > 0{% if owner %} and v_class in ('own', 'global'){% endif %} and coalesce(current_setting('gleaner.cursor_{{ name }}{% if owner %}_' || v_class{% else %}'{% endif %}, true), '') = '';
+    if p_limit = 1 and v_left = 1 and v_plain > 0{% if owner %} and v_class in ('own', 'global'){% endif %} and coalesce(current_setting('gleaner.cursor_{{ name }}{% if owner %}_' || v_class{% else %}'{% endif %}, true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := {% if owner %}case v_class when 'own' then {{ take_first("own") }} else {{ take_first("global") }} end{% else %}{{ take_first("") }}{% endif %};
+        return query select q.* from {{ table }} as q where {{ tenant_is("q") }}q.{{ key.column }} = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
 {%- endif %}
     while v_left > 0 and not v_alone and v_tries < 100 loop
-{%- if one %}
-        if v_one then
-            -- One row, the usual claim. What is not found so, such as a row that had a holder, the next round finds.
-            v_one := false; v_keys := array[{% if owner %}case v_class when 'own' then {{ first("own") }} else {{ first("global") }} end{% else %}{{ first("") }}{% endif %}];
-            continue when v_keys[1] is null;
-        else
-{%- endif %}
-        {% if one %}    {% endif %}{{ find() | indent(12 if one else 8) }}
-{%- if one %}
-        end if;
-{%- endif %}
+        exit when {{ is_paused() }};
+        {{ find() | indent(8) }}
         if 0 <> any (v_held_before) then
             v_tries := v_tries + 25;
             v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
