@@ -35,6 +35,7 @@ pub struct Nodes {
 #[derive(Debug, Default)]
 struct Shared {
     ledger: Mutex<Ledger>,
+    rounds: AtomicU64,
     statements: AtomicU64,
 }
 
@@ -73,6 +74,11 @@ impl Nodes {
     /// Another client wrote to the table directly, so there may be rows to mark offline later.
     pub fn reported(&self) {
         self.ledger().look_by(Instant::now());
+    }
+
+    /// How often [`Self::write`] was called.
+    pub fn rounds(&self) -> u64 {
+        self.shared.rounds.load(Ordering::Relaxed)
     }
 
     /// How many statements this has taken so far.

@@ -158,6 +158,12 @@ impl Queues {
         self.shared.groups.waiting()
     }
 
+    /// How many groups of equal claims a task serves now, and how many claims are in them. A claim that is part of a running
+    /// query is not counted.
+    pub fn claim_groups(&self) -> (usize, usize) {
+        self.shared.groups.size()
+    }
+
     /// How many claims were answered without a query, and how many statements the other claims took.
     pub fn tally(&self) -> (u64, u64) {
         (self.shared.empty_cache.spared(), self.shared.groups.queries())

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use gleaner::notify::Notifier;
 use gleaner::transport::DirectQueue;
-use gleaner::worker::{Builder, Job, Poll, Wake, Worker};
+use gleaner::worker::{Builder, Control, Job, Poll, Stats, Wake, Worker};
 use gleaner::{Pool, Queue};
 use gleaner_postgres::testing::{self, PrivateServer};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Idler {
     begins: mpsc::UnboundedReceiver<Instant>,
     stop: watch::Sender<bool>,
+    control: Control,
     run: JoinHandle<gleaner::error::Result<gleaner::worker::Tally>>,
 }
 
@@ -32,7 +33,28 @@ impl Idler {
             let _ = begin.send(Instant::now());
             async { Ok(()) }
         };
-        Self { begins, stop, run: tokio::spawn(worker.otherwise(handler).build().run_until(stopped)) }
+        let worker = worker.otherwise(handler).build();
+        let control = worker.control().clone();
+        Self { begins, stop, control, run: tokio::spawn(worker.run_until(stopped)) }
+    }
+
+    /// Waits until the worker listens and its next poll is far away: connecting counts as a notification, and makes it poll.
+    async fn rests(&self) -> Result<()> {
+        self.until(|stats| stats.push && stats.next_poll_seconds.is_some_and(|seconds| seconds > 60.0)).await
+    }
+
+    /// Waits until the worker has polled so many times since it started.
+    async fn polled(&self, times: u64) -> Result<()> {
+        self.until(|stats| stats.polls >= times).await
+    }
+
+    async fn until(&self, holds: impl Fn(&Stats) -> bool) -> Result<()> {
+        let begun = Instant::now();
+        while !holds(&self.control.stats()) {
+            anyhow::ensure!(begun.elapsed() < Duration::from_secs(30), "waited in vain: {:?}", self.control.stats());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
     }
 
     async fn begins_within(&mut self, limit: Duration) -> Result<Instant> {
@@ -61,25 +83,20 @@ fn every(wait: Duration) -> Poll {
     Poll { base: wait, max: wait, unnotified: wait, pushed_base: wait, pushed_max: wait, ..Poll::default() }
 }
 
-/// Waits until the worker has polled often enough after its start to wait for long: connecting counts as a notification.
-async fn settled() {
-    tokio::time::sleep(Duration::from_millis(1800)).await;
-}
-
 #[tokio::test]
 async fn a_notification_wakes_a_worker_within_100_ms() -> Result<()> {
     let w = world().await?;
     let queue = w.queue("jobs").await?;
     let notifier = Notifier::new(w.pool.clone());
     let mut worker = Idler::start(asleep(queue.clone(), w.url()));
-    settled().await;
+    worker.rests().await?;
     let mut took = Vec::new();
     for _ in 0..10 {
         queue.enqueue(&[json!({"kind": "wake"})]).await?;
         let notified = Instant::now();
         notifier.notify("jobs");
         took.push(worker.begins_within(Duration::from_secs(10)).await?.saturating_duration_since(notified));
-        tokio::time::sleep(Duration::from_millis(40)).await;
+        worker.rests().await?;
     }
     // The median, because this machine may be busy with other things.
     took.sort();
@@ -94,7 +111,7 @@ async fn an_enqueued_job_wakes_an_idle_worker_within_a_second() -> Result<()> {
     let w = world().await?;
     let queue = w.queue("jobs").await?;
     let mut worker = Idler::start(asleep(queue.clone(), w.url()));
-    settled().await;
+    worker.rests().await?;
     for _ in 0..3 {
         queue.enqueue(&[json!({"kind": "one"})]).await?;
         worker.begins_within(SECOND).await.context("enqueue")?;
@@ -126,7 +143,7 @@ async fn a_plain_write_to_an_attached_table_wakes_an_idle_worker_within_a_second
     let toml = "table = 'public.parcels'\ndue = 'send_at'\nstatus = { column = 'state', ready = 'new', running = 'packing', done = 'sent', failed = 'lost' }";
     w.attach("parcels", toml).await?;
     let mut worker = Idler::start(asleep(w.queue("parcels").await?, w.url()));
-    settled().await;
+    worker.rests().await?;
     for write in [
         "insert into parcels default values",
         "copy parcels (state) from program 'echo new'",
@@ -140,8 +157,11 @@ async fn a_plain_write_to_an_attached_table_wakes_an_idle_worker_within_a_second
         w.run("select count(*) from parcels").await?;
         settle_done(&w, "parcels").await?;
     }
+    worker.rests().await?;
+    let polls = worker.control.stats().polls;
     w.run("insert into parcels (send_at) values (clock_timestamp() + interval '1 day')").await?;
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    worker.polled(polls + 1).await?;
+    worker.rests().await?;
     w.run("update parcels set send_at = clock_timestamp() where send_at is not null").await?;
     worker.begins_within(SECOND).await.context("an appointment brought forward")?;
     worker.stop().await?;
@@ -162,7 +182,7 @@ async fn a_lost_notification_costs_time_never_work() -> Result<()> {
     for wake in [Wake::Hybrid, Wake::PollOnly] {
         let poll = Duration::from_millis(300);
         let mut worker = Idler::start(on(queue.clone(), w.url()).poll(every(poll)).wake(wake));
-        settled().await;
+        worker.polled(3).await?;
         w.run("insert into gleaner.jobs (kind) values ('unnoticed')").await?;
         worker.begins_within(Duration::from_secs(5)).await.with_context(|| format!("{wake:?}"))?;
         assert_eq!(worker.stop().await?.completed, 1);
@@ -172,7 +192,7 @@ async fn a_lost_notification_costs_time_never_work() -> Result<()> {
 
 /// The commit waits for a standby that does not exist: the notification arrives before the row is visible.
 #[tokio::test]
-async fn a_wake_ahead_of_visibility_is_looked_at_again() -> Result<()> {
+async fn a_notification_before_its_row_is_visible_is_followed_by_another_poll() -> Result<()> {
     let server = PrivateServer::start(false).await?;
     gleaner::migrate::migrate(server.url(), &|_| {}).await?;
     // The worker's own commits do not wait for a standby.
@@ -180,28 +200,43 @@ async fn a_wake_ahead_of_visibility_is_looked_at_again() -> Result<()> {
     let pool: Pool = gleaner::pool(&url, 5)?;
     let mut worker = Idler::start(asleep(Queue::open(&pool, "jobs").await?, &url));
     let notifier = Notifier::new(pool.clone());
-    settled().await;
+    worker.rests().await?;
 
     let client = gleaner::connect(&url).await?;
-    client.batch_execute("alter system set synchronous_standby_names = 'nobody'").await?;
+    client.batch_execute("create table probe (); alter system set synchronous_standby_names = 'missing'").await?;
     client.batch_execute("select pg_reload_conf()").await?;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let waiting = async |many: i64| {
+        let waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
+        while client.query_one(waits, &[]).await?.get::<_, i64>(0) < many {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        anyhow::Ok(())
+    };
+    // The setting is in force when a commit waits.
+    let prober = gleaner::connect(server.url()).await?;
+    let probing = tokio::spawn(async move {
+        loop {
+            prober.batch_execute("set synchronous_commit = on; insert into probe default values").await?;
+        }
+        #[allow(unreachable_code)]
+        anyhow::Ok(())
+    });
+    waiting(1).await?;
     let writer = gleaner::connect(server.url()).await?;
     let committed = tokio::spawn(async move {
         writer.batch_execute("set synchronous_commit = on").await?;
         writer.batch_execute("insert into gleaner.jobs (kind) values ('early')").await
     });
-    let waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
-    while client.query_one(waits, &[]).await?.get::<_, i64>(0) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    waiting(2).await?;
+    let polls = worker.control.stats().polls;
     notifier.notify("jobs");
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    worker.polled(polls + 1).await?;
     assert!(worker.begins.try_recv().is_err(), "the row was begun before it could be seen");
     client.batch_execute("alter system reset synchronous_standby_names").await?;
     client.batch_execute("select pg_reload_conf()").await?;
     worker.begins_within(Duration::from_secs(5)).await?;
     committed.await??;
+    probing.abort();
     worker.stop().await?;
     server.stop().await?;
     Ok(())
@@ -228,10 +263,10 @@ async fn a_row_that_is_locked_is_found_when_its_locker_rolls_back() -> Result<()
     w.run("insert into gleaner.jobs (kind) values ('locked')").await?;
     let other = w.connect().await?;
     other.batch_execute("begin; select from gleaner.claim_jobs('other', 1)").await?;
+    let begun = Instant::now();
     let mut worker = Idler::start(asleep(queue, w.url()));
-    settled().await;
-    let looks = w.count("select count(*) from gleaner.request").await?;
-    assert!(looks < 15, "{looks} looks in two seconds");
+    worker.polled(6).await?;
+    assert!(begun.elapsed() > Duration::from_millis(800), "six polls in {:?}", begun.elapsed());
     other.batch_execute("rollback").await?;
     worker.begins_within(Duration::from_secs(3)).await?;
     worker.stop().await?;
@@ -277,7 +312,6 @@ async fn an_idle_worker_costs_at_most_two_statements_a_minute() -> Result<()> {
             while watcher.query_one(ours, &[&w.database.name]).await?.get::<_, i64>(0) > 1 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
             cost.push(watcher.query_one(sql, &[&w.database.name]).await?.get::<_, i64>(0) - before);
         }
         // The start costs the same both times; the difference is seven minutes of idling.

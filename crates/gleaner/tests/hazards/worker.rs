@@ -132,17 +132,26 @@ async fn a_handler_that_outlives_its_hold_is_kept_alive() -> Result<()> {
     let w = world().await?;
     let queue = brief(&w).await?;
     w.run("insert into brief default values").await?;
-    let (stop, run) = start(quick(&queue), |_, _| async {
-        tokio::time::sleep(Duration::from_millis(5000)).await;
-        Ok(None)
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = gate.clone();
+    let (stop, run) = start(quick(&queue), move |_, _| {
+        let gate = opened.clone();
+        async move {
+            let _open = gate.acquire().await;
+            Ok(None)
+        }
     });
     until("it runs", async || Ok(w.count("select count(*) from brief where status = 'running'").await? == 1)).await?;
-    until("it is done", async || {
+    let end = w.text("select due_at::text from brief").await?.context("the end of the hold")?;
+    until("two holds are over", async || {
         let stolen = queue.claim(&Claim::by("thief")).await?.items;
-        assert_eq!(stolen, [], "stolen under the hands of a living worker");
-        Ok(w.count("select count(*) from brief where status = 'done'").await? == 1)
+        assert_eq!(stolen, [], "claimed while its worker runs");
+        Ok(w.count(&format!("select count(*) from brief where clock_timestamp() > '{end}'::timestamptz + interval '2 seconds'")).await?
+            == 1)
     })
     .await?;
+    gate.add_permits(1);
+    until("it is done", async || Ok(w.count("select count(*) from brief where status = 'done'").await? == 1)).await?;
     assert_eq!(finish(stop, run).await?, Tally { completed: 1, ..Tally::default() });
     Ok(())
 }
@@ -276,13 +285,14 @@ async fn a_worker_survives_the_restart_of_the_database() -> Result<()> {
     let queue = Queue::open(&pool, "jobs").await?;
     queue.enqueue(&jobs("before", 4)).await?;
     let (begin, mut begins) = mpsc::unbounded_channel();
-    let gate = Arc::new(Semaphore::new(0));
-    let opened = gate.clone();
+    let (gate, ended) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (opened, counted) = (gate.clone(), ended.clone());
     let (stop, run) = start(quick(&queue).concurrency(4), move |item: Item, _| {
-        let (begin, gate) = (begin.clone(), opened.clone());
+        let (begin, gate, ended) = (begin.clone(), opened.clone(), counted.clone());
         async move {
             let _ = begin.send(item.key);
             let _open = gate.acquire().await;
+            ended.fetch_add(1, Ordering::Relaxed);
             Ok(None)
         }
     });
@@ -292,7 +302,7 @@ async fn a_worker_survives_the_restart_of_the_database() -> Result<()> {
     server.crash().await?;
     // They end while no connection is available to report to.
     gate.add_permits(100);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    until("the handlers end", async || Ok(ended.load(Ordering::Relaxed) == 4)).await?;
     server.restart().await?;
     Queue::open(&gleaner::pool(&url, 1)?, "jobs").await?.enqueue(&jobs("after", 4)).await?;
     let client = gleaner::connect(&url).await?;

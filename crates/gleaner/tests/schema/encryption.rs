@@ -93,7 +93,6 @@ impl Encrypted {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         // The postmaster reads the settings before its children do; a session that begins now has them.
-        tokio::time::sleep(Duration::from_millis(100)).await;
         Ok(())
     }
 

@@ -31,7 +31,7 @@ async fn a_crash_counts_against_what_had_begun_and_not_against_what_waited() -> 
     let begun = begins.recv().await.unwrap_or_default();
     run.abort();
     assert!(run.await.is_err_and(|error| error.is_cancelled()));
-    assert_eq!(w.count("select count(*) from gleaner.jobs where status = 'running'").await?, 3, "it told nobody");
+    assert_eq!(w.count("select count(*) from gleaner.jobs where status = 'running'").await?, 3, "the crash was not reported");
     w.age("jobs", "10 minutes").await?;
     let mut taken = 0;
     // Rows that lost a lease are claimed alone.
@@ -46,7 +46,7 @@ async fn a_crash_counts_against_what_had_begun_and_not_against_what_waited() -> 
 
 /// A worker process: two items, whose results are ready when the gate is open. Does nothing unless the test below starts it.
 #[tokio::test]
-async fn works_when_told_to() -> Result<()> {
+async fn is_a_worker_process_when_started_as_one() -> Result<()> {
     let Ok(url) = std::env::var("GLEANER_WORK") else { return Ok(()) };
     let queue = gleaner::Queue::open(&gleaner::pool(&url, 4)?, "jobs").await?;
     // Notifications and the regular check would report it too; here only its clock does.
@@ -86,7 +86,7 @@ async fn a_process_that_stood_still_does_not_send_what_was_taken_meanwhile() -> 
     let queue = w.queue("jobs").await?;
     let keys: Vec<String> = queue.enqueue(&jobs("any", 2)).await?.into_iter().map(|item| item.key).collect();
     let mut worker = Command::new(std::env::current_exe()?)
-        .args(["--exact", "crashing::works_when_told_to", "--test-threads=1"])
+        .args(["--exact", "crashing::is_a_worker_process_when_started_as_one", "--test-threads=1"])
         .env("GLEANER_WORK", w.url())
         .stdout(Stdio::null())
         .kill_on_drop(true)
@@ -99,6 +99,7 @@ async fn a_process_that_stood_still_does_not_send_what_was_taken_meanwhile() -> 
     queue.requeue(&[&keys[1]]).await?;
     let other = queue.claim(&Claim::by("other")).await?.items.remove(0);
     w.run("insert into gate default values").await?;
+    // Longer than the process takes for a pause of the machine. Its clock cannot be moved: it is really stopped.
     tokio::time::sleep(Duration::from_secs(9)).await;
     signal(&worker, "CONT").await?;
     let ended = tokio::time::timeout(Duration::from_secs(30), worker.wait()).await.context("the worker does not end")??;

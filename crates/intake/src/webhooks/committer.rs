@@ -70,6 +70,11 @@ impl Committer {
         (Self { queue, within: how.within }, tasks)
     }
 
+    /// How many requests wait for a task.
+    pub fn waiting(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+
     /// Stores what the request contains, and returns when it is durable.
     pub async fn commit(&self, submission: Submission) -> Result<Committed, NotStored> {
         let until = Instant::now() + self.within;

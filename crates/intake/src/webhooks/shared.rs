@@ -64,6 +64,11 @@ impl Webhooks {
         Self { settings, pool, channels, files, keys, committer, newcomers, refusals: Refusals::default(), limits, memory, fetches }
     }
 
+    /// How many verified requests wait to be stored.
+    pub fn waiting(&self) -> usize {
+        self.committer.waiting()
+    }
+
     /// Writes the counted refusals to the database.
     pub async fn flush_refusals(&self) {
         self.refusals.flush(&self.pool).await;

@@ -14,6 +14,7 @@ impl Nodes {
     /// Writes what has changed since the last write, and marks devices offline that have been silent for two minutes.
     /// Returns whether there was anything to do. A server that gets no requests for work writes nothing.
     pub async fn write(&self, pool: &Pool) -> Result<bool> {
+        self.shared.rounds.fetch_add(1, Ordering::Relaxed);
         let Some(mut news) = self.ledger().news(Instant::now()) else { return Ok(false) };
         let rows = Value::Array(std::mem::take(&mut news.rows));
         self.shared.statements.fetch_add(1, Ordering::Relaxed);

@@ -156,6 +156,12 @@ impl Groups {
         self.lock().values().map(|group| group.patient.len()).sum()
     }
 
+    /// How many groups there are, each with a task that serves it, and how many claims are in them.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let groups = self.lock();
+        (groups.len(), groups.values().map(|group| group.new.len() + group.patient.len()).sum())
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Key, Group>> {
         self.shared.groups.lock().expect("no panic holds it")
     }

@@ -13,7 +13,7 @@ use crate::conformance::stage::{Over, PATIENCE, connected, settled, stage};
 
 /// A worker's key can read no row that it does not hold, so it gets no change events of the table.
 #[tokio::test]
-async fn a_workers_key_hears_of_work_it_cannot_see_yet() -> Result<()> {
+async fn a_worker_key_is_notified_of_work_it_cannot_see_yet() -> Result<()> {
     let stage = stage(Over::Native).await?;
     let served = stage.served.as_ref().context("served")?;
     let new = New { name: "whisper", kind: Kind::Worker, queues: Some(&["activities".into()]), kinds: None, valid: None };
@@ -34,7 +34,7 @@ async fn a_workers_key_hears_of_work_it_cannot_see_yet() -> Result<()> {
     assert!(activities.ended(&[item.held()]).await?.is_empty());
     let refused = wire.open("jobs").await?.claim(&Claim::by("whisper")).await.unwrap_err();
     assert!(!refused.is_transient() && refused.to_string().contains("keys add"), "{refused}");
-    assert_eq!(wire.who().await?, None, "a worker is nobody's own");
+    assert_eq!(wire.who().await?, None, "a worker key has no owner");
     Ok(())
 }
 
@@ -51,7 +51,7 @@ async fn a_channel_that_is_refused_leaves_the_work_to_the_poll() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nobody_in_particular_hears_of_work() -> Result<()> {
+async fn an_anonymous_key_is_not_notified_of_work() -> Result<()> {
     let stage = stage(Over::Native).await?;
     let served = stage.served.as_ref().context("served")?;
     // Uses the anonymous key in place of the service key.
@@ -61,15 +61,16 @@ async fn nobody_in_particular_hears_of_work() -> Result<()> {
 }
 
 #[tokio::test]
-async fn all_queues_are_heard_on_one_socket() -> Result<()> {
+async fn all_queues_are_notified_on_one_socket() -> Result<()> {
     let stage = stage(Over::Native).await?;
     let (jobs, activities) = (stage.open("jobs").await?, stage.open("activities").await?);
     let mut heard = [jobs.listen().context("pushed")?, activities.listen().context("pushed")?, jobs.listen().context("pushed")?];
     for push in &mut heard {
         connected(push, true).await?;
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    heard.iter_mut().for_each(|push| push.mark());
+    for push in &mut heard {
+        settled(push).await;
+    }
     stage.ring("jobs").await?;
     for n in [0, 2] {
         tokio::time::timeout(PATIENCE, heard[n].notified()).await.context("not heard")?;
@@ -80,7 +81,7 @@ async fn all_queues_are_heard_on_one_socket() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_channel_that_fails_is_joined_again_and_whoever_waits_looks() -> Result<()> {
+async fn a_channel_that_fails_is_joined_again_and_waiting_workers_poll() -> Result<()> {
     let stage = stage(Over::Rpc).await?;
     let activities = stage.open("activities").await?;
     let mut push = activities.listen().context("pushed")?;
@@ -98,7 +99,7 @@ async fn a_channel_that_fails_is_joined_again_and_whoever_waits_looks() -> Resul
 
 /// Whatever the types of their keys and statuses.
 #[tokio::test]
-async fn every_published_queue_is_heard_by_its_table() -> Result<()> {
+async fn every_published_queue_is_notified_by_its_table() -> Result<()> {
     let stage = stage(Over::Rpc).await?;
     for name in ["activities", "dumps", "runs", "followups"] {
         let mut push = stage.open(name).await?.listen().context("pushed")?;

@@ -23,8 +23,15 @@ pub(super) async fn insert(stage: &Stage, many: i32) -> Result<()> {
 }
 
 /// Returns when that many claims wait.
-async fn come(stage: &Stage, claims: usize) {
+pub(super) async fn come(stage: &Stage, claims: usize) {
     while stage.queues.waiting_claims() < claims {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Returns when that many claims are in a group, besides those in a running query.
+async fn join(stage: &Stage, claims: usize) {
+    while stage.queues.claim_groups().1 < claims {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -94,10 +101,10 @@ async fn a_thousand_waiting_claims_cost_no_more_statements_than_ten() -> Result<
 }
 
 #[tokio::test]
-async fn nobody_who_waits_is_forgotten_and_no_row_is_given_twice() -> Result<()> {
+async fn every_waiting_claim_gets_a_row_and_no_row_is_given_twice() -> Result<()> {
     let stage = stage().await?;
     stage.settle().await?;
-    let looks = stage.queues.tally().1;
+    let queries = stage.queues.tally().1;
     let claims = join_all((0..300).map(|agent| stage.knock("jobs/claim", patient(agent))));
     let arriving = async {
         come(&stage, 300).await;
@@ -111,12 +118,12 @@ async fn nobody_who_waits_is_forgotten_and_no_row_is_given_twice() -> Result<()>
     };
     let (answers, arrived) = tokio::join!(claims, arriving);
     let arrived = arrived?;
-    assert!(arrived.elapsed() < Duration::from_secs(4), "by the bell, and not by the next look in five seconds");
+    assert!(arrived.elapsed() < Duration::from_secs(4), "by the notification, not by the next query in five seconds");
     let keys: HashSet<String> =
         answers.into_iter().map(|answer| answer.map(|(_, answer)| answer["items"][0]["key"].to_string())).collect::<Result<_>>()?;
     assert_eq!(keys.len(), 300, "each has a row of its own");
-    let looks = stage.queues.tally().1 - looks;
-    assert!(looks < 150, "{looks} looks for 300 claims");
+    let queries = stage.queues.tally().1 - queries;
+    assert!(queries < 150, "{queries} queries for 300 claims");
     Ok(())
 }
 
@@ -147,7 +154,7 @@ async fn rows_go_to_those_who_have_waited_longest() -> Result<()> {
 }
 
 #[tokio::test]
-async fn claims_that_come_during_a_look_in_vain_need_none_of_their_own() -> Result<()> {
+async fn claims_that_arrive_during_an_empty_query_share_its_answer() -> Result<()> {
     let stage = stage().await?;
     stage.settle().await?;
     // A notification that another claim has seen, long enough ago for a query to prove something.
@@ -155,14 +162,14 @@ async fn claims_that_come_during_a_look_in_vain_need_none_of_their_own() -> Resu
     stage.ask("jobs/claim", json!({"agent": "else", "kinds": ["else"]})).await?;
     tokio::time::sleep(Duration::from_millis(50)).await;
     let held_up = HeldUp::new(&stage).await?;
-    let looks = stage.queues.tally().1;
+    let queries = stage.queues.tally().1;
     let claims = async {
         let first = stage.knock("jobs/claim", json!({"agent": "first"}));
         let others = async {
             held_up.wait().await?;
             let others = (0..50).map(|agent| stage.knock("jobs/claim", json!({"agent": agent.to_string(), "wait_seconds": agent % 2})));
             let release = async {
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                join(&stage, 50).await;
                 held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await.map_err(anyhow::Error::from)
             };
             tokio::try_join!(try_join_all(others), release)
@@ -173,12 +180,12 @@ async fn claims_that_come_during_a_look_in_vain_need_none_of_their_own() -> Resu
     for (status, answer) in others.into_iter().chain([first]) {
         assert_eq!((status, &answer["items"]), (200, &json!([])));
     }
-    assert_eq!(stage.queues.tally().1 - looks, 1, "one look for all");
+    assert_eq!(stage.queues.tally().1 - queries, 1, "one query for all");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_claim_that_heard_a_later_bell_looks_again() -> Result<()> {
+async fn a_claim_that_arrives_after_a_later_notification_queries_again() -> Result<()> {
     let stage = stage().await?;
     stage.settle().await?;
     let held_up = HeldUp::new(&stage).await?;
@@ -192,19 +199,19 @@ async fn a_claim_that_heard_a_later_bell_looks_again() -> Result<()> {
         stage.queues.notified("jobs", heard).await;
         let claim = stage.knock("jobs/claim", json!({"agent": "later"}));
         let release = async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            join(&stage, 1).await;
             held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await.map_err(anyhow::Error::from)
         };
         anyhow::Ok(tokio::try_join!(claim, release)?.0)
     };
     let ((_, first), (_, later)) = tokio::try_join!(first, later)?;
-    assert_eq!(first["items"], json!([]), "it asked before there was anything");
-    assert_eq!(later["items"][0]["payload"], 1, "it asked when the bell had rung");
+    assert_eq!(first["items"], json!([]), "it asked before there was work");
+    assert_eq!(later["items"][0]["payload"], 1, "it asked after the notification");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_claim_that_goes_on_waiting_gets_the_next_row_when_it_is_due() -> Result<()> {
+async fn a_claim_that_keeps_waiting_gets_the_next_row_when_it_is_due() -> Result<()> {
     let stage = stage().await?;
     stage.settle().await?;
     let claims = try_join_all((0..2).map(|agent| stage.knock("jobs/claim", patient(agent))));
@@ -237,7 +244,7 @@ async fn a_claim_that_is_refused_does_not_spoil_those_beside_it() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_queue_that_was_attached_anew_is_soon_known_as_it_is_now() -> Result<()> {
+async fn a_queue_that_was_attached_again_is_soon_served_as_declared_now() -> Result<()> {
     let stage = stage().await?;
     insert(&stage, 2).await?;
     assert_eq!(stage.ask("jobs/claim", json!({"agent": "a"})).await?["items"][0]["payload"], 1);
@@ -271,7 +278,7 @@ async fn those_who_wait_within_a_tenant_get_its_rows_and_no_others() -> Result<(
         anyhow::Ok(answer["items"][0]["key"].clone())
     };
     let arriving = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        come(&stage, 3).await;
         stage.client.batch_execute("insert into public.tasks (shop, id) values (1, 11), (1, 12), (2, 21); notify gleaner, 'tasks'").await?;
         anyhow::Ok(())
     };
