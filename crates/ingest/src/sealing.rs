@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_in_every_spelling_and_mistakes_are_told_without_them() {
+    fn keys_are_read_in_every_spelling_and_errors_do_not_contain_them() {
         let standard = base64::engine::general_purpose::STANDARD.encode([0xfb; 32]);
         let plain = URL_SAFE_NO_PAD.encode([0xfb; 32]);
         let read = |text: &str| MasterKeys::parse(text, "test").map(|keys| keys.current().to_owned());

@@ -89,7 +89,7 @@ fn the_previous_secret_is_believed_as_well_and_no_third_one() {
 }
 
 #[test]
-fn without_a_secret_nobody_is_believed() {
+fn without_a_secret_no_request_is_accepted() {
     for (provider, settings, name) in channels() {
         let sample = sample(provider, &settings);
         for nothing in [json!(""), json!(null), json!(7), json!({}), json!([])] {

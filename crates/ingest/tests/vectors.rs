@@ -90,7 +90,7 @@ fn every_provider_has_vectors_that_get_in_and_vectors_that_do_not() -> Result<()
 }
 
 #[test]
-fn vectors_are_told_apart_by_name() -> Result<()> {
+fn every_vector_has_a_name_of_its_own() -> Result<()> {
     let mut seen = BTreeSet::new();
     for vector in vectors()? {
         ensure!(seen.insert((vector.provider.clone(), vector.name.clone())), "{}: {} is there twice", vector.provider, vector.name);
@@ -100,7 +100,7 @@ fn vectors_are_told_apart_by_name() -> Result<()> {
 
 /// `gleaner channels test` must never be refused by the webhook endpoint it tests.
 #[test]
-fn samples_are_believed_and_never_without_their_proof() -> Result<()> {
+fn samples_are_accepted_and_never_without_their_signature() -> Result<()> {
     let settings = json!({"auth_token": "t0ken", "account_sid": "AC1", "basic_auth": {"username": "u", "password": "p:w"}});
     for code in ["twilio", "postmark"] {
         let provider = providers::find(code).context("registered")?;

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_that_could_never_match_is_told() {
+    fn a_base_that_could_never_match_is_reported() {
         assert_eq!(public_base("https://hooks.Example.com/prefix/").as_deref(), Ok("https://hooks.Example.com/prefix"));
         assert_eq!(public_base("http://127.0.0.1:54321").as_deref(), Ok("http://127.0.0.1:54321"));
         for bad in ["", "hooks.example.com", "https://", "https:///x", "https://a?b=c", "https://a#f", "ftp://a"] {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_told_from_other_words() {
+    fn progress_is_distinguished_from_other_words() {
         assert_eq!(Progress::parse("progress: 40 half done"), Some(progress(Some("half done"), Some(40.0), None)));
         assert_eq!(Progress::parse("progress: 40%"), Some(progress(None, Some(40.0), None)));
         assert_eq!(Progress::parse("progress: warming up"), Some(progress(Some("warming up"), None, None)));

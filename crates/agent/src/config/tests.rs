@@ -66,7 +66,7 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once_with_where_it_was_made() {
+fn every_mistake_is_reported_at_once_with_its_place() {
     let folder = Folder::with("grace = \"soon\"\n[poll]\nbase = \"60s\"\n");
     let message = Config::load(folder.sources(&[("GLEANER_AGENT_WAKE", "never")], &[("concurrency", "0")])).expect_err("four").to_string();
     for part in
@@ -95,7 +95,7 @@ fn the_more_urgent_source_names_the_place() {
 }
 
 #[test]
-fn whoever_signed_in_needs_no_further_settings() {
+fn a_signed_in_user_needs_no_further_settings() {
     let folder = Folder::with("");
     let kept = session::Session {
         url: "http://there".into(),

@@ -66,7 +66,7 @@ fn a_model_of_the_environment_makes_the_insights_of_dumps() {
 }
 
 #[test]
-fn mistakes_are_told_all_at_once_with_their_lines() {
+fn all_mistakes_are_reported_at_once_with_their_lines() {
     let message = mistakes(
         r#"
 [models.big]
@@ -122,7 +122,7 @@ fn what_is_no_pipeline_file_says_where() {
 }
 
 #[test]
-fn a_kind_that_lacks_its_command_model_or_key_is_not_claimed_and_the_reason_is_told() {
+fn a_kind_that_lacks_its_command_model_or_key_is_not_claimed_and_the_reason_is_reported() {
     let pipelines = parse(
         r#"
 [models.ears]

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trouble_that_passes_is_told_from_mistakes_that_stay() {
+    fn transient_errors_are_distinguished_from_permanent_ones() {
         for (status, code, renewable) in [
             (None, None, false),
             (Some(408), None, false),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_told_in_its_own_words_and_says_what_to_do() {
+    fn an_error_keeps_the_servers_message_and_says_what_to_do() {
         let body = serde_json::json!({"code": "42501", "message": "this key may not work the queue jobs", "details": null, "hint": "A key is made for its queues"});
         let response = refused("claim in jobs", 403, &body, false).to_string();
         assert!(response.starts_with("claim in jobs: this key may not work the queue jobs (403)"), "{response}");

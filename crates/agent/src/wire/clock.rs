@@ -77,7 +77,7 @@ mod tests {
     const LEASE: i64 = 1_794_813_373_693_315;
 
     #[test]
-    fn a_lease_tells_the_time() {
+    fn a_lease_contains_the_time() {
         let clock = Clock::default();
         clock.saw_lease(LEASE, Instant::now(), Some(5_000));
         let left = clock.until(Some("2026-11-16T07:21:13.693315+00:00"));

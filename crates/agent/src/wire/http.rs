@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_told_from_a_word() {
+    fn an_address_is_distinguished_from_a_word() {
         assert!(is_address("https://x.supabase.co") && is_address("http://127.0.0.1:54321/sub"));
         assert!(!is_address("x.supabase.co") && !is_address("") && !is_address("postgresql://x/y"));
     }

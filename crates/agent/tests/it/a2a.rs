@@ -145,7 +145,7 @@ async fn a_task_follows_its_item_to_the_result() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_task_gets_it_when_it_has_ended() -> Result<()> {
+async fn a_caller_that_waits_for_a_task_gets_it_when_it_has_ended() -> Result<()> {
     let stage = Stage::with(accepting()).await?;
     let (_, peer) = meet(&stage).await?;
     let jobs = stage.jobs().clone();
@@ -166,7 +166,7 @@ async fn whoever_waits_for_a_task_gets_it_when_it_has_ended() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_stream_tells_each_change_and_ends_with_the_result() -> Result<()> {
+async fn a_stream_sends_each_change_and_ends_with_the_result() -> Result<()> {
     let stage = Stage::with(accepting()).await?;
     let (_, peer) = meet(&stage).await?;
     let mut life = peer.send_streaming_message(&message(vec![Part::text("hello")], json!({"kind": "mail"}))).await?;
@@ -189,7 +189,7 @@ async fn a_stream_tells_each_change_and_ends_with_the_result() -> Result<()> {
 }
 
 #[tokio::test]
-async fn tasks_are_cancelled_by_grant_only_and_failures_are_told() -> Result<()> {
+async fn tasks_are_cancelled_by_grant_only_and_failures_are_reported() -> Result<()> {
     let cancel = |id: &str| CancelTaskRequest { id: id.into(), metadata: None, tenant: None };
     let stage = Stage::with(accepting()).await?;
     let (_, peer) = meet(&stage).await?;

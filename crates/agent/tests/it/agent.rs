@@ -86,7 +86,7 @@ async fn a_database_that_is_not_migrated_yet_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waiting_does_not_mend_is_told_at_once() -> Result<()> {
+async fn a_permanent_error_is_reported_at_once() -> Result<()> {
     let world = World::new().await?;
     let told = |flags: &'static [(&'static str, &'static str)]| async {
         match world.agent(flags).await {
@@ -115,7 +115,7 @@ async fn stopping_gives_unfinished_work_back_without_burning_an_attempt() -> Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn releasing_at_once_waits_for_nobody() -> Result<()> {
+async fn releasing_at_once_does_not_wait_for_handlers() -> Result<()> {
     let world = World::new().await?;
     let job = world.job("greet").await?;
     let (agent, mut arrivals) = world.agent(&[("grace", "1h")]).await?;
@@ -129,7 +129,7 @@ async fn releasing_at_once_waits_for_nobody() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_told_to_ends_when_nothing_is_due() -> Result<()> {
+async fn an_agent_with_until_empty_ends_when_nothing_is_due() -> Result<()> {
     let world = World::new().await?;
     for _ in 0..3 {
         world.job("greet").await?;

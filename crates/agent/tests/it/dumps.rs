@@ -51,7 +51,7 @@ async fn a_dump_becomes_insights_entities_and_connections_without_a_model() -> R
 
 /// Early results are there while later stages run, and an agent that is killed then loses none of them.
 #[tokio::test]
-async fn a_second_agent_goes_on_behind_stored_insights_and_stores_none_twice() -> Result<()> {
+async fn a_second_agent_continues_after_stored_insights_and_stores_none_twice() -> Result<()> {
     let world = world().await?;
     let file = |command: &str| {
         format!(

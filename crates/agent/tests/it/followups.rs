@@ -65,7 +65,7 @@ async fn a_reply_while_it_is_processed_and_not_yet_sent_calls_it_off() -> Result
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sending_step_looks_for_a_reply_once_more() -> Result<()> {
+async fn the_sending_step_checks_for_a_reply_once_more() -> Result<()> {
     let world = World::new().await?;
     let id = world.plan("ada@example.com", "0 seconds", json!({"text": "Hello"})).await?;
     let lease = world.claim(&id).await?;
@@ -78,7 +78,7 @@ async fn the_sending_step_looks_for_a_reply_once_more() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_being_sent_is_not_called_off_by_a_reply() -> Result<()> {
+async fn a_follow_up_that_is_being_sent_is_not_cancelled_by_a_reply() -> Result<()> {
     let world = World::new().await?;
     let id = world.plan("ada@example.com", "0 seconds", json!({"text": "Hello"})).await?;
     let lease = world.claim(&id).await?;

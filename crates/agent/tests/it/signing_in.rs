@@ -125,7 +125,7 @@ async fn only_its_owner_can_read_the_session() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_and_nothing_is_kept() -> Result<()> {
+async fn a_wrong_password_is_reported_and_nothing_is_stored() -> Result<()> {
     let signed = signed_in().await?;
     let error = session::login(&signed.front.url, &signed.served()?.anon, EMAIL, "wrong").await.unwrap_err();
     assert!(!error.is_transient() && error.to_string().contains("check the address and the password"), "{error}");
@@ -159,7 +159,7 @@ async fn the_signed_in_person_works_their_own_field_first() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_ends_in_mid_work_is_renewed_and_the_work_goes_on() -> Result<()> {
+async fn a_token_that_expires_during_work_is_renewed_and_the_work_continues() -> Result<()> {
     for way in [Protocol::Native, Protocol::Rpc] {
         let signed = signed_in().await?;
         signed.stage.world.activity(Some(signed.sales_id), "call", 1.0).await?;

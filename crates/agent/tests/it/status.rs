@@ -241,7 +241,7 @@ fn parse(text: &str) -> Result<HashMap<String, f64>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stale_note_is_nobody() -> Result<()> {
+async fn a_stale_record_is_no_agent() -> Result<()> {
     let world = World::new().await?;
     let (agent, _arrivals) = world.agent(&[]).await?;
     let note = world.home.join("agents/agent.json");

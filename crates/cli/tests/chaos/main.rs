@@ -136,7 +136,7 @@ impl Run {
             } else {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            self.nobody_ended()?;
+            self.ensure_none_ended()?;
             let now = self.world.database.count("select count(*) from public.harvest where status = 'done'").await?;
             if now > done {
                 (done, moved) = (now, Instant::now());
@@ -151,7 +151,7 @@ impl Run {
     }
 
     /// Those in trouble are looked at by their trouble.
-    fn nobody_ended(&self) -> Result<()> {
+    fn ensure_none_ended(&self) -> Result<()> {
         self.world.agents.iter().filter_map(|agent| agent.try_lock().ok()).try_for_each(|mut agent| agent.lives())
     }
 

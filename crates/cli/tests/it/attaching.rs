@@ -72,7 +72,7 @@ fn a_table_of_ones_own_is_attached_worked_and_detached() {
 }
 
 #[test]
-fn every_mistake_in_the_keys_of_a_declaration_is_told_with_its_line() {
+fn every_mistake_in_the_keys_of_a_declaration_is_reported_with_its_line() {
     let gleaner = Gleaner::migrated();
     let file = gleaner.file("orders.toml", "table = 'public.orders'\nstatus = 'state'\nknd = 'kind'\n");
     let ran = gleaner.run(&["attach", &file]);

@@ -102,7 +102,7 @@ fn secrets_come_from_files_pipes_and_variables_and_show_up_nowhere() {
 }
 
 #[test]
-fn every_mistake_is_told_at_once() {
+fn every_mistake_is_reported_at_once() {
     let gleaner = Gleaner::migrated();
     ada(&gleaner);
     let args = ["channels", "add", " ", "--provider", "twilio", "--owner", "adda@example.com", "--set", "colour=green"];
@@ -127,7 +127,7 @@ fn every_mistake_is_told_at_once() {
 }
 
 #[test]
-fn namesakes_are_told_apart_by_id() {
+fn channels_with_the_same_name_are_distinguished_by_id() {
     let gleaner = Gleaner::migrated();
     gleaner.sql("insert into ingestion_providers (name, provider_code) values ('Twin', 'generic'), ('Twin', 'generic')");
     let ran = gleaner.run(&["channels", "show", "Twin"]);
@@ -169,7 +169,7 @@ fn refusals_are_listed_by_minute_and_reason() {
 
 /// A running server is found by itself, and what it takes to be its address is what senders are given.
 #[test]
-fn a_test_goes_through_the_door_of_the_running_server() {
+fn a_test_is_sent_to_the_webhook_endpoint_of_the_running_server() {
     let gleaner = Gleaner::migrated();
     let mut served = gleaner.start(&["serve", "--listen", "127.0.0.1:0"]);
     let said = served.out_until("health");
@@ -209,7 +209,7 @@ fn providers_are_listed_with_what_each_needs() {
 }
 
 #[test]
-fn what_should_be_known_of_a_channel_is_told_wherever_it_is_shown() {
+fn warnings_about_a_channel_are_shown_wherever_it_is_shown() {
     let gleaner = Gleaner::migrated();
     let told = "nothing is signed";
     let added = gleaner.ok(&["channels", "add", "Forms", "--provider", "generic", "--set", "scheme=none"]);

@@ -32,7 +32,7 @@ fn every_subcommand_helps_with_an_example() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart_from_failure() {
+fn wrong_usage_has_another_exit_code_than_failure() {
     let gleaner = Gleaner::at_home();
     assert_eq!(gleaner.run(&["items", "list"]).code, 2);
     assert_eq!(gleaner.run(&["items", "list", "jobs", "--state", "sleeping"]).code, 2);

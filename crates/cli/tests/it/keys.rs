@@ -22,7 +22,7 @@ fn status_prints_keys_that_stay_the_same_and_hide_their_secret() {
 }
 
 #[test]
-fn a_short_secret_is_told_and_the_status_still_comes() {
+fn a_short_secret_is_reported_and_the_status_is_still_shown() {
     let gleaner = Gleaner::migrated();
     let ran = gleaner.command(&["status", "-o", "env"]).env("JWT_SECRET", "short").output().expect("runs");
     let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));

@@ -103,7 +103,7 @@ fn two_starts_at_once_make_one_server_and_both_succeed() {
 }
 
 #[test]
-fn a_failed_start_in_the_background_is_told_where_the_person_looks() {
+fn a_failed_start_in_the_background_is_reported_in_the_terminal() {
     let gleaner = Gleaner::at_home();
     std::fs::create_dir_all(gleaner.home().join("postgres")).expect("a folder");
     std::fs::write(gleaner.home().join("postgres/letter.txt"), "not a database").expect("a file");

@@ -125,7 +125,7 @@ fn an_unknown_queue_names_the_known_ones() {
 }
 
 #[test]
-fn explain_tells_why_nobody_takes_an_item() {
+fn explain_says_why_an_item_is_not_claimed() {
     let gleaner = of_every_state();
     assert!(gleaner.ok(&["items", "explain", "jobs", "6"]).contains("scheduled, not claimable now: it is due in"));
     assert!(gleaner.ok(&["items", "explain", "jobs", "5"]).contains("agent holds it"));

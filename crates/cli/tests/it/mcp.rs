@@ -131,7 +131,7 @@ fn over_http_it_has_a_token_that_only_its_owner_can_read() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_served() {
+fn mistakes_are_reported_before_anything_is_served() {
     let gleaner = Gleaner::migrated();
     let unknown = gleaner.run(&["agent", "mcp", "--queues", "job"]);
     assert!(unknown.code == 1 && unknown.err.contains("there is no queue \"job\"") && unknown.out.is_empty(), "{unknown:?}");

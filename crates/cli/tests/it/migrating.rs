@@ -17,7 +17,7 @@ fn migrate_dry_run_prints_sql_that_runs_and_changes_nothing() {
 }
 
 #[test]
-fn migrate_status_tells_what_is_left_to_do() {
+fn migrate_status_lists_what_is_left_to_do() {
     let gleaner = Gleaner::empty();
     let before = gleaner.run(&["migrate", "--status"]);
     assert_eq!(before.code, 1);
@@ -60,7 +60,7 @@ fn supabase_shows_our_schema_beside_those_already_shown() {
 }
 
 #[test]
-fn systems_are_chosen_by_name_told_and_remembered() {
+fn systems_are_chosen_by_name_listed_and_remembered() {
     let gleaner = Gleaner::empty();
     assert_eq!(gleaner.json(&["migrate", "--systems", "followups,runs"])["systems"], serde_json::json!(["jobs", "runs", "followups"]));
     assert_eq!(gleaner.sql("select to_regclass('public.activities') is null"), "t");
@@ -73,7 +73,7 @@ fn systems_are_chosen_by_name_told_and_remembered() {
 }
 
 #[test]
-fn a_table_of_somebody_elses_is_adopted_and_told() {
+fn an_existing_table_is_adopted_and_every_change_is_reported() {
     let gleaner = Gleaner::empty();
     gleaner
         .sql("create table public.execution_jobs (id uuid primary key default gen_random_uuid(), status text not null default 'queued')");

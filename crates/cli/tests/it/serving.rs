@@ -31,7 +31,7 @@ pub(crate) fn serve(gleaner: &Gleaner) -> (Started, String) {
 }
 
 #[test]
-fn serve_listens_until_it_is_told_to_stop_and_status_says_where() {
+fn serve_listens_until_it_is_stopped_and_status_says_where() {
     let gleaner = Gleaner::migrated();
     let (served, api) = serve(&gleaner);
     assert_eq!(ask(&api, "GET /ready", "").0, 200);

@@ -14,7 +14,7 @@ fn with_input(gleaner: &Gleaner, args: &[&str], input: &str) -> Ran {
 }
 
 #[test]
-fn a_user_is_added_with_a_password_nobody_sees_on_the_command_line() {
+fn a_user_is_added_with_a_password_that_is_not_on_the_command_line() {
     let gleaner = Gleaner::migrated();
     let ran = with_input(&gleaner, &["users", "add", "Ada@Example.com", "--admin", "--password-stdin"], "correct horse battery\n");
     assert!(ran.code == 0 && ran.out.contains("ada@example.com") && ran.out.contains("administrator"), "{ran:?}");
@@ -32,7 +32,7 @@ fn a_user_is_added_with_a_password_nobody_sees_on_the_command_line() {
 }
 
 #[test]
-fn a_password_that_was_made_is_told_once() {
+fn a_generated_password_is_printed_once() {
     let gleaner = Gleaner::migrated();
     let added = gleaner.json(&["users", "add", "bob@example.com"]);
     let password = added["password"].as_str().expect("told").to_owned();
@@ -79,7 +79,7 @@ fn links_are_printed_for_the_address_the_server_is_known_by() {
 }
 
 #[test]
-fn the_first_up_tells_an_administrator_and_the_next_does_not() {
+fn the_first_up_prints_an_administrator_and_the_next_does_not() {
     let gleaner = Gleaner::empty();
     let first = gleaner.json(&["up"]);
     let admin = &first["administrator"];
@@ -99,7 +99,7 @@ fn users_of_a_platform_are_the_platforms() {
 }
 
 #[test]
-fn keys_of_programs_are_told_once_listed_and_revoked() {
+fn keys_of_programs_are_printed_once_listed_and_revoked() {
     let gleaner = Gleaner::migrated();
     let key = gleaner.ok(&["keys", "add", "whisper", "--queue", "activities", "--kind", "call", "-q"]);
     assert!(key.starts_with("sb_secret_") && key.trim().len() == 53, "for pipes the key alone: {key}");

@@ -157,7 +157,7 @@ fn only_as_many_run_as_were_allowed_and_only_once_when_asked() {
 }
 
 #[test]
-fn a_waiting_worker_hears_the_bell() {
+fn a_notification_wakes_a_waiting_worker() {
     let gleaner = Gleaner::migrated();
     let mut work = gleaner.start(&["work", "jobs", "--exec", "echo heard", "--json"]);
     work.err_until("Working jobs");

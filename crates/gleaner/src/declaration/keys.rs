@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_in_keys_are_told_at_once_with_their_lines() {
+    fn all_mistakes_in_keys_are_reported_at_once_with_their_lines() {
         let source = "tabel = 'public.t'\nkind = 5\nowner = 'sales_id'\nzzz = 1\n\n[status]\ncolumn = 's'\nreddy = 'a'\nrunning = 'b'\nfailed = 'd'\n";
         assert_eq!(
             told(source),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_is_only_a_column_is_told_what_to_write() {
+    fn a_status_that_is_only_a_column_gets_a_suggestion() {
         assert_eq!(
             told("table = 't'\nstatus = 'state'"),
             [

@@ -23,7 +23,7 @@ const WORKERS: usize = 4;
 
 /// A worker process. Does nothing unless a test below starts it.
 #[tokio::test]
-async fn drains_when_told_to() -> Result<()> {
+async fn is_a_draining_process_when_started_as_one() -> Result<()> {
     let Ok(url) = std::env::var("GLEANER_DRAIN") else { return Ok(()) };
     loop {
         // PostgreSQL may go away at any moment. The outcome of running work is then unknown, and another worker claims it again.
@@ -70,7 +70,7 @@ async fn drain(url: &str) -> Result<bool> {
 
 fn start_worker(url: &str) -> Result<Child> {
     Command::new(std::env::current_exe()?)
-        .args(["--exact", "chaos::drains_when_told_to", "--test-threads=1"])
+        .args(["--exact", "chaos::is_a_draining_process_when_started_as_one", "--test-threads=1"])
         .env("GLEANER_DRAIN", url)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

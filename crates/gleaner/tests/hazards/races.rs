@@ -190,7 +190,7 @@ async fn floor(client: &Client, seconds: f64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_floor_never_reports_empty() -> Result<()> {
+async fn a_claim_cursor_never_reports_empty() -> Result<()> {
     let w = world().await?;
     w.run("insert into gleaner.jobs (kind, due_at) select 'k', now() - interval '1 hour' from generate_series(1, 3)").await?;
     floor(&w.client, 3600.0).await?;
@@ -199,7 +199,7 @@ async fn a_floor_never_reports_empty() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_lies_behind_a_floor_is_found_when_its_time_is_over() -> Result<()> {
+async fn a_row_before_the_claim_cursor_is_found_when_the_cursor_expires() -> Result<()> {
     let w = world().await?;
     w.run("insert into gleaner.jobs (id, kind, due_at) values (-1, 'k', now() - interval '1 hour')").await?;
     w.run("insert into gleaner.jobs (kind) select 'k' from generate_series(1, 500)").await?;

@@ -75,7 +75,7 @@ async fn noted(w: &World) -> Result<i64> {
 }
 
 #[tokio::test]
-async fn one_bad_row_does_not_block_the_line() -> Result<()> {
+async fn one_bad_row_does_not_block_the_queue() -> Result<()> {
     for (what, refusal) in refusals() {
         for limit in [1, 3, 50] {
             let w = world().await?;
@@ -194,7 +194,7 @@ async fn a_refused_row_that_cannot_be_mended_does_not_block_thieves() -> Result<
 /// A claim uses the fast path, which assumes that every change succeeds, only if nothing can reject one. An index that the claim
 /// does not write to cannot.
 #[tokio::test]
-async fn only_indexes_a_claim_touches_make_it_look_at_each_refusal() -> Result<()> {
+async fn only_indexes_that_a_claim_writes_make_it_take_rows_one_by_one() -> Result<()> {
     let world = world().await?;
     let plain = async || {
         world.text("select gleaner.is_plain('public.activities', '{due_at,lease,processing_status,locked_by,metadata}', 'processing_status')::text").await

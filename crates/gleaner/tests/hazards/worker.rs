@@ -183,7 +183,7 @@ async fn a_cancel_reaches_a_running_handler() -> Result<()> {
 /// An operator requeues running work and the same worker claims it again: for a moment it holds the row twice, and the former
 /// handler learns that its result will not be stored.
 #[tokio::test]
-async fn a_worker_that_gets_its_own_row_again_tells_the_former_handler() -> Result<()> {
+async fn a_worker_that_claims_its_own_row_again_ends_the_former_handler() -> Result<()> {
     let w = world().await?;
     let queue = w.queue("jobs").await?;
     let key = queue.enqueue(&jobs("again", 1)).await?[0].key.clone();

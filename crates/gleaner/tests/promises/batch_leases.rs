@@ -138,7 +138,7 @@ async fn what_was_never_begun_of_a_crashed_batch_lease_is_not_counted_as_lost() 
 }
 
 #[tokio::test]
-async fn a_batch_lease_that_ran_out_and_that_nobody_took_still_completes() -> Result<()> {
+async fn an_expired_batch_lease_that_was_not_taken_still_completes() -> Result<()> {
     let (world, queue, items) = bound(4, "asleep").await?;
     world.age("jobs", "1 day").await?;
     assert_eq!(outcomes(&queue.complete(&results(&items[..2])).await?), [Outcome::Done; 2]);
@@ -292,7 +292,7 @@ async fn plain_writers_neither_take_nor_end_what_a_batch_lease_holds() -> Result
 
 /// A key that is inserted again is a new row: no agent holds it, and the former holder's result is refused.
 #[tokio::test]
-async fn a_key_inserted_again_is_nobodys_and_its_former_holder_has_no_lease_on_it() -> Result<()> {
+async fn a_key_inserted_again_has_no_holder_and_its_former_holder_has_no_lease_on_it() -> Result<()> {
     let (world, queue, items) = bound(6, "a").await?;
     let gone = &items[2];
     world

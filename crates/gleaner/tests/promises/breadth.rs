@@ -33,7 +33,7 @@ async fn a_lowered_threshold_is_found_among_more_than_two_thousand_owners_and_ki
 
 /// The exact search needs one index descent for each owner.
 #[tokio::test]
-async fn an_empty_claim_among_many_owners_does_not_repeat_the_exact_look_at_once() -> Result<()> {
+async fn an_empty_claim_among_many_owners_does_not_repeat_the_exact_search_at_once() -> Result<()> {
     let world = world().await?;
     owners(&world, 1_000, "call").await?;
     let session = world.connect().await?;
@@ -49,7 +49,7 @@ async fn an_empty_claim_among_many_owners_does_not_repeat_the_exact_look_at_once
 }
 
 #[tokio::test]
-async fn five_thousand_kinds_cost_a_claim_a_bounded_look_and_all_are_served() -> Result<()> {
+async fn five_thousand_kinds_cost_a_claim_a_bounded_search_and_all_are_served() -> Result<()> {
     let world = world().await?;
     world.run("insert into gleaner.jobs (kind) select 'kind' || n from generate_series(1, 5000) n; analyze gleaner.jobs").await?;
     for limit in [1, 100] {

@@ -278,7 +278,7 @@ async fn only_what_is_alike_and_long_enough_lies_together() -> Result<()> {
 }
 
 #[tokio::test]
-async fn keys_that_somebody_else_drew_meanwhile_are_in_no_bulk_range() -> Result<()> {
+async fn keys_that_another_session_drew_meanwhile_are_in_no_bulk_range() -> Result<()> {
     let (world, queue) = meadow(2, 0).await?;
     let other = world.connect().await?;
     let pool = gleaner::pool(world.url(), 8)?;
@@ -367,7 +367,7 @@ async fn a_claim_takes_a_bulk_range_as_it_is_when_it_has_its_lock() -> Result<()
 }
 
 #[tokio::test]
-async fn a_claim_of_few_spreads_what_it_needs_and_finds_it_behind_every_floor() -> Result<()> {
+async fn a_claim_of_few_rows_unpacks_what_it_needs_and_finds_it_before_every_cursor() -> Result<()> {
     let (world, queue) = meadow(64, 3000).await?;
     let session = world.connect().await?;
     let floor = r#"{"asked": "", "until": 4e9, "kinds": [], "lanes": {"default 2": ["2100-01-01T00:00:00Z", 1]}}"#;
@@ -477,7 +477,7 @@ async fn rows_whose_bulk_range_is_gone_stand_alone_again_when_prune_comes_by() -
 }
 
 #[tokio::test]
-async fn a_claim_does_not_wait_for_whoever_is_about_to_change_a_row_that_lies() -> Result<()> {
+async fn a_claim_does_not_wait_for_a_transaction_that_changes_a_row_of_a_range() -> Result<()> {
     let (world, queue) = meadow(8, 10).await?;
     let mut other = world.connect().await?;
     let tx = other.transaction().await?;
@@ -528,7 +528,7 @@ async fn a_row_that_refuses_to_stand_alone_does_not_keep_the_others_from_being_w
 }
 
 #[tokio::test]
-async fn a_key_inserted_again_is_nobodys_also_where_it_lay() -> Result<()> {
+async fn a_key_inserted_again_has_no_holder_even_where_its_range_was() -> Result<()> {
     let (world, queue) = meadow(2, 6).await?;
     let items = world.claim(&queue, "a", None, 6).await?;
     world.run("delete from gleaner.jobs where id = 3; insert into gleaner.jobs (id, kind) values (3, 'anew')").await?;
@@ -540,7 +540,7 @@ async fn a_key_inserted_again_is_nobodys_also_where_it_lay() -> Result<()> {
 
 /// A session continues where it ended. A range that comes back before that position is found before a claim returns empty.
 #[tokio::test]
-async fn a_bulk_range_that_comes_back_behind_the_floor_is_found_before_empty_is_said() -> Result<()> {
+async fn a_bulk_range_that_returns_before_the_cursor_is_found_before_a_claim_reports_empty() -> Result<()> {
     let (world, queue) = meadow(2, 2).await?;
     queue.enqueue_copy(&jobs("default", 2)).await?;
     let (session, mut other) = (world.connect().await?, world.connect().await?);
@@ -558,7 +558,7 @@ async fn a_bulk_range_that_comes_back_behind_the_floor_is_found_before_empty_is_
 /// Single rows are searched from the position up to which none was found, while there are bulk ranges to claim. Rows before it
 /// are not forgotten.
 #[tokio::test]
-async fn a_row_that_comes_to_stand_behind_the_floor_is_found_when_the_floors_time_is_over() -> Result<()> {
+async fn a_row_that_appears_before_the_cursor_is_found_when_the_cursor_expires() -> Result<()> {
     let (world, queue) = meadow(2, 40).await?;
     let session = world.connect().await?;
     // As after a slow search that found nothing before the bulk range.

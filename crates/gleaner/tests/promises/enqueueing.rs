@@ -39,7 +39,7 @@ async fn many_alike_become_what_each_becomes_alone() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_bad_item_among_many_is_told_and_none_goes_in() -> Result<()> {
+async fn one_bad_item_among_many_is_reported_and_none_is_stored() -> Result<()> {
     let world = world().await?;
     let acts = gleaner::Acts::of(&world.client, "jobs").await?;
     let good = || json!({"kind": "mail", "payload": {}});

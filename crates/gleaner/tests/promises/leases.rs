@@ -111,7 +111,7 @@ async fn late_results_are_kept_once_and_made_up_ones_are_bounded() -> Result<()>
 
 /// Laptops sleep: when one wakes up after its lease expired and no agent claimed the row, it can still finish the work.
 #[tokio::test]
-async fn an_expired_lease_that_nobody_took_still_completes() -> Result<()> {
+async fn an_expired_lease_that_was_not_taken_still_completes() -> Result<()> {
     let world = world().await?;
     let (queue, item) = held_job(&world, "asleep").await?;
     world.age("jobs", "3 days").await?;
@@ -156,7 +156,7 @@ async fn acts_on_a_deleted_row_answer_gone() -> Result<()> {
 
 /// The same natural key is deleted and inserted again: the row that was held is not the row that exists now.
 #[tokio::test]
-async fn a_lease_does_not_outlive_the_rebirth_of_its_key() -> Result<()> {
+async fn a_lease_is_not_valid_for_a_row_inserted_again_under_its_key() -> Result<()> {
     let world = world().await?;
     let (queue, old) = held_job(&world, "a").await?;
     world.run(&format!("delete from gleaner.jobs; insert into gleaner.jobs (id) values ({})", old.key)).await?;

@@ -193,7 +193,7 @@ async fn a_flood_of_urgent_work_does_not_starve_the_rest() -> Result<()> {
 
 /// Own work at any age; work without an owner as soon as it is due.
 #[tokio::test]
-async fn an_agent_without_an_owner_takes_what_is_nobodys_and_what_is_stale() -> Result<()> {
+async fn an_agent_without_an_owner_takes_unowned_and_stale_rows() -> Result<()> {
     let world = world().await?;
     let other = world.person("other", 5, true).await?;
     world.activity(Some(other), "sms", 1.0).await?;
@@ -303,7 +303,7 @@ async fn a_row_that_a_large_claim_passed_over_comes_first_in_the_next() -> Resul
 
 /// A row that must be claimed alone is skipped. The rows of other owners after it are claimed.
 #[tokio::test]
-async fn a_stale_row_that_goes_alone_does_not_end_the_look_at_stale_rows() -> Result<()> {
+async fn a_stale_row_that_goes_alone_does_not_end_the_search_for_stale_rows() -> Result<()> {
     let world = world().await?;
     let (other, third) = (world.person("other", 5, true).await?, world.person("third", 5, true).await?);
     let queue = world.queue("activities").await?;

@@ -137,7 +137,7 @@ async fn the_holders_plain_completion_works() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_holders_plain_completion_works_after_its_lease_ran_out_if_nobody_took_the_row() -> Result<()> {
+async fn the_holders_plain_completion_works_after_its_lease_ran_out_if_the_row_was_not_taken() -> Result<()> {
     let desk = desk().await?;
     desk.world.age("activities", "1 hour").await?;
     assert_eq!(complete_plainly(&desk.laptop, &desk.key, "slept").await?, 1);
@@ -146,7 +146,7 @@ async fn the_holders_plain_completion_works_after_its_lease_ran_out_if_nobody_to
 
 /// Another user, and another sign-in of the same user, while the row is held: nothing changes.
 #[tokio::test]
-async fn a_plain_end_by_anybody_but_the_holder_changes_nothing() -> Result<()> {
+async fn a_plain_end_by_another_than_the_holder_changes_nothing() -> Result<()> {
     let desk = desk().await?;
     let before = activity(&desk.world, &desk.key).await?;
     for stranger in
@@ -281,7 +281,7 @@ async fn a_whole_row_written_back_changes_only_what_is_the_writers_to_change() -
 
 /// Any user may link a contact, whether the row is held or not, and it does not disturb the holder.
 #[tokio::test]
-async fn a_contact_may_be_linked_while_somebody_works_on_the_row() -> Result<()> {
+async fn a_contact_may_be_linked_while_the_row_is_held() -> Result<()> {
     let desk = desk().await?;
     let contact: i64 = desk.world.client.query_one("insert into contacts (first_name) values ('Ann') returning id", &[]).await?.get(0);
     let unheld = desk.world.activity(None, "sms", 1.0).await?;

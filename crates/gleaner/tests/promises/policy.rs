@@ -57,7 +57,7 @@ impl Field {
         Ok(explained["claimable"] == true)
     }
 
-    async fn nobody_else_ever_gets(&self, key: &str) -> Result<()> {
+    async fn no_other_agent_gets(&self, key: &str) -> Result<()> {
         for _ in 0..3 {
             assert!(self.stealable().await?.is_empty());
             assert!(!self.explained(key).await?);
@@ -125,14 +125,14 @@ async fn a_lowered_threshold_holds_at_once_for_rows_that_wait() -> Result<()> {
 }
 
 #[tokio::test]
-async fn work_turned_private_while_it_waits_is_private_at_once_and_shared_again_at_once() -> Result<()> {
+async fn work_made_private_while_it_waits_is_private_at_once_and_shared_again_at_once() -> Result<()> {
     let f = field().await?;
     let key = f.world.activity(Some(f.owner), "call", 60.0).await?;
     assert_eq!(f.stealable().await?, [key.as_str()]);
     f.policy("allow_remote_processing = false").await?;
     assert!(f.stealable().await?.is_empty());
     assert!(claim_anew(&f.world, &f.queue, "thief", Some(f.thief), 10).await?.is_empty());
-    f.nobody_else_ever_gets(&key).await?;
+    f.no_other_agent_gets(&key).await?;
     f.policy("allow_remote_processing = true").await?;
     assert!(f.explained(&key).await?);
     assert_eq!(f.stealable().await?, [key]);
@@ -158,7 +158,7 @@ async fn an_insert_open_while_its_owner_turns_private_is_private_when_it_commits
     let key: String = writer.query_one(&sql, &[]).await?.get(0);
     f.policy("allow_remote_processing = false").await?;
     writer.batch_execute("commit").await?;
-    f.nobody_else_ever_gets(&key).await
+    f.no_other_agent_gets(&key).await
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn work_reassigned_to_a_private_owner_is_private() -> Result<()> {
         } else {
             f.world.run(&format!("update activities set sales_id = {} where id = '{key}'", f.owner)).await?;
         }
-        f.nobody_else_ever_gets(&key).await?;
+        f.no_other_agent_gets(&key).await?;
         f.world.run("delete from activities").await?;
     }
     Ok(())
@@ -217,7 +217,7 @@ async fn running_work_reassigned_to_a_private_owner_stays_private_after_a_crash(
         }
         assert_eq!(activity(&f.world, &key).await?["lease"], item.lease, "still held");
         f.world.age("activities", "10 minutes").await?;
-        f.nobody_else_ever_gets(&key).await?;
+        f.no_other_agent_gets(&key).await?;
         f.world.run("delete from activities").await?;
     }
     Ok(())
@@ -225,7 +225,7 @@ async fn running_work_reassigned_to_a_private_owner_stays_private_after_a_crash(
 
 /// There is no policy to read, so no other agent may claim it: only an agent of that owner.
 #[tokio::test]
-async fn work_of_an_owner_without_a_row_is_nobody_elses() -> Result<()> {
+async fn work_of_an_owner_without_a_row_is_private() -> Result<()> {
     let f = field().await?;
     f.world.run("alter table activities drop constraint activities_sales_id_fkey").await?;
     let key = f.world.activity(Some(4711), "call", 60.0).await?;
@@ -264,7 +264,7 @@ async fn a_private_owners_crashed_agent_leaves_the_row_to_its_owner_alone() -> R
             .run("set role gleaner_engine; update activities set attempts = 0, lost = 0, started = 0, created_at = now(); reset role")
             .await?;
     }
-    f.nobody_else_ever_gets(&key).await
+    f.no_other_agent_gets(&key).await
 }
 
 /// The same by plain writers: claim, crash, sweep, plain failure, plain reset.
@@ -287,18 +287,18 @@ async fn a_private_owners_plain_agent_leaves_the_row_to_its_owner_alone() -> Res
         }
         assert!(f.stealable().await?.is_empty(), "after {act}");
     }
-    f.nobody_else_ever_gets(&key).await
+    f.no_other_agent_gets(&key).await
 }
 
 /// A thief holds the row when its owner turns private. After releasing it, the thief cannot claim it again.
 #[tokio::test]
-async fn stolen_work_returns_to_an_owner_who_turned_private() -> Result<()> {
+async fn stolen_work_returns_to_an_owner_who_became_private() -> Result<()> {
     let f = field().await?;
     let key = f.world.activity(Some(f.owner), "call", 60.0).await?;
     let item = claim_anew(&f.world, &f.queue, "thief", Some(f.thief), 1).await?.pop().context("stale")?;
     f.policy("allow_remote_processing = false").await?;
     f.queue.release(&[item.held()]).await?;
-    f.nobody_else_ever_gets(&key).await
+    f.no_other_agent_gets(&key).await
 }
 
 /// Its owner's threshold passed long ago: a row that is released or fails is open to all agents from its next due time on, no later.

@@ -117,7 +117,7 @@ async fn whatever_ends_in_whatever_order_a_short_answer_means_that_nothing_old_i
 }
 
 #[tokio::test]
-async fn a_call_deletes_no_more_than_its_limit_and_the_next_goes_on_there() -> Result<()> {
+async fn a_call_deletes_no_more_than_its_limit_and_the_next_continues_there() -> Result<()> {
     let world = world().await?;
     jobs(&world, 1, 250, "30 days", "8 days").await?;
     let mut told = Vec::new();
@@ -214,7 +214,7 @@ async fn prunes_at_once_share_the_work_and_leave_nothing_old() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_nobody_and_what_was_locked_goes_with_the_next() -> Result<()> {
+async fn a_call_waits_for_no_lock_and_locked_rows_are_deleted_by_the_next() -> Result<()> {
     let world = world().await?;
     jobs(&world, 1, 5000, "30 days", "8 days").await?;
     world.run("set statement_timeout = '20s'").await?;
@@ -239,7 +239,7 @@ async fn a_call_waits_for_nobody_and_what_was_locked_goes_with_the_next() -> Res
 
 /// A call uses at most half of the statement timeout: a call cancelled by the timeout would have to start again, every time.
 #[tokio::test]
-async fn a_call_answers_in_time_and_the_next_goes_on_there() -> Result<()> {
+async fn a_call_answers_in_time_and_the_next_continues_there() -> Result<()> {
     let world = world().await?;
     jobs(&world, 1, 12_000, "30 days", "null").await?;
     jobs(&world, 12_001, 12_010, "30 days", "8 days").await?;

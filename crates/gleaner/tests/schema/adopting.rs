@@ -131,7 +131,7 @@ async fn a_dry_run_shows_what_an_adoption_would_do_and_changes_nothing() -> Resu
 }
 
 #[tokio::test]
-async fn a_table_that_does_not_fit_is_told_with_every_mistake_and_left_as_it_is() -> Result<()> {
+async fn a_table_that_does_not_fit_is_reported_with_every_mistake_and_left_as_it_is() -> Result<()> {
     let world = empty_world().await?;
     world
         .run(
@@ -192,7 +192,7 @@ async fn what_only_has_the_name_of_a_table_of_ours_is_left_alone_unless_asked_fo
 }
 
 #[tokio::test]
-async fn functions_and_views_of_the_same_name_stay_and_are_told() -> Result<()> {
+async fn functions_and_views_of_the_same_name_stay_and_are_reported() -> Result<()> {
     let world = empty_world().await?;
     world
         .run(

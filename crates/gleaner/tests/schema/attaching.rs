@@ -59,7 +59,7 @@ async fn history_is_never_claimed_and_the_table_is_not_rewritten() -> Result<()>
 }
 
 #[tokio::test]
-async fn writers_go_on_while_indexes_are_built_and_all_their_rows_are_claimable() -> Result<()> {
+async fn writers_continue_while_indexes_are_built_and_all_their_rows_are_claimable() -> Result<()> {
     let world = world().await?;
     ledger(&world).await?;
     world.run("update public.ledger set status = 'done' where status in ('new', 'busy')").await?;

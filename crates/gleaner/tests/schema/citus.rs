@@ -405,7 +405,7 @@ async fn acts_of_a_distributed_table_need_no_right_on_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_distributed_table_cannot_do_is_told_at_once() -> Result<()> {
+async fn what_a_distributed_table_cannot_do_is_reported_at_once() -> Result<()> {
     let Some(cluster) = Cluster::find().await? else { return Ok(()) };
     let error = cluster.attach("tenant = \"id\"\nkey = \"workspace_id\"\nnotify = true\nbulk = 64\n").await.map(drop).unwrap_err();
     let told = format!("{error:#}");

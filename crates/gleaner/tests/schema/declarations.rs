@@ -31,7 +31,7 @@ fn assert_told(told: &[String], expected: &[(&str, &str)]) {
 const STATUS: &str = "status = { column = 'status', ready = 'new', running = 'busy', done = 'done', failed = 'bad' }";
 
 #[tokio::test]
-async fn every_mistake_is_told_at_once_with_what_to_write_instead() -> Result<()> {
+async fn every_mistake_is_reported_at_once_with_what_to_write_instead() -> Result<()> {
     let world = world().await?;
     world
         .run(
@@ -99,7 +99,7 @@ async fn every_mistake_is_told_at_once_with_what_to_write_instead() -> Result<()
 }
 
 #[tokio::test]
-async fn a_table_whose_rows_cannot_be_told_apart_is_refused() -> Result<()> {
+async fn a_table_whose_rows_cannot_be_distinguished_is_refused() -> Result<()> {
     let world = world().await?;
     world
         .run(
@@ -236,7 +236,7 @@ async fn a_status_word_the_enum_lacks_is_added_only_when_asked() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_column_of_somebody_elses_is_never_written_over() -> Result<()> {
+async fn a_column_that_exists_already_is_never_overwritten() -> Result<()> {
     let world = world().await?;
     world
         .run(

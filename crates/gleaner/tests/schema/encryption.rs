@@ -151,7 +151,7 @@ async fn every_mode_accepts_and_refuses_what_psql_does() -> Result<()> {
 
 /// Citus creates such a certificate: version 1, self-signed.
 #[tokio::test]
-async fn an_old_self_signed_certificate_is_not_looked_at_below_verify_ca() -> Result<()> {
+async fn an_old_self_signed_certificate_is_not_checked_below_verify_ca() -> Result<()> {
     let server = Encrypted::start().await?;
     server.show(Some("old"), "hostssl").await?;
     for mode in ["allow", "prefer", "require"] {

@@ -108,7 +108,7 @@ async fn the_lock_of_a_run_that_died_is_taken_over_when_its_lease_ends() -> Resu
 
 /// Without a pooler PostgreSQL detects at once that a process is gone; its lease would last for half a minute.
 #[tokio::test]
-async fn the_lock_of_a_run_that_is_gone_makes_nobody_wait_for_its_lease() -> Result<()> {
+async fn the_lock_of_a_run_that_died_does_not_make_others_wait_for_its_lease() -> Result<()> {
     let world = empty_world().await?;
     let old = world.connect().await?;
     old.batch_execute("begin isolation level repeatable read; select 1").await?;

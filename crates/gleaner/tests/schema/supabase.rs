@@ -179,7 +179,7 @@ const READABLE: &str = "
     order by 1";
 
 #[tokio::test]
-async fn a_migrator_that_may_not_create_roles_is_told_what_an_administrator_must_run() -> Result<()> {
+async fn a_migrator_that_may_not_create_roles_gets_the_statements_for_an_administrator() -> Result<()> {
     let server = PrivateServer::start(false).await?;
     let admin = server.connect().await?;
     admin.batch_execute("create role plain login; create role anon").await?;

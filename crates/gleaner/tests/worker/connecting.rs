@@ -40,7 +40,7 @@ async fn every_way_in(url: &str) -> Result<[Error; 3]> {
 }
 
 #[tokio::test]
-async fn whoever_is_not_let_in_is_told_what_to_check_and_not_to_try_again() -> Result<()> {
+async fn a_rejected_login_is_permanent_and_says_what_to_check() -> Result<()> {
     let w = world().await?;
     let own = w.database.name.clone();
     w.run(&format!(
@@ -78,7 +78,7 @@ async fn whoever_is_not_let_in_is_told_what_to_check_and_not_to_try_again() -> R
 }
 
 #[tokio::test]
-async fn whoever_finds_nobody_there_or_no_room_may_try_again() -> Result<()> {
+async fn an_unreachable_or_full_server_is_a_transient_error() -> Result<()> {
     let w = world().await?;
     w.run("create role crowded login connection limit 0").await?;
     let crowded = address(&w, "crowded", "", &w.database.name)?;
@@ -92,7 +92,7 @@ async fn whoever_finds_nobody_there_or_no_room_may_try_again() -> Result<()> {
 
 /// A changed password does not reach the server and its clients at the same moment.
 #[tokio::test]
-async fn a_worker_that_is_no_longer_let_in_tells_so_keeps_its_results_and_comes_back() -> Result<()> {
+async fn a_worker_whose_login_is_rejected_reports_it_keeps_its_results_and_recovers() -> Result<()> {
     let w = world().await?;
     w.run("create role turned_away superuser login").await?;
     let queue = w.queue("jobs").await?;

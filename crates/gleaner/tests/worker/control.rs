@@ -143,7 +143,7 @@ async fn several_workers_share_one_limit_and_one_pause() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_figures_tell_what_was_done_and_what_is_being_done() -> Result<()> {
+async fn the_figures_show_what_was_done_and_what_runs() -> Result<()> {
     let (memory, gate) = (Memory::pushing("jobs"), Arc::new(Semaphore::new(0)));
     memory.latency(Duration::from_millis(40));
     fill(&memory, 3);

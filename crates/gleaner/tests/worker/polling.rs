@@ -160,7 +160,7 @@ async fn push_only_does_not_poll() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn push_only_looks_after_a_new_connection_and_when_something_falls_due() -> Result<()> {
+async fn push_only_polls_after_a_new_connection_and_when_a_row_becomes_due() -> Result<()> {
     let memory = Memory::pushing("jobs");
     let sim = Simulation::start(&memory, idle(&memory).wake(Wake::PushOnly));
     sim.pass(10.0).await;
@@ -242,7 +242,7 @@ async fn each_poll_is_one_event_with_what_it_found_and_the_next_interval() -> Re
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_certain_notification_a_worker_looks_every_second() -> Result<()> {
+async fn without_a_certain_notification_a_worker_polls_every_second() -> Result<()> {
     let poll = || Poll { jitter: 0.0, seed: Some(1), ..Poll::default() };
     let silent = Memory::new("jobs");
     let sim = Simulation::start(&silent, idle(&silent).poll(poll()));

@@ -29,7 +29,7 @@ async fn stand_still(time: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_sleep_leases_are_looked_at_before_any_result_is_sent() -> Result<()> {
+async fn after_a_sleep_leases_are_checked_before_any_result_is_sent() -> Result<()> {
     let (memory, gate) = (Memory::new("jobs"), Arc::new(Semaphore::new(0)));
     memory.lasting(Duration::from_secs(1_000_000));
     let (kept, lost) = (memory.add("any", json!(null)), memory.add("any", json!(null)));
@@ -71,7 +71,7 @@ async fn a_handler_learns_on_waking_that_its_item_was_taken() -> Result<()> {
 
 /// A suspended machine's monotonic clock stands still; only the wall clock shows how long it was.
 #[tokio::test(start_paused = true)]
-async fn a_suspended_machine_looks_at_its_leases_shows_life_and_looks_for_work() -> Result<()> {
+async fn a_suspended_machine_checks_its_leases_renews_them_and_polls() -> Result<()> {
     let (memory, gate) = (Memory::new("jobs"), Arc::new(Semaphore::new(0)));
     memory.lasting(Duration::from_secs(1_000_000));
     memory.add("any", json!(null));

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn withheld_callers_are_nobody() {
+    fn withheld_callers_match_no_contact() {
         let numbers = ["+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253", "whatsapp:+266696687", "+737 874 2833"];
         let words = ["anonymous", "Restricted", "unknown", "UNAVAILABLE", "private", "blocked"];
         for text in numbers.into_iter().chain(words) {

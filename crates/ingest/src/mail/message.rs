@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_mail_are_told_apart() {
+    fn the_parts_of_a_mail_are_distinguished() {
         let mail = "Subject: s\nContent-Type: multipart/mixed; boundary=\"o o\"\n\npreamble\n--o o\n\
             Content-Type: multipart/alternative; boundary=i\n\n--i\n\none\n--ix\ntwo\n--i\nContent-Type: TEXT/HTML\n\n<p>one</p>\n--i--\n--o o \n\
             Content-Type: text/plain; name=notes.txt\n\nnotes\n--o o\nContent-Type: message/rfc822\n\nSubject: inner\n\ninside\n--o o--\nepilogue";

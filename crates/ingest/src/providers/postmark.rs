@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_work_are_told_with_what_to_write() {
+    fn settings_that_cannot_work_are_reported_with_what_to_write() {
         let wrong = |settings| crate::providers::check(&Postmark, &channel(settings));
         assert_eq!(wrong(json!({})), [""; 0]);
         let fine = json!({"basic_auth": {"username": "u", "password": "p"}, "ip_mode": "enforce", "ip_allow": "10.0.0.0/8 ::1", "body_limit_mb": 64});

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_work_are_told_with_what_to_write() {
+    fn settings_that_cannot_work_are_reported_with_what_to_write() {
         let wrong = |settings| crate::providers::check(&Twilio, &channel(settings));
         assert_eq!(wrong(json!({"auth_token": "t", "auth_token_previous": "o", "account_sid": "AC1"})), [""; 0]);
         assert_eq!(wrong(json!({"public_url": "hooks.acme.example", "auth_tokn": "t"})).len(), 3);

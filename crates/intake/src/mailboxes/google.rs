@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told_at_the_start() {
+    fn invalid_settings_are_reported_at_the_start() {
         for (name, value) in [("GOOGLE_API_BASE", "gmail"), ("GOOGLE_QUOTA_COSTS", "messages.get"), ("GOOGLE_QUOTA_COSTS", "x=1")] {
             assert!(Google::from(|asked| (asked == name).then(|| value.to_owned())).is_err(), "{name}={value}");
         }

@@ -20,7 +20,7 @@ fn psql(url: &str, query: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn starts_as_whoever_runs_the_tests_root_included() -> Result<()> {
+async fn starts_as_the_user_of_the_tests_root_included() -> Result<()> {
     let scratch = Scratch::new()?;
     let parent = Parent::start(&scratch.home()?)?;
     let servers = servers_on(&scratch.home()?)?;

@@ -11,7 +11,7 @@ use crate::support::{Parent, Scratch, execute, servers_on, value};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn status_tells_where_it_runs_and_only_while_it_does() -> Result<()> {
+async fn status_says_where_it_runs_and_only_while_it_does() -> Result<()> {
     let scratch = Scratch::new()?;
     let home = scratch.home()?;
     let before = status(&home).await?;

@@ -93,7 +93,7 @@ fn telephone_coding_is_read() {
 }
 
 #[test]
-fn what_is_no_sound_is_told_apart() {
+fn what_is_no_recording_is_recognised() {
     let folder = Folder::new();
     let (from, to) = (folder.0.join("from"), folder.0.join("to.wav"));
     let told = |bytes: &[u8]| {

@@ -143,7 +143,7 @@ mod tests {
         The pumps saved 12 % of the energy. Our goal is a contract before spring. Ok.";
 
     #[test]
-    fn sentences_are_told_apart_by_what_they_are() {
+    fn sentences_are_classified() {
         let found = find(NOTES, Some("en"), 24);
         let kinds: Vec<(&str, &str)> =
             found.iter().map(|block| (block.semantic_type, block.content.split(' ').next().unwrap_or(""))).collect();

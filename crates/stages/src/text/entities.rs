@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_without_country_is_no_phone_unless_a_region_is_told() {
+    fn a_number_without_country_is_no_phone_unless_a_region_is_set() {
         assert_eq!(find("order 4155552671", None, at()).phones, []);
         assert_eq!(find("order 1234567890123", Some("US"), at()).phones, []);
     }

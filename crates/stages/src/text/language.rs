@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn english_and_german_are_told_apart() {
+    fn english_and_german_are_distinguished() {
         let english = detect("Could you please send me the contract before the end of the week?", &[]);
         assert_eq!((english.code, english.reliable), ("en", true));
         let german = "Könnten Sie mir bitte den Vertrag noch vor dem Ende der Woche zuschicken? Wir warten schon seit gestern darauf.";

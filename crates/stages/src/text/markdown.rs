@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_lists_and_wrapped_lines_are_told_apart() {
+    fn headings_lists_and_wrapped_lines_are_distinguished() {
         let text =
             "# The *plan*\nWe ship\non **Friday**. It rains.\n\n- [x] Call Ann\n2. Write Bob\n```\nlet x = 1;\n```\n#hashtag is text";
         let sentence = |text: &str| Piece::Sentence(text.to_owned());

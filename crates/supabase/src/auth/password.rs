@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_the_cost_of_everybody_and_no_password() {
+    fn an_unknown_user_costs_the_same_as_a_known_one() {
         assert!(is_current(NO_ACCOUNT));
         let parsed = PasswordHash::new(NO_ACCOUNT).expect("readable, or checking it would take no time");
         assert_eq!((parsed.salt.map(|s| s.len() > 0), parsed.hash.map(|h| h.len())), (Some(true), Some(32)));

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn signing_up_is_off_and_links_stay_here_unless_told_otherwise() {
+    fn signing_up_is_off_and_links_stay_here_by_default() {
         let settings = read(&[]).unwrap();
         assert_eq!((settings.signup, settings.redirects.len(), settings.base.as_str()), (Signup::Off, 0, "http://x"));
         let settings = read(&[("GLEANER_SIGNUP", "open"), ("GLEANER_REDIRECTS", "https://a.example, http://localhost:5173")]).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_cannot_be_meant_is_told() {
+    fn a_setting_that_cannot_be_meant_is_reported() {
         for wrong in [
             &[("GLEANER_SIGNUP", "yes")][..],
             &[("GLEANER_SIGNUP", "confirmed")],

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_conditions_and_quoted_values_are_told_apart() {
+    fn several_conditions_and_quoted_values_are_distinguished() {
         let parsed = parse(r#"status=eq.raw,sales_id=in.(1,"2,3",4),name=neq."a \"b\", c""#).expect("parses");
         assert_eq!(
             parsed,

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_begins_to_follow_tables_while_the_feed_is_down() {
+    fn no_subscription_begins_while_the_feed_is_down() {
         let hub = Hub::default();
         let (out, _frames, _end) = Outbox::new(hub.budget());
         let member = hub.join(follower(&out), |_| panic!("nothing is promised")).expect_err("the feed is down");

@@ -11,7 +11,7 @@ use super::stage::{Stage, outcomes, take};
 
 promises!(
     every_act_does_what_it_says,
-    a_failed_row_waits_as_long_as_it_was_told,
+    a_failed_row_waits_for_the_given_time,
     a_stale_lease_is_refused_by_every_act,
     a_row_that_is_not_there_is_gone,
     a_repeated_completion_is_recognised,
@@ -62,7 +62,7 @@ async fn every_act_does_what_it_says(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-async fn a_failed_row_waits_as_long_as_it_was_told(stage: &Stage) -> Result<()> {
+async fn a_failed_row_waits_for_the_given_time(stage: &Stage) -> Result<()> {
     let jobs = stage.open("jobs").await?;
     let item = stage.held(&*jobs, "mail").await?;
     let mut failure = Failure::new("the server said 503").category("LLMError");

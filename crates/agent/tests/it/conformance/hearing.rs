@@ -9,9 +9,9 @@ use serde_json::json;
 use super::promises;
 use super::stage::{PATIENCE, Stage, connected, outcomes, settled, take};
 
-promises!(new_work_is_heard_of_within_a_second, a_lost_connection_comes_back_and_counts_as_heard, work_goes_on_after_a_restart_in_between,);
+promises!(new_work_is_notified_within_a_second, a_lost_connection_is_restored_and_counts_as_a_notification, work_continues_after_a_restart,);
 
-async fn new_work_is_heard_of_within_a_second(stage: &Stage) -> Result<()> {
+async fn new_work_is_notified_within_a_second(stage: &Stage) -> Result<()> {
     let activities = stage.open("activities").await?;
     let mut push = activities.listen().context("pushed")?;
     connected(&mut push, true).await?;
@@ -28,7 +28,7 @@ async fn new_work_is_heard_of_within_a_second(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-async fn a_lost_connection_comes_back_and_counts_as_heard(stage: &Stage) -> Result<()> {
+async fn a_lost_connection_is_restored_and_counts_as_a_notification(stage: &Stage) -> Result<()> {
     let activities = stage.open("activities").await?;
     let mut push = activities.listen().context("pushed")?;
     connected(&mut push, true).await?;
@@ -48,7 +48,7 @@ async fn a_lost_connection_comes_back_and_counts_as_heard(stage: &Stage) -> Resu
     Ok(())
 }
 
-async fn work_goes_on_after_a_restart_in_between(stage: &Stage) -> Result<()> {
+async fn work_continues_after_a_restart(stage: &Stage) -> Result<()> {
     let jobs = stage.open("jobs").await?;
     let item = stage.held(&*jobs, "mail").await?;
     let waiting = stage.job("mail", json!({})).await?;

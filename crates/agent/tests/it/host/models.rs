@@ -92,7 +92,7 @@ async fn requests_reach_the_named_model_with_the_agents_key() -> Result<()> {
 }
 
 #[tokio::test]
-async fn errors_come_in_openais_shape_and_do_not_tell_what_is_behind_us() -> Result<()> {
+async fn errors_have_openais_shape_and_do_not_reveal_the_backend() -> Result<()> {
     let models = models(Limits { json_bytes: 1024 * 1024, form_bytes: 1024 * 1024, ..Limits::default() }).await?;
     let shaped = |(status, answer): &(u16, Value), expected: u16, part: &str| {
         let message = answer["error"]["message"].as_str().unwrap_or_default();

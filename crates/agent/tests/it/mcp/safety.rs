@@ -141,7 +141,7 @@ async fn the_prompt_and_the_instructions_warn() -> Result<()> {
 
 /// Whatever the arguments are, `Value` or not, a call never ends a session.
 #[tokio::test]
-async fn nonsense_is_answered_and_the_session_goes_on() -> Result<()> {
+async fn nonsense_is_answered_and_the_session_continues() -> Result<()> {
     let stage = stage().await?;
     let assistant = stage.assistant().await?;
     for (tool, arguments) in [("claim", json!({})), ("complete", json!({"queue": 1, "key": {}, "lease": "x"})), ("drop_table", json!({}))] {

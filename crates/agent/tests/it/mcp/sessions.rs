@@ -73,7 +73,7 @@ async fn the_end_of_the_process_gives_back_everything() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_nobody_waited_for_is_given_back() -> Result<()> {
+async fn a_claim_whose_caller_left_is_given_back() -> Result<()> {
     let stage = stage().await?;
     stage.job("mail", json!({})).await?;
     let session = Session::standing(&stage.service);

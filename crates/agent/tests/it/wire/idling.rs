@@ -13,7 +13,7 @@ use crate::conformance::stage::{Over, stage};
 
 /// The server answers claims that must find nothing from memory, however many clients ask and however often.
 #[tokio::test]
-async fn looks_that_find_nothing_are_answered_without_the_database() -> Result<()> {
+async fn empty_claims_are_answered_without_the_database() -> Result<()> {
     let stage = stage(Over::Native).await?;
     let served = stage.served.as_ref().context("served")?;
     let often = Duration::from_millis(50);

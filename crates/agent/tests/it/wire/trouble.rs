@@ -117,7 +117,7 @@ async fn trouble_of_the_server_passes_and_costs_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_lost_race_is_run_again_without_anybody_noticing() -> Result<()> {
+async fn a_lost_serialization_race_is_retried_silently() -> Result<()> {
     let stage = stage(Over::Rpc).await?;
     let jobs = stage.open("jobs").await?;
     let item = stage.held(&*jobs, "mail").await?;
@@ -140,7 +140,7 @@ async fn a_lost_race_is_run_again_without_anybody_noticing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nobody_there_is_trouble_that_passes() -> Result<()> {
+async fn an_unreachable_server_is_a_transient_error() -> Result<()> {
     for url in ["http://127.0.0.1:9", "http://no-such-host.invalid"] {
         let wire = Wire::connect(Settings { url: url.into(), anon_key: "key".into(), ..Settings::default() })?;
         let error = wire.queues().await.unwrap_err();

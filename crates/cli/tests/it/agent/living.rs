@@ -106,7 +106,7 @@ fn an_agent_finds_the_database_of_its_home_again() {
 
 /// Waiting does not mend a wrong name or password: whoever starts it should hear so, and not have to look for it on a page.
 #[test]
-fn workers_and_agents_that_are_not_let_in_end_at_the_start_and_say_what_to_check() {
+fn workers_and_agents_whose_login_is_rejected_end_at_the_start_and_say_what_to_check() {
     let gleaner = Gleaner::migrated();
     let elsewhere = gleaner.url().replacen(&gleaner.sql("select current_database()"), "no_such_database", 1);
     for args in [&["agent", "run", "--status", "127.0.0.1:0"][..], &["agent", "run", "--once"], &["work", "jobs", "--exec", "true"]] {
@@ -131,7 +131,7 @@ fn an_agent_starts_without_a_warning_about_notifications() {
 }
 
 #[test]
-fn up_runs_an_agent_unless_it_is_told_not_to() {
+fn up_runs_an_agent_unless_no_agent_is_given() {
     let gleaner = Gleaner::at_home();
     let up = gleaner.start(&["up", "--detach", "--json"]).end();
     let up: Value = serde_json::from_str(&up.out).unwrap_or_else(|_| panic!("{up:?}"));

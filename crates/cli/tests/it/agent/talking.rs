@@ -29,7 +29,7 @@ fn print_config_says_where_each_setting_came_from() {
 }
 
 #[test]
-fn a_slip_in_the_file_is_told_with_what_was_meant() {
+fn a_mistake_in_the_file_is_reported_with_a_suggestion() {
     let gleaner = Gleaner::migrated();
     let file = gleaner.file("mine.toml", "concurency = 2\n");
     let ran = gleaner.run(&["agent", "--config", &file, "--grace", "soon"]);
@@ -40,7 +40,7 @@ fn a_slip_in_the_file_is_told_with_what_was_meant() {
 }
 
 #[test]
-fn an_agent_ends_when_nothing_is_due_if_it_was_told_to() {
+fn an_agent_until_empty_ends_when_nothing_is_due() {
     let team = Team::new();
     team.go();
     let ada = team.person("ada");
@@ -80,7 +80,7 @@ fn status_and_watch_show_what_runs() {
 }
 
 #[test]
-fn several_agents_are_told_apart_by_name() {
+fn several_agents_are_distinguished_by_name() {
     let team = Team::new();
     let nobody = team.gleaner.run(&["agent", "pause"]);
     assert!(nobody.code == 1 && nobody.err.contains("no agent runs") && nobody.err.contains("`gleaner agent`"), "{nobody:?}");

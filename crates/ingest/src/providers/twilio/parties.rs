@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn withheld_callers_are_nobody() {
+    fn withheld_callers_match_no_contact() {
         for sentinel in ["+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253", "anonymous", "Restricted", "unavailable"] {
             assert_eq!(address(sentinel), None, "{sentinel}");
             let parties = Parties::new(Some(sentinel), Some("+14155550122"));

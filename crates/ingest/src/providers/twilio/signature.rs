@@ -137,7 +137,7 @@ mod tests {
     const BASE: &str = "https://hooks.acme.example";
     const TARGET: &str = "/functions/v1/ingest-activity?key=k";
 
-    fn is_believed(target: &str, body: &str, signature: &[u8]) -> bool {
+    fn is_accepted(target: &str, body: &str, signature: &[u8]) -> bool {
         let settings = json!({"auth_token": TOKEN}).as_object().cloned().unwrap_or_default();
         let channel = Channel {
             id: uuid::Uuid::nil(),
@@ -182,7 +182,7 @@ mod tests {
             for last in (1..other.len()).rev() {
                 other.swap(last, rng.random_range(0..=last));
             }
-            prop_assert!(is_believed(TARGET, &form(&other), &signature));
+            prop_assert!(is_accepted(TARGET, &form(&other), &signature));
         }
 
         #[test]
@@ -197,7 +197,7 @@ mod tests {
             for changed in [longer, fewer, more] {
                 // Separators are not signed, so a change that keeps the signed text is not visible to the signature.
                 if signed_fields(&changed) != signed_fields(&pairs) {
-                    prop_assert!(!is_believed(TARGET, &form(&changed), &signature));
+                    prop_assert!(!is_accepted(TARGET, &form(&changed), &signature));
                 }
             }
         }
@@ -206,12 +206,12 @@ mod tests {
         fn any_change_of_the_url_or_the_signature_is_refused(pairs in fields(), at in any::<Index>(), bit in 0..8u32, added in "[a-z&=/]{1,4}") {
             let body = form(&pairs);
             let mut signature = sign(TOKEN, &format!("{BASE}{TARGET}"), &signed_fields(&pairs));
-            prop_assert!(is_believed(TARGET, &body, &signature));
+            prop_assert!(is_accepted(TARGET, &body, &signature));
             let longer = format!("{TARGET}{added}");
-            prop_assert!(!is_believed(&longer, &body, &signature));
+            prop_assert!(!is_accepted(&longer, &body, &signature));
             signature[at.index(20)] ^= 1 << bit;
-            prop_assert!(!is_believed(TARGET, &body, &signature));
-            prop_assert!(!is_believed(TARGET, &body, &signature[..at.index(20)]));
+            prop_assert!(!is_accepted(TARGET, &body, &signature));
+            prop_assert!(!is_accepted(TARGET, &body, &signature[..at.index(20)]));
         }
     }
 }

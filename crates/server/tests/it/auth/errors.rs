@@ -57,7 +57,7 @@ async fn what_needs_no_key_is_answered_without_one() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_bad_token_is_told_apart_from_none_and_from_an_ended_session() -> Result<()> {
+async fn a_bad_token_is_distinguished_from_none_and_from_an_ended_session() -> Result<()> {
     let world = world().await?;
     let session = world.ada_signed_in().await?;
     let with = |change: &dyn Fn(&mut Value)| {

@@ -23,7 +23,7 @@ async fn the_first_start_makes_one_administrator_however_many_start() -> Result<
 }
 
 #[tokio::test]
-async fn where_somebody_is_already_no_administrator_is_made() -> Result<()> {
+async fn where_a_user_exists_no_administrator_is_created() -> Result<()> {
     let world = world().await?;
     world.ada().await?;
     assert!(first_administrator(&gleaner::pool(&world.database.url, 1)?).await?.is_none());

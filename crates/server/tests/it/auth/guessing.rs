@@ -11,7 +11,7 @@ async fn from(world: &World, client: &str, email: &str, password: &str) -> Answe
 }
 
 #[tokio::test]
-async fn a_guesser_is_stopped_and_the_owner_signs_in_from_elsewhere() -> Result<()> {
+async fn guessing_is_limited_and_the_owner_signs_in_from_elsewhere() -> Result<()> {
     let world = world().await?;
     world.ada().await?;
     let guesses = join_all((0..30).map(|n| {

@@ -20,7 +20,7 @@ async fn fill_in(world: &World, kind: &str, token: &str, password: &str) -> Answ
 }
 
 #[tokio::test]
-async fn an_invitation_is_looked_at_as_often_as_mail_programs_like_and_used_once() -> Result<()> {
+async fn an_invitation_may_be_opened_many_times_and_is_used_once() -> Result<()> {
     let world = world().await?;
     let link = people::invite(&world.client, ADA, true, &world.base).await?;
     assert!(link.starts_with(&format!("{}/auth/v1/link?type=invite&token=", world.base)), "{link}");

@@ -42,7 +42,7 @@ async fn each_scope_ends_what_it_says() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_session_ended_twice_is_told_so() -> Result<()> {
+async fn ending_a_session_twice_is_reported() -> Result<()> {
     let world = world().await?;
     let here = world.ada_signed_in().await?;
     assert_eq!(logout(&world, "?scope=local", here.access()).await.status, 204);

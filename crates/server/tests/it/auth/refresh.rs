@@ -124,7 +124,7 @@ async fn of_two_uses_at_once_the_second_waits_and_gets_the_firsts_successor() ->
 }
 
 #[tokio::test]
-async fn a_token_that_was_never_ours_is_not_found_and_costs_nobody_a_session() -> Result<()> {
+async fn an_unknown_token_is_not_found_and_ends_no_session() -> Result<()> {
     let world = world().await?;
     let session = world.ada_signed_in().await?;
     let public = session.refresh().split('.').next().unwrap_or_default().to_owned();
@@ -152,7 +152,7 @@ async fn a_session_that_is_over_says_so() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_was_disabled_or_banned_cannot_refresh() -> Result<()> {
+async fn a_disabled_or_banned_user_cannot_refresh() -> Result<()> {
     let world = world().await?;
     for close in ["update sales set disabled = true", "update sales set disabled = false; update auth.users set banned_until = 'infinity'"]
     {
@@ -170,7 +170,7 @@ async fn whoever_was_disabled_or_banned_cannot_refresh() -> Result<()> {
 }
 
 #[tokio::test]
-async fn trouble_of_ours_is_a_5xx_so_that_nobody_is_signed_out() -> Result<()> {
+async fn an_internal_error_is_a_5xx_so_that_no_client_signs_out() -> Result<()> {
     let world = world().await?;
     let session = world.ada_signed_in().await?;
     world.run("alter table auth.sessions rename to sessions_away").await?;

@@ -90,7 +90,7 @@ async fn a_wrong_password_and_an_unknown_address_get_the_same_answer_for_the_sam
 }
 
 #[tokio::test]
-async fn an_imported_bcrypt_hash_opens_the_door_once_and_is_then_replaced() -> Result<()> {
+async fn an_imported_bcrypt_hash_is_accepted_once_and_then_replaced() -> Result<()> {
     let world = world().await?;
     world.ada().await?;
     let imported = bcrypt::hash(PASSWORD, 4)?;
@@ -104,7 +104,7 @@ async fn an_imported_bcrypt_hash_opens_the_door_once_and_is_then_replaced() -> R
 }
 
 #[tokio::test]
-async fn whoever_is_banned_disabled_or_unconfirmed_stays_outside() -> Result<()> {
+async fn a_banned_disabled_or_unconfirmed_user_cannot_sign_in() -> Result<()> {
     let world = world().await?;
     world.ada().await?;
     for (close, open, refused) in [
@@ -161,7 +161,7 @@ async fn a_password_never_reaches_the_log() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_told_so() -> Result<()> {
+async fn an_invalid_request_is_reported() -> Result<()> {
     let world = world().await?;
     let token = |body: &'static str| world.send(Method::POST, "/token?grant_type=password").body(body).answer();
     for (body, code) in [

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::auth::support::{ADA, PASSWORD, world, world_with};
 
 #[tokio::test]
-async fn signing_up_is_off_unless_somebody_turns_it_on() -> Result<()> {
+async fn signing_up_is_off_unless_configured() -> Result<()> {
     let world = world().await?;
     let refused = world.post("/signup", &json!({"email": ADA, "password": PASSWORD})).answer().await;
     assert_eq!(refused.refused(), (422, "signup_disabled"));
@@ -35,7 +35,7 @@ async fn an_open_sign_up_answers_a_session_and_joins_the_team_as_a_member() -> R
 
 /// Otherwise any caller that knows an administrator's address could become one.
 #[tokio::test]
-async fn signing_up_never_comes_into_somebody_elses_row() -> Result<()> {
+async fn signing_up_never_links_another_users_row() -> Result<()> {
     let world = world_with(|settings| settings.signup = Signup::Open).await?;
     world.run("insert into sales (email, administrator) values ('ada@example.com', true)").await?;
     let session = world.post("/signup", &json!({"email": ADA, "password": PASSWORD})).answer().await;

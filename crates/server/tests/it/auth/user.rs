@@ -90,7 +90,7 @@ async fn a_password_that_changed_while_it_was_checked_opens_nothing() -> Result<
 }
 
 #[tokio::test]
-async fn nobody_reads_users_or_sessions_by_their_role() -> Result<()> {
+async fn no_role_reads_users_or_sessions() -> Result<()> {
     let world = world().await?;
     world.ada_signed_in().await?;
     // The engine's role inherits from the owner of each attached table, who may be the owner of these as well.

@@ -27,7 +27,7 @@ async fn a_channel_is_found_by_its_key_name_and_id() -> Result<()> {
 }
 
 #[tokio::test]
-async fn every_mistake_is_told_at_once_and_nothing_is_stored() -> Result<()> {
+async fn every_mistake_is_reported_at_once_and_nothing_is_stored() -> Result<()> {
     let world = world().await?;
     world.person("ada@example.com", false).await?;
     let new = NewChannel {
@@ -47,7 +47,7 @@ async fn every_mistake_is_told_at_once_and_nothing_is_stored() -> Result<()> {
 }
 
 #[tokio::test]
-async fn names_address_channels_and_ids_tell_namesakes_apart() -> Result<()> {
+async fn channels_are_found_by_name_and_namesakes_by_id() -> Result<()> {
     let world = world().await?;
     let first = world.channels.add(parrot("Support", &[("token", "one")])).await?.channel.id;
     assert!(matches!(world.channels.add(parrot("Support", &[("token", "two")])).await, Err(Error::Taken { id, .. }) if id == first));
@@ -84,7 +84,7 @@ async fn what_is_set_changes_and_the_rest_stays() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_change_of_ours_is_seen_at_the_door_at_once() -> Result<()> {
+async fn a_change_takes_effect_at_the_webhook_endpoint_at_once() -> Result<()> {
     let world = world().await?;
     let added = world.channels.add(parrot("Support", &[("token", "polly")])).await?;
     let key = added.key()?;

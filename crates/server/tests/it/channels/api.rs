@@ -132,7 +132,7 @@ async fn everybody_else_sees_and_changes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_caller_without_a_good_token_is_told_so_on_the_wire() -> Result<()> {
+async fn a_caller_without_a_valid_token_gets_an_error() -> Result<()> {
     let world = world().await?;
     for (token, code) in [(None, "PGRST302"), (Some("nonsense".to_owned()), "PGRST301")] {
         let (status, answer) = Caller { world: &world, token }.get("/v1/channels").await?;

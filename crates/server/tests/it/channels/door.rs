@@ -14,7 +14,7 @@ const TOKEN: &str = "00112233445566778899aabbccddeeff";
 
 /// A Twilio channel is added and tested over HTTP, and a server with a wrong public URL is detected.
 #[tokio::test]
-async fn a_running_server_is_tested_through_its_own_door() -> Result<()> {
+async fn a_running_server_is_tested_through_its_webhook_endpoint() -> Result<()> {
     let world = world().await?;
     let home = Home::new()?;
     let mut config = Config::new(&home.0);

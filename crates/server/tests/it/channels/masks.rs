@@ -99,7 +99,7 @@ async fn the_flag_written_among_the_settings_moves_to_its_column() -> Result<()>
 
 /// Other programs may store their own settings in the row, as long as the ones we read are right.
 #[tokio::test]
-async fn a_setting_nobody_reads_is_told_and_breaks_nothing() -> Result<()> {
+async fn an_unknown_setting_is_reported_and_breaks_nothing() -> Result<()> {
     let world = world().await?;
     let config = json!({"token": "polly", "webhook_secret": "hush"});
     world.run(&format!("insert into ingestion_providers (name, provider_code, ingestion_key, config) values ('Theirs', 'parrot', 'a-key-of-their-own-making', '{config}')")).await?;

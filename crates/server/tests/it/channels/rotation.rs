@@ -85,7 +85,7 @@ async fn only_secrets_are_rotated_and_only_to_something_new() -> Result<()> {
 
 /// A previous secret without an expiry would be a second password for ever.
 #[tokio::test]
-async fn a_previous_secret_written_by_hand_ends_after_a_day_or_when_told() -> Result<()> {
+async fn a_previous_secret_written_by_hand_ends_after_a_day_or_the_given_time() -> Result<()> {
     let world = world().await?;
     let hours = async || {
         let end = "select round(extract(epoch from (secrets_expire ->> 'token_previous')::timestamptz - now()) / 3600)::text from ingestion_providers";

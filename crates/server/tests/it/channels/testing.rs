@@ -91,7 +91,7 @@ fn addresses(public: Option<&str>, local: &str) -> Addresses {
 }
 
 #[tokio::test]
-async fn a_sample_passes_and_nobody_works_on_it() -> Result<()> {
+async fn a_sample_passes_and_is_not_worked_on() -> Result<()> {
     let world = world().await?;
     world.channels.add(parrot("Support", &[("token", "polly")])).await?;
     let here = door(&world, None).await?;
@@ -118,7 +118,7 @@ async fn a_server_that_believes_another_address_is_found_out() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_address_that_leads_nowhere_or_elsewhere_is_told_from_a_broken_door() -> Result<()> {
+async fn an_unreachable_or_wrong_address_is_distinguished_from_a_failing_endpoint() -> Result<()> {
     let world = world().await?;
     world.channels.add(parrot("Support", &[("token", "polly")])).await?;
     // A port that no server listens on any more.

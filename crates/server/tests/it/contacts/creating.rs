@@ -169,7 +169,7 @@ async fn a_crm_that_was_there_first_keeps_its_shape() -> Result<()> {
 
 /// The table refuses one contact: the others are created, and the activity stays in the list for a person.
 #[tokio::test]
-async fn a_contact_the_table_refuses_spoils_nobody_elses() -> Result<()> {
+async fn a_contact_that_the_table_rejects_does_not_affect_others() -> Result<()> {
     let world = world().await?;
     let channel = world.channel_with("auto", "{}", true, None).await?;
     world.run("alter table contacts add constraint no_robots check (first_name <> 'robot')").await?;

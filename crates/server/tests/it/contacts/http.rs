@@ -80,7 +80,7 @@ async fn a_member_reads_the_inbox_page_by_page_and_empties_it() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nobody_else_gets_in_and_a_bad_request_is_told_what_is_wrong() -> Result<()> {
+async fn other_callers_are_refused_and_a_bad_request_says_what_is_wrong() -> Result<()> {
     let world = world().await?;
     let (owner, _) = member(&world, "private").await?;
     let (_, member) = member(&world, "ann").await?;

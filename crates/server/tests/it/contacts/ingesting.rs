@@ -188,7 +188,7 @@ async fn one_row_that_cannot_be_stored_takes_its_whole_group_back() -> Result<()
 }
 
 #[tokio::test]
-async fn names_too_long_for_an_index_still_tell_events_apart() -> Result<()> {
+async fn external_ids_too_long_for_an_index_still_distinguish_events() -> Result<()> {
     let world = world().await?;
     let channel = world.channel("desk").await?;
     // Random text, which cannot be compressed enough to fit.

@@ -67,7 +67,7 @@ async fn pruning_goes_by_age_and_number_in_bounded_steps() -> Result<()> {
 }
 
 #[tokio::test]
-async fn bytes_and_refusals_are_for_administrators_and_memories_for_nobody() -> Result<()> {
+async fn raw_requests_and_refusals_are_for_administrators_and_memory_for_no_role() -> Result<()> {
     let world = world().await?;
     let (member, administrator) = (world.person("ann").await?, world.person("ada").await?);
     world.run(&format!("update sales set administrator = true where id = {administrator}")).await?;

@@ -91,7 +91,7 @@ async fn a_remembered_address_matches_by_itself_from_then_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nobody_links_what_they_may_not_see() -> Result<()> {
+async fn an_activity_that_is_not_visible_cannot_be_linked() -> Result<()> {
     let world = world().await?;
     let (owner, _, _) = person(&world, "private").await?;
     let (_, member, _) = person(&world, "ann").await?;
@@ -119,7 +119,7 @@ async fn nobody_links_what_they_may_not_see() -> Result<()> {
 
 /// The record is written by a trigger: nobody adds to it, and no way around the acts leaves it out.
 #[tokio::test]
-async fn the_record_cannot_be_made_to_lie() -> Result<()> {
+async fn the_audit_cannot_be_forged() -> Result<()> {
     let world = world().await?;
     let (_, member, _) = person(&world, "ann").await?;
     let channel = world.channel("desk").await?;

@@ -76,7 +76,7 @@ async fn every_written_form_finds_its_contact() -> Result<()> {
 }
 
 #[tokio::test]
-async fn ten_equal_digits_across_countries_are_nobody() -> Result<()> {
+async fn ten_equal_digits_across_countries_are_no_match() -> Result<()> {
     let world = world().await?;
     for (written, arriving) in [
         ("+1 (415) 867-5309", "+33415867530"),
@@ -161,7 +161,7 @@ async fn what_fits_several_stays_unlinked_with_its_candidates() -> Result<()> {
 
 /// An exact match decides, even if other contacts have the same mailbox in another spelling.
 #[tokio::test]
-async fn an_exact_match_needs_no_second_look() -> Result<()> {
+async fn an_exact_match_needs_no_second_rule() -> Result<()> {
     let world = world().await?;
     let channel = world.channel("desk").await?;
     let tagged = world.contact(Some("jane+a@example.com"), None).await?;

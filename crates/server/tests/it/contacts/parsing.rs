@@ -9,7 +9,7 @@ use gleaner_intake::contacts;
 use crate::contacts::world::world;
 
 #[tokio::test]
-async fn what_came_before_its_contact_was_read_gets_a_second_look() -> Result<()> {
+async fn messages_that_came_before_their_contact_was_parsed_are_matched_again() -> Result<()> {
     let world = world().await?;
     world.run("update gleaner.contact_settings set default_region = 'AR'").await?;
     let channel = world.channel_with("ar", r#"{"default_region": "AR"}"#, false, None).await?;
@@ -50,7 +50,7 @@ async fn a_changed_number_is_read_again_and_the_old_one_forgotten() -> Result<()
 }
 
 #[tokio::test]
-async fn what_is_no_number_after_all_matches_nobody() -> Result<()> {
+async fn text_that_is_no_number_matches_no_contact() -> Result<()> {
     let world = world().await?;
     // Digits that SQL does not recognize, and text that is no number.
     world.contact(None, Some("４１５-８６７-５３０９")).await?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::gmail::world::{App, app, world};
 
 #[tokio::test]
-async fn the_service_key_asks_for_a_look_and_hears_what_it_brought() -> Result<()> {
+async fn the_service_key_asks_for_a_poll_and_gets_its_result() -> Result<()> {
     let world = world().await?;
     let app = app(&world).await?;
     let channel = world.channel(json!({})).await?;
@@ -23,7 +23,7 @@ async fn the_service_key_asks_for_a_look_and_hears_what_it_brought() -> Result<(
 }
 
 #[tokio::test]
-async fn a_look_may_be_asked_for_without_waiting() -> Result<()> {
+async fn a_poll_may_be_asked_for_without_waiting() -> Result<()> {
     let world = crate::gmail::world::idle_world().await?;
     let app = app(&world).await?;
     world.channel(json!({})).await?;
@@ -33,7 +33,7 @@ async fn a_look_may_be_asked_for_without_waiting() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nobody_else_may_ask() -> Result<()> {
+async fn other_keys_may_not_ask() -> Result<()> {
     let world = world().await?;
     let app = app(&world).await?;
     world.channel(json!({})).await?;

@@ -53,7 +53,7 @@ async fn consent_becomes_a_sealed_grant_and_the_mailbox_is_read() -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_browser_nobody_sent_gets_nothing() -> Result<()> {
+async fn a_callback_without_a_pending_consent_gets_nothing() -> Result<()> {
     let world = world().await?;
     let App { base, .. } = app(&world).await?;
     world.channel(json!({"oauth_token": ""})).await?;
@@ -86,7 +86,7 @@ async fn a_person_who_says_no_changes_nothing() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_code_that_google_does_not_take_is_told_and_stores_nothing() -> Result<()> {
+async fn a_code_that_google_rejects_is_reported_and_stores_nothing() -> Result<()> {
     let world = world().await?;
     let App { base, .. } = app(&world).await?;
     world.channel(json!({"oauth_token": ""})).await?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::gmail::world::{idle_world, world};
 
 #[tokio::test]
-async fn a_withdrawn_grant_is_told_once_and_google_is_not_asked_again() -> Result<()> {
+async fn a_withdrawn_grant_is_reported_once_and_google_is_not_called_again() -> Result<()> {
     let (log, _until) = crate::log::here();
     let world = world().await?;
     world.google.mailbox().revoked = true;

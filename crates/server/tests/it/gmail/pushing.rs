@@ -83,7 +83,7 @@ async fn push_world() -> Result<World> {
 }
 
 #[tokio::test]
-async fn a_push_signed_by_google_for_us_is_believed() -> Result<()> {
+async fn a_push_signed_by_google_for_us_is_accepted() -> Result<()> {
     let world = push_world().await?;
     let token = signed(&claims(), SIGNER, "k1")?;
     assert_eq!(push(&world, Some(&format!("Bearer {token}"))).await?, Ok(()));
@@ -146,7 +146,7 @@ async fn every_other_push_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_channel_without_audience_and_account_believes_nobody() -> Result<()> {
+async fn a_channel_without_audience_and_account_accepts_no_push() -> Result<()> {
     let world = world().await?;
     world.google.mailbox().jwks = jwks(SIGNER, "k1")?;
     world.channel(json!({})).await?;

@@ -7,7 +7,7 @@ use crate::gmail::google::{letter, quota};
 use crate::gmail::world::{idle_world, world};
 
 #[tokio::test]
-async fn the_first_look_brings_in_the_inbox_and_remembers_where_it_ended() -> Result<()> {
+async fn the_first_poll_reads_the_inbox_and_stores_where_it_ended() -> Result<()> {
     let world = world().await?;
     world.google.deliver("m1", "one");
     world.google.deliver("m2", "two");
@@ -41,7 +41,7 @@ async fn the_first_look_brings_in_the_inbox_and_remembers_where_it_ended() -> Re
 }
 
 #[tokio::test]
-async fn a_later_look_asks_for_the_history_and_fetches_only_what_is_new() -> Result<()> {
+async fn a_later_poll_reads_the_history_and_fetches_only_what_is_new() -> Result<()> {
     let world = world().await?;
     world.google.deliver("m1", "one");
     world.channel(json!({})).await?;
@@ -93,7 +93,7 @@ async fn a_message_deleted_meanwhile_is_skipped() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_history_that_google_forgot_is_replaced_by_a_whole_look_without_doubles() -> Result<()> {
+async fn a_history_that_google_forgot_is_replaced_by_a_full_read_without_duplicates() -> Result<()> {
     let world = world().await?;
     world.google.deliver("m1", "one");
     world.channel(json!({})).await?;
@@ -148,7 +148,7 @@ async fn a_used_up_quota_is_waited_out_longer_each_time() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_quota_that_does_not_come_back_ends_the_look_and_is_shown() -> Result<()> {
+async fn a_quota_that_stays_exhausted_ends_the_poll_and_is_shown() -> Result<()> {
     let world = world().await?;
     world.channel(json!({})).await?;
     world.look().await?;
@@ -177,7 +177,7 @@ async fn a_refusal_that_is_no_quota_is_not_repeated() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_channels_search_holds_for_later_looks_too() -> Result<()> {
+async fn the_channels_search_applies_to_later_polls_too() -> Result<()> {
     let world = world().await?;
     world.channel(json!({"query": "in:inbox from:boss"})).await?;
     world.look().await?;
@@ -191,7 +191,7 @@ async fn the_channels_search_holds_for_later_looks_too() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_first_look_keeps_to_its_window() -> Result<()> {
+async fn the_first_poll_keeps_to_its_window() -> Result<()> {
     let world = world().await?;
     for n in 1..=9 {
         world.google.deliver(&format!("m{n}"), "text");
@@ -207,7 +207,7 @@ async fn the_first_look_keeps_to_its_window() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_message_the_database_cannot_take_keeps_back_nobody() -> Result<()> {
+async fn a_message_the_database_rejects_does_not_hold_up_others() -> Result<()> {
     let world = world().await?;
     world.client.batch_execute("alter table activities add constraint no_devil check (raw_data ->> 'content' <> 'devil')").await?;
     world.channel(json!({})).await?;
@@ -238,7 +238,7 @@ async fn several_servers_read_a_mailbox_one_at_a_time() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_look_asked_for_while_one_is_under_way_is_taken_after_it() -> Result<()> {
+async fn a_poll_asked_for_while_one_runs_follows_it() -> Result<()> {
     let world = idle_world().await?;
     world.google.mailbox().token_delay = std::time::Duration::from_millis(700);
     world.channel(json!({})).await?;

@@ -9,7 +9,7 @@ use crate::gmail::pushing::{self, SIGNER};
 use crate::gmail::world::idle_world;
 
 #[tokio::test]
-async fn a_push_at_the_door_brings_the_mail_in() -> Result<()> {
+async fn a_push_to_the_webhook_endpoint_reads_the_mailbox() -> Result<()> {
     let world = idle_world().await?;
     world.google.mailbox().jwks = pushing::jwks(SIGNER, "k1")?;
     let pool = gleaner::pool(&world.url, 12)?;

@@ -104,7 +104,7 @@ async fn the_folder_is_its_owners_alone() -> Result<()> {
 }
 
 #[test]
-fn a_store_that_cannot_be_is_told_at_the_start() {
+fn an_invalid_file_store_is_reported_at_the_start() {
     let home = std::env::temp_dir();
     for url in ["files", "https://example.com/x", "s3://", "ftp://x"] {
         assert!(Files::open(&home, Some(url)).is_err_and(|error| error.to_string().contains("s3://bucket")), "{url}");

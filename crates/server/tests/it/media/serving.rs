@@ -173,7 +173,7 @@ async fn whatsapp_files_are_fetched_by_id_with_the_channels_token() -> Result<()
 }
 
 #[tokio::test]
-async fn telegram_files_are_fetched_by_id_and_the_token_is_told_to_nobody() -> Result<()> {
+async fn telegram_files_are_fetched_by_id_and_the_token_is_never_shown() -> Result<()> {
     let world = bases().await?;
     let channel = world.channel("telegram", json!({"bot_token": "bot-token"})).await?;
     let ids = [json!({"reference": "F1"}), json!({"reference": "F2"}), json!({"reference": "F3"})];

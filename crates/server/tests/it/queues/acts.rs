@@ -126,7 +126,7 @@ async fn the_database_decides_who_may_do_what() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_told_and_never_a_500() -> Result<()> {
+async fn invalid_requests_are_reported_and_never_a_500() -> Result<()> {
     let stage = stage().await?;
     let service = stage.service();
     for (path, body, status) in [
@@ -172,7 +172,7 @@ async fn operators_cancel_requeue_bury_assign_and_ask_why() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_fit_is_told_what_does_not() -> Result<()> {
+async fn an_error_names_the_field_that_does_not_fit() -> Result<()> {
     let stage = stage().await?;
     for (act, body, word) in [
         ("complete", json!({"key": 1}), "lease"),
@@ -193,7 +193,7 @@ async fn a_body_that_does_not_fit_is_told_what_does_not() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_holder_is_told_which_rows_are_no_longer_its_own() -> Result<()> {
+async fn a_holder_learns_which_rows_it_no_longer_holds() -> Result<()> {
     let stage = stage().await?;
     stage.ask("jobs/enqueue", json!({"items": [{"payload": 1}, {"payload": 2}]})).await?;
     let ((one, first), (other, second)) = (claimed(&stage, "a").await?, claimed(&stage, "a").await?);
@@ -210,7 +210,7 @@ async fn a_holder_is_told_which_rows_are_no_longer_its_own() -> Result<()> {
 
 /// Pages and Prometheus ask as often as they like, for any number of agents.
 #[tokio::test]
-async fn what_waits_is_told_to_those_who_may_claim_and_counted_seldom_however_many_ask() -> Result<()> {
+async fn waiting_rows_are_shown_to_those_who_may_claim_and_counted_seldom() -> Result<()> {
     let stage = stage().await?;
     let items: Vec<Value> = (0..5).map(|n| json!({"kind": if n < 2 { "a" } else { "b" }, "payload": n})).collect();
     stage.ask("jobs/enqueue", json!({"items": items})).await?;

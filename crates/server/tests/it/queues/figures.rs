@@ -79,7 +79,7 @@ async fn figures_are_measured_on_real_rows_and_bounded_to_what_the_caller_may_se
 }
 
 #[tokio::test]
-async fn figures_are_made_once_however_many_look() -> Result<()> {
+async fn figures_are_computed_once_however_many_ask() -> Result<()> {
     let stage = stage().await?;
     let looks = (0..50).map(|_| async { get(&stage, &stage.service(), "/v1/figures").await });
     let mut answers = Vec::new();

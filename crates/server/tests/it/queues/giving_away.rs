@@ -24,7 +24,7 @@ fn worker(stage: &Stage, more: &Value) -> String {
 }
 
 #[tokio::test]
-async fn whoever_knows_anothers_request_is_not_given_its_rows() -> Result<()> {
+async fn a_caller_that_knows_anothers_request_is_not_given_its_rows() -> Result<()> {
     let stage = stage().await?;
     let (ada, bob) = two_people(&stage).await?;
     let sql = "insert into activities (type, sales_id, raw_data) values ('sms', 1, '{\"content\": \"between us\"}')";
@@ -56,7 +56,7 @@ async fn a_key_for_some_kinds_is_not_given_others_by_a_request_it_knows() -> Res
 }
 
 #[tokio::test]
-async fn an_act_tells_nothing_of_a_row_to_a_key_that_never_held_it() -> Result<()> {
+async fn an_act_reveals_nothing_of_a_row_to_a_key_that_never_held_it() -> Result<()> {
     let stage = stage().await?;
     let (ada, _) = two_people(&stage).await?;
     let sql = "insert into activities (type, sales_id) values ('sms', 1) returning id::text";

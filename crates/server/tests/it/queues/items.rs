@@ -170,7 +170,7 @@ async fn dead_rows_are_grouped_by_cause_and_requeued_by_group() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_bulk_act_leaves_alone_what_went_on_by_itself_and_stops_when_it_is_told_to() -> Result<()> {
+async fn a_bulk_act_leaves_changed_rows_alone_and_can_be_stopped() -> Result<()> {
     let stage = stage().await?;
     let service = stage.service();
     stage.client.batch_execute("insert into gleaner.jobs (kind) select 'mail' from generate_series(1, 3000)").await?;

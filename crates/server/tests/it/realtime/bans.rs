@@ -19,7 +19,7 @@ fn activities() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_ban_closes_the_sockets_of_that_person_at_once_and_of_nobody_else() -> Result<()> {
+async fn a_ban_closes_the_sockets_of_that_user_at_once_and_no_others() -> Result<()> {
     let stage = stage().await?;
     let (ada, bob) = (person(&stage, "ada").await?, person(&stage, "bob").await?);
     let mut banned = stage.connect(&user(&ada)).await?;
@@ -41,7 +41,7 @@ async fn a_ban_closes_the_sockets_of_that_person_at_once_and_of_nobody_else() ->
 }
 
 #[tokio::test]
-async fn no_row_is_told_after_a_ban_that_rang_no_bell_and_the_socket_is_closed_soon() -> Result<()> {
+async fn no_row_is_sent_after_a_ban_without_a_notification_and_the_socket_is_closed_soon() -> Result<()> {
     let stage = stage().await?;
     let ada = person(&stage, "ada").await?;
     let (mut banned, mut witness) = (stage.connect(&user(&ada)).await?, stage.connect(&service()).await?);

@@ -26,21 +26,21 @@ macro_rules! by_both_feeds {
 }
 
 by_both_feeds! {
-    insert_update_and_delete_are_told_with_the_values_that_reading_gives,
-    a_large_value_an_update_left_alone_is_told_all_the_same,
+    insert_update_and_delete_are_sent_with_the_values_that_reading_gives,
+    a_large_value_that_an_update_left_alone_is_sent_too,
     filters_compare_in_the_columns_own_type,
-    a_row_is_told_only_to_those_who_may_read_it,
-    a_row_is_told_as_it_is_now_and_never_as_it_was_while_private,
+    a_row_is_sent_only_to_those_who_may_read_it,
+    a_row_is_sent_as_it_is_now_and_never_as_it_was_while_private,
     the_key_of_a_deleted_row_reaches_only_those_who_were_shown_the_row,
     a_renewed_token_counts_from_then_on,
     changes_of_many_writers_come_in_commit_order_and_none_is_missing,
-    a_large_transaction_is_told_whole_and_in_order,
+    a_large_transaction_is_sent_whole_and_in_order,
     changes_of_one_row_by_many_writers_come_in_order,
-    a_changed_key_is_told_with_the_old_one,
+    a_changed_key_is_sent_with_the_old_one,
     values_of_every_kind_read_as_they_do_from_the_table
 }
 
-async fn insert_update_and_delete_are_told_with_the_values_that_reading_gives(stage: Stage) -> Result<()> {
+async fn insert_update_and_delete_are_sent_with_the_values_that_reading_gives(stage: Stage) -> Result<()> {
     let mut socket = stage.connect(&service()).await?;
     let ids = socket.follow("feed", json!([{"event": "*", "schema": "public", "table": ALL}])).await?;
     let id = stage
@@ -74,7 +74,7 @@ async fn insert_update_and_delete_are_told_with_the_values_that_reading_gives(st
     Ok(())
 }
 
-async fn a_large_value_an_update_left_alone_is_told_all_the_same(stage: Stage) -> Result<()> {
+async fn a_large_value_that_an_update_left_alone_is_sent_too(stage: Stage) -> Result<()> {
     // Random, or it would be compressed into the row and repeated by the log.
     let id = stage
         .value("insert into activities (raw_data) select jsonb_build_object('content', string_agg(gen_random_uuid()::text, '')) from generate_series(1, 500) returning id::text")
@@ -113,7 +113,7 @@ async fn filters_compare_in_the_columns_own_type(stage: Stage) -> Result<()> {
     Ok(())
 }
 
-async fn a_row_is_told_only_to_those_who_may_read_it(stage: Stage) -> Result<()> {
+async fn a_row_is_sent_only_to_those_who_may_read_it(stage: Stage) -> Result<()> {
     let (private, other) = (stage.person("private", false).await?, stage.person("other", true).await?);
     let owner = stage.value(&format!("select id::text from sales where user_id = '{private}'")).await?;
     let bindings = json!([{"event": "*", "schema": "public", "table": ALL}]);
@@ -134,7 +134,7 @@ async fn a_row_is_told_only_to_those_who_may_read_it(stage: Stage) -> Result<()>
     anybody.expect_nothing().await
 }
 
-async fn a_row_is_told_as_it_is_now_and_never_as_it_was_while_private(stage: Stage) -> Result<()> {
+async fn a_row_is_sent_as_it_is_now_and_never_as_it_was_while_private(stage: Stage) -> Result<()> {
     let (private, other) = (stage.person("private", false).await?, stage.person("other", true).await?);
     let owner = stage.value(&format!("select id::text from sales where user_id = '{private}'")).await?;
     let mut socket = stage.connect(&user(&other)).await?;
@@ -223,7 +223,7 @@ async fn changes_of_many_writers_come_in_commit_order_and_none_is_missing(stage:
     Ok(())
 }
 
-async fn a_large_transaction_is_told_whole_and_in_order(stage: Stage) -> Result<()> {
+async fn a_large_transaction_is_sent_whole_and_in_order(stage: Stage) -> Result<()> {
     let mut socket = stage.connect(&service()).await?;
     socket.follow("x", json!([{"event": "INSERT", "schema": "public", "table": ALL}])).await?;
     // More than is sent at once, and less than a socket may be behind.
@@ -268,7 +268,7 @@ async fn changes_of_one_row_by_many_writers_come_in_order(stage: Stage) -> Resul
     Ok(())
 }
 
-async fn a_changed_key_is_told_with_the_old_one(stage: Stage) -> Result<()> {
+async fn a_changed_key_is_sent_with_the_old_one(stage: Stage) -> Result<()> {
     stage.run("create table places (room text, seat int, who text, primary key (room, seat)); alter publication supabase_realtime add table places; grant select on places to service_role").await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("places", json!([{"event": "*", "schema": "public", "table": "places"}])).await?;

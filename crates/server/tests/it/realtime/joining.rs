@@ -78,7 +78,7 @@ async fn heartbeats_leaving_and_unknown_topics_are_answered_as_clients_expect() 
 }
 
 #[tokio::test]
-async fn a_bad_filter_or_table_is_told_in_a_system_message() -> Result<()> {
+async fn a_bad_filter_or_table_is_reported_in_a_system_message() -> Result<()> {
     let stage = stage().await?;
     let mut socket = stage.connect(&service()).await?;
     for (binding, word) in [
@@ -192,7 +192,7 @@ async fn what_a_member_makes_us_keep_is_bounded() -> Result<()> {
 
 /// A worker's key sees no row that it does not hold, and is notified of work anyway.
 #[tokio::test]
-async fn a_channel_hears_the_bell_of_a_queue_without_seeing_a_row() -> Result<()> {
+async fn a_channel_gets_the_notifications_of_a_queue_without_seeing_a_row() -> Result<()> {
     let stage = stage().await?;
     let mut socket = stage.connect(&user("00000000-0000-0000-0000-000000000001")).await?;
     socket.send("realtime:work", "phx_join", json!({"config": {"gleaner": {"queue": "jobs"}}})).await?;
@@ -204,7 +204,7 @@ async fn a_channel_hears_the_bell_of_a_queue_without_seeing_a_row() -> Result<()
 }
 
 #[tokio::test]
-async fn a_bell_is_not_for_everybody_and_not_of_every_name() -> Result<()> {
+async fn notifications_need_a_key_and_a_queue_that_exists() -> Result<()> {
     let stage = stage().await?;
     for (token, queue, says) in [(anon(), "jobs", "sign in"), (service(), "jbos", "attached are: activities")] {
         let mut socket = stage.connect(&token).await?;

@@ -32,7 +32,7 @@ async fn a_broadcast_reaches_the_others_and_oneself_only_if_asked() -> Result<()
 }
 
 #[tokio::test]
-async fn presence_tells_who_comes_and_who_goes() -> Result<()> {
+async fn presence_shows_who_joins_and_who_leaves() -> Result<()> {
     let stage = stage().await?;
     let mut first = stage.connect(&anon()).await?;
     first.send("realtime:room", "phx_join", json!({"config": {"presence": {"key": "ada", "enabled": true}}})).await?;

@@ -23,7 +23,7 @@ async fn noted(stage: &Stage) -> Result<i64> {
 }
 
 #[tokio::test]
-async fn nothing_is_noted_before_somebody_follows() -> Result<()> {
+async fn nothing_is_stored_before_the_first_subscriber() -> Result<()> {
     let stage = stage_by_triggers().await?;
     stage.run("insert into activities (type) values ('sms')").await?;
     assert_eq!((captured(&stage).await?, noted(&stage).await?), (0, 0));
@@ -40,7 +40,7 @@ async fn nothing_is_noted_before_somebody_follows() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_transaction_that_commits_late_is_told_and_holds_nobody_up() -> Result<()> {
+async fn a_transaction_that_commits_late_is_sent_and_delays_no_other() -> Result<()> {
     let stage = stage_by_triggers().await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("feed", activities()).await?;
@@ -59,7 +59,7 @@ async fn a_transaction_that_commits_late_is_told_and_holds_nobody_up() -> Result
 }
 
 #[tokio::test]
-async fn who_joins_waits_for_those_who_wrote_before_anybody_followed() -> Result<()> {
+async fn the_first_subscriber_waits_for_open_writers() -> Result<()> {
     let stage = stage_by_triggers().await?;
     let (mut writer, mut reader) = (gleaner::connect(&stage.url).await?, gleaner::connect(&stage.url).await?);
     // Its snapshot is from before, its write from after.
@@ -86,7 +86,7 @@ async fn who_joins_waits_for_those_who_wrote_before_anybody_followed() -> Result
 }
 
 #[tokio::test]
-async fn changes_pruned_before_they_were_read_are_told_as_a_gap() -> Result<()> {
+async fn changes_pruned_before_they_were_read_are_reported_as_a_gap() -> Result<()> {
     let stage = stage_by_triggers().await?;
     let mut socket = stage.connect(&service()).await?;
     socket.follow("feed", activities()).await?;
@@ -144,7 +144,7 @@ async fn a_table_altered_meanwhile_is_reported_as_a_gap_and_read_correctly_after
 }
 
 #[tokio::test]
-async fn a_table_published_later_is_followed_and_those_who_waited_for_it_are_told() -> Result<()> {
+async fn a_table_published_later_is_followed_and_its_subscribers_are_informed() -> Result<()> {
     let stage = stage_by_triggers().await?;
     let (mut all, mut others) = (stage.connect(&service()).await?, stage.connect(&service()).await?);
     let everything = json!([{"event": "*", "schema": "public"}]);
@@ -189,7 +189,7 @@ async fn a_table_whose_lock_is_not_to_be_had_at_once_is_followed_as_soon_as_it_i
 }
 
 #[tokio::test]
-async fn partitions_are_told_under_the_name_that_is_published() -> Result<()> {
+async fn partitions_are_sent_under_the_name_that_is_published() -> Result<()> {
     let stage = stage_by_triggers().await?;
     stage
         .run(
@@ -214,7 +214,7 @@ async fn partitions_are_told_under_the_name_that_is_published() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_trigger_makes_of_a_row_is_told_after_what_it_was() -> Result<()> {
+async fn a_change_made_by_a_trigger_is_sent_after_the_change_that_fired_it() -> Result<()> {
     let stage = stage_by_triggers().await?;
     stage
         .run(
@@ -285,7 +285,7 @@ async fn changes_are_followed_through_pgbouncer_in_transaction_mode() -> Result<
 
 /// A database without a readable log crashes: the earlier changes are lost, and subscribers are notified of that.
 #[tokio::test]
-async fn after_a_crash_subscribers_are_told_and_can_join_again() -> Result<()> {
+async fn after_a_crash_subscribers_get_an_error_and_can_join_again() -> Result<()> {
     let mut server = private_server(&[("wal_level", "replica")]).await?;
     let mut stage = stage_on(server.url()).await?;
     let mut socket = stage.connect(&service()).await?;

@@ -7,7 +7,7 @@ use crate::realtime::client::{service, stage, stage_on};
 use crate::world::{eventually, private_server};
 
 #[tokio::test]
-async fn after_a_gap_in_the_feed_subscribers_are_told_and_can_join_again() -> Result<()> {
+async fn after_a_gap_in_the_feed_subscribers_get_an_error_and_can_join_again() -> Result<()> {
     let stage = stage().await?;
     let bindings = json!([{"event": "INSERT", "schema": "public", "table": "activities"}]);
     let mut socket = stage.connect(&service()).await?;
@@ -21,7 +21,7 @@ async fn after_a_gap_in_the_feed_subscribers_are_told_and_can_join_again() -> Re
 }
 
 #[tokio::test]
-async fn a_subscriber_that_does_not_read_is_cut_off_and_costs_nobody_else() -> Result<()> {
+async fn a_subscriber_that_does_not_read_is_disconnected_and_delays_no_other() -> Result<()> {
     let stage = stage().await?;
     let bindings = json!([{"event": "INSERT", "schema": "public", "table": "activities"}]);
     let mut slow = stage.connect(&service()).await?;

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::realtime::client::{service, stage, user};
 
 #[tokio::test]
-async fn the_progress_of_a_dump_is_told_only_to_members_of_its_workspace() -> Result<()> {
+async fn the_progress_of_a_dump_is_sent_only_to_members_of_its_workspace() -> Result<()> {
     let stage = stage().await?;
     let (ann, bob) = (stage.person("ann", true).await?, stage.person("bob", true).await?);
     for person in [&ann, &bob] {

@@ -78,7 +78,7 @@ async fn the_database_knows_role_claims_and_request() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_missing_right_asks_strangers_to_sign_in_and_tells_others_no() -> Result<()> {
+async fn a_missing_right_is_401_for_anonymous_callers_and_403_for_others() -> Result<()> {
     let world = world().await?;
     let (_, user) = world.person("anna", true).await?;
     let token = world.token(&user);

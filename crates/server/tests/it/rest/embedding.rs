@@ -56,7 +56,7 @@ async fn written_rows_can_embed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn no_or_several_relationships_are_told() -> Result<()> {
+async fn no_or_several_relationships_are_reported() -> Result<()> {
     let world = world().await?.with_things().await?;
     let (code, message) = world.get("/things?select=id,sales(id)").refused(400).await?;
     assert_eq!(

@@ -109,7 +109,7 @@ async fn the_owner_of_a_row_is_changed_by_the_owner_an_administrator_or_assign()
 
 /// A member who asks for a private row and one who asks for a row that does not exist get the same answer.
 #[tokio::test]
-async fn acts_do_not_tell_a_member_which_rows_others_have() -> Result<()> {
+async fn acts_do_not_reveal_to_a_member_which_rows_others_have() -> Result<()> {
     let world = world().await?;
     let (_, anna) = world.person("anna", true).await?;
     let (berta, _) = world.person("berta", false).await?;

@@ -82,7 +82,7 @@ async fn a_head_has_the_headers_of_the_page_and_no_body() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nobody_gets_more_rows_than_the_role_may() -> Result<()> {
+async fn no_caller_gets_more_rows_than_its_role_may() -> Result<()> {
     let mut settings = gleaner_supabase::rest::Settings::default();
     settings.anon.max_rows = Some(2);
     let world = crate::rest::world::world_with(settings).await?.with_things().await?;

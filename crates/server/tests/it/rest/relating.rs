@@ -59,7 +59,7 @@ async fn what_belongs_through_a_table_in_between_is_filtered_limited_and_asked_f
 }
 
 #[tokio::test]
-async fn a_table_in_between_is_told_by_its_primary_key_and_two_of_them_apart_by_name() -> Result<()> {
+async fn a_junction_table_is_recognised_by_its_primary_key_and_two_of_them_by_name() -> Result<()> {
     let world = marked().await?;
     // Not every table with two foreign keys is a junction: its rows may be independent.
     world
@@ -179,7 +179,7 @@ async fn a_column_that_a_view_reckons_belongs_nowhere() -> Result<()> {
 }
 
 #[tokio::test]
-async fn views_belong_together_by_tables_that_nobody_sees() -> Result<()> {
+async fn views_are_related_by_tables_that_are_not_exposed() -> Result<()> {
     let world = world().await?;
     world
         .run(

@@ -54,7 +54,7 @@ async fn a_client_that_hangs_up_leaves_nothing_open() -> Result<()> {
 }
 
 #[tokio::test]
-async fn constraints_that_wait_for_the_commit_are_heard() -> Result<()> {
+async fn deferred_constraints_are_reported() -> Result<()> {
     let world = world().await?;
     world.run("create table later (id int primary key, of int references later (id) deferrable initially deferred); grant all on later to service_role").await?;
     assert_eq!(world.post("/later", json!({"id": 1, "of": 2})).refused(409).await?.0, "23503");

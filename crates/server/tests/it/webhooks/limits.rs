@@ -13,7 +13,7 @@ fn from(client: &str) -> [(&str, &str); 2] {
 }
 
 #[tokio::test]
-async fn strangers_are_refused_beyond_a_hundred_a_minute_and_authentic_senders_never() -> Result<()> {
+async fn unauthentic_requests_are_refused_beyond_a_hundred_a_minute_and_authentic_ones_never() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
     let mut answers = Vec::new();

@@ -9,7 +9,7 @@ use crate::webhooks::support::world_on;
 use crate::world::private_server;
 
 #[tokio::test]
-async fn without_a_database_senders_are_told_to_come_back_and_it_recovers_by_itself() -> Result<()> {
+async fn without_a_database_senders_get_retry_after_and_the_server_recovers_by_itself() -> Result<()> {
     let mut server = private_server(&[]).await?;
     let url = server.url().to_owned();
     let mut w = world_on(&url, |config| config.commit_within = Duration::from_secs(1)).await?;

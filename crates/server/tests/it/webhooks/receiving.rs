@@ -102,7 +102,7 @@ async fn what_is_remembered_completes_a_later_event() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hint_to_fetch_is_acknowledged_and_asks_for_a_look() -> Result<()> {
+async fn a_push_is_acknowledged_and_triggers_a_poll() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
     let answer = w.post(&channel, &json!({"do": "fetch"})).await?;
@@ -205,7 +205,7 @@ async fn proxies_may_speak_http_2() -> Result<()> {
 }
 
 #[tokio::test]
-async fn workers_hear_the_bell() -> Result<()> {
+async fn workers_are_notified() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
     let mut listener = gleaner::notify::Listener::new(&w.url, "activities");

@@ -38,7 +38,7 @@ async fn every_refusal_has_its_status_and_is_recorded_with_its_reason() -> Resul
 }
 
 #[tokio::test]
-async fn a_key_that_is_nobodys_tells_nothing_and_is_counted_under_no_channel() -> Result<()> {
+async fn an_unknown_key_reveals_nothing_and_is_counted_under_no_channel() -> Result<()> {
     let w = world().await?;
     let paused = w.channel().await?;
     w.client.execute("update ingestion_providers set is_active = false where id = $1", &[&paused.id]).await?;
@@ -169,7 +169,7 @@ async fn the_check_mail_of_postmark_is_seen_by_the_operator() -> Result<()> {
 }
 
 #[tokio::test]
-async fn other_methods_and_paths_are_told_apart() -> Result<()> {
+async fn other_methods_and_paths_are_distinguished() -> Result<()> {
     let w = world().await?;
     let channel = w.channel().await?;
     for method in ["PUT", "DELETE", "PATCH"] {

@@ -73,7 +73,7 @@ fn the_time_belongs_to_its_day() {
 }
 
 #[test]
-fn a_date_with_two_readings_tells_both() {
+fn a_date_with_two_readings_has_both() {
     assert_eq!(one("3/4/2026").or.map(|d| d.to_string()).as_deref(), Some("2026-04-03"));
     let friday = one("next Friday");
     assert_eq!((friday.date.to_string().as_str(), friday.or.map(|d| d.to_string()).as_deref()), ("2026-11-27", Some("2026-11-20")));

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_that_the_publication_leaves_out_are_not_told() {
+    fn columns_that_the_publication_leaves_out_are_not_sent() {
         let described = r#"["public", "t", [[1, "id", "int8", "pg_catalog.int8", "int8", true, true],
             [3, "secret", "text", "pg_catalog.text", "text", false, false], [4, "open", "text", "pg_catalog.text", "text", false, true]]]"#;
         let noted = noted(described.to_owned()).expect("a description");
