@@ -48,7 +48,7 @@ pub struct Config {
     pub watch: Duration,
     pub wake: Wake,
     pub poll: Poll,
-    /// How follow-ups are looked for and sent.
+    /// How follow-ups are polled and sent.
     pub followups: gleaner_systems::followups::Settings,
     /// Where the status page listens. None turns it off.
     pub status: Option<Listen>,

@@ -65,7 +65,7 @@ pub enum Error {
     #[error("there is no app named {0:?} on this page")]
     NoApp(String),
     /// The user would consent to something other than what the page showed.
-    #[error("the app asks for something else by now; look again")]
+    #[error("the app's request has changed; reload the page")]
     Outdated,
 }
 

@@ -32,7 +32,7 @@ use crate::config::Listen;
 
 /// How many further ports to try when the usual one is taken.
 const FURTHER: u16 = 100;
-/// Waiting items are counted at most this often, however many clients are looking.
+/// Waiting items are counted at most this often, however many clients ask.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 /// The timeout of the count. A page that waits for a slow database would show nothing at all.
 const COUNT_PATIENCE: Duration = Duration::from_millis(700);

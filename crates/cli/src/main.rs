@@ -82,7 +82,7 @@ enum Command {
     Sql(sql::Args),
     // Queues and their items.
     Queues(queues::Args),
-    /// Look at the items of a queue, and act on them
+    /// List the items of a queue, and act on them
     #[command(subcommand)]
     Items(items::Command),
     /// List activities without a contact, and link them

@@ -10,7 +10,7 @@ use super::{Kind, Unreadable, read};
 /// Enough for every document that the server accepts, many times over.
 const MEMORY: u64 = 1024 * 1024 * 1024;
 const SECONDS: u64 = 20;
-/// Whoever started us reads no more text than this.
+/// The parent process reads no more text than this.
 const LONGEST: usize = 4 * 1024 * 1024;
 
 /// `EX_DATAERR` of sysexits.h: the document, not the program, is at fault.
@@ -23,7 +23,7 @@ pub fn child(media_type: &str) -> ExitCode {
         eprintln!("the limits of the reader could not be set: {error}");
         return ExitCode::FAILURE;
     }
-    let told = match Kind::of(media_type) {
+    let text_or_error = match Kind::of(media_type) {
         None => Err(Unreadable::Refused("its type is none that is read")),
         Some(kind) => {
             let mut bytes = Vec::new();
@@ -33,9 +33,9 @@ pub fn child(media_type: &str) -> ExitCode {
             }
         }
     };
-    let told =
-        told.and_then(|text| if text.len() > LONGEST { Err(Unreadable::Refused("it has more than 4 MiB of text")) } else { Ok(text) });
-    match told {
+    let text_or_error = text_or_error
+        .and_then(|text| if text.len() > LONGEST { Err(Unreadable::Refused("it has more than 4 MiB of text")) } else { Ok(text) });
+    match text_or_error {
         Ok(text) => match std::io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,

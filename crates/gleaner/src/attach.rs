@@ -91,7 +91,7 @@ pub async fn sql(client: &impl GenericClient, name: &str) -> Result<String> {
 }
 
 /// A queue as recorded in the registry.
-struct Known {
+struct Registered {
     table: String,
     declaration: Value,
     /// `columns` that attach added, names of all `engine` columns, `indexes` by definition, `functions` by signature, and how to
@@ -99,12 +99,12 @@ struct Known {
     added: Value,
 }
 
-async fn registered(client: &impl GenericClient, name: &str) -> Result<Option<Known>> {
+async fn registered(client: &impl GenericClient, name: &str) -> Result<Option<Registered>> {
     let rows = client
         .query_typed("select table_name, declaration, added from gleaner.queue where name = $1", &[(&name, Type::TEXT)])
         .await
         .map_err(Error::doing("read the registry"))?;
-    Ok(rows.first().map(|r| Known { table: r.get(0), declaration: r.get(1), added: r.get(2) }))
+    Ok(rows.first().map(|r| Registered { table: r.get(0), declaration: r.get(1), added: r.get(2) }))
 }
 
 fn strings(list: &Value) -> Vec<String> {
@@ -134,7 +134,7 @@ async fn refuse_second_queue(client: &impl GenericClient, plan: &Plan) -> Result
 
 /// A column that only happens to have the name and type of an engine column holds the user's data, and acts would overwrite it.
 /// Only when all engine columns exist were they added for Gleaner, in a migration of the user's own.
-fn refuse_borrowed_columns(plan: &Plan, known: Option<&Known>) -> Result<()> {
+fn refuse_borrowed_columns(plan: &Plan, known: Option<&Registered>) -> Result<()> {
     let ours = known.map(|k| strings(&k.added["engine"])).unwrap_or_default();
     let (found, missing): (Vec<_>, Vec<_>) = plan.columns.iter().partition(|c| plan.table.columns.contains_key(&c.name));
     let borrowed: Vec<_> = found.into_iter().filter(|c| !ours.contains(&c.name)).collect();
@@ -260,7 +260,7 @@ fn union(mut list: Vec<String>, more: &[String]) -> Vec<String> {
     list
 }
 
-/// Gives the functions that exist already, from an earlier attach or from a backup, the owner they should have and nobody else a right
+/// Gives the functions that exist already, from an earlier attach or from a backup, the owner they should have, and removes all other rights
 /// to them: `create or replace` needs the first and changes neither.
 pub(crate) async fn reclaim(client: &impl GenericClient, plan: &Plan, declared: Option<&Value>) -> Result<String> {
     let signatures: Vec<String> = functions(plan)?.iter().map(Function::signature).collect();

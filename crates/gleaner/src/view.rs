@@ -175,7 +175,7 @@ impl View {
     fn condition(&self, state: State) -> String {
         let (when, due) = (&self.plan.shape.when.q, format!("q.{}", self.plan.shape.col.due));
         match state {
-            // Whoever asks for ready rows reads the index of unfinished ones, in which a row without a due time is not.
+            // A query for ready rows reads the index of unfinished ones, in which a row without a due time is not.
             State::Ready => match self.bound() {
                 Some(bound) => format!("{} and {due} <= v_now and not ({bound})", when.ready),
                 None => format!("{} and {due} <= v_now", when.ready),

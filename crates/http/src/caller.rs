@@ -76,14 +76,14 @@ impl fmt::Debug for Caller {
 pub async fn begin<'a>(client: &'a mut Client, caller: &Caller) -> Result<Transaction<'a>> {
     let transaction = client.transaction().await.map_err(Error::doing("begin"))?;
     if let Caller::Token { role, claims } = caller {
-        let told = Value::Object(claims.clone()).to_string();
+        let text = Value::Object(claims.clone()).to_string();
         // Both settings end with the transaction, so that the connection returns to the pool unchanged.
         transaction
             .query_typed(
                 // The order matters: `refuse_banned` must run before the role is set, because the caller's role may not
                 // call it.
                 "select gleaner.refuse_banned($1), set_config('role', $2, true), set_config('request.jwt.claims', $3, true)",
-                &[(&person(claims), Type::UUID), (&role.name(), Type::TEXT), (&told, Type::TEXT)],
+                &[(&person(claims), Type::UUID), (&role.name(), Type::TEXT), (&text, Type::TEXT)],
             )
             .await
             .map_err(Error::doing("take on the caller's role"))?;

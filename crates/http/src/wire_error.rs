@@ -145,8 +145,8 @@ mod tests {
     /// The status, the relevant headers, and the body as text.
     async fn sent(error: WireError) -> (u16, Vec<(&'static str, String)>, String) {
         let response = error.into_response();
-        let told = |name: &'static str| Some((name, response.headers().get(name)?.to_str().ok()?.to_owned()));
-        let headers = ["content-type", "www-authenticate", "retry-after"].into_iter().filter_map(told).collect();
+        let header = |name: &'static str| Some((name, response.headers().get(name)?.to_str().ok()?.to_owned()));
+        let headers = ["content-type", "www-authenticate", "retry-after"].into_iter().filter_map(header).collect();
         let status = response.status().as_u16();
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         (status, headers, String::from_utf8(body.to_vec()).unwrap())

@@ -90,7 +90,7 @@ fn line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
 
 /// Runs everything a provider does on any input. The body is parsed even when verification failed, because a sender that knows the
 /// secret may be hostile too.
-pub fn knock(provider: &dyn Provider, anything: &Anything) {
+pub fn probe(provider: &dyn Provider, anything: &Anything) {
     let (channel, request) = (anything.channel(provider), anything.request());
     providers::check(provider, &channel);
     provider.cautions(&channel);
@@ -133,9 +133,9 @@ fn storable(event: &Event) {
     assert!(!written.contains(r"\u0000"), "NUL in {written}");
 }
 
-/// [`knock`] with the bytes of a fuzzer.
+/// [`probe`] with the bytes of a fuzzer.
 pub fn provider(code: &str, bytes: &[u8]) {
-    knock(providers::find(code).expect("a provider"), &Anything::from_bytes(bytes));
+    probe(providers::find(code).expect("a provider"), &Anything::from_bytes(bytes));
 }
 
 /// For any keys and any request a scheme accepts or refuses. Without keys it never accepts, except for the scheme that is meant to.

@@ -205,8 +205,8 @@ mod tests {
         assert!(both.seal(b"x", &HERE).starts_with(&both.current_prefix()));
         let new = MasterKeys::parse(&two, "test").unwrap();
         assert_eq!(new.current(), both.current());
-        let told = new.open(&sealed, &HERE).unwrap_err().to_string();
-        assert!(told.contains(old.current()) && told.contains(new.current()), "{told}");
+        let message = new.open(&sealed, &HERE).unwrap_err().to_string();
+        assert!(message.contains(old.current()) && message.contains(new.current()), "{message}");
     }
 
     #[test]
@@ -234,8 +234,8 @@ mod tests {
         for wrong in ["", "  \n", "c2hvcnQ=", "not base64 !!"] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
-        let told = read("c2VjcmV0").unwrap_err().to_string();
-        assert!(told.contains("32 bytes") && !told.contains("c2VjcmV0"), "{told}");
+        let message = read("c2VjcmV0").unwrap_err().to_string();
+        assert!(message.contains("32 bytes") && !message.contains("c2VjcmV0"), "{message}");
         assert_eq!(format!("{:?}", MasterKeys::generate()), "MasterKeys");
     }
 }

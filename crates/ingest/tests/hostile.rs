@@ -183,14 +183,14 @@ proptest! {
     #[test]
     fn a_request_that_was_nearly_right_is_answered((code, request) in mutated()) {
         if let Some(provider) = providers::find(&code) {
-            hostile::knock(provider, &request);
+            hostile::probe(provider, &request);
         }
     }
 
     #[test]
     fn settings_and_bodies_of_any_shape_are_answered(body in shape(), settings in shape()) {
         for provider in providers::all() {
-            hostile::knock(*provider, &with_body(body.to_string().as_bytes(), "application/json", &settings));
+            hostile::probe(*provider, &with_body(body.to_string().as_bytes(), "application/json", &settings));
         }
     }
 }
@@ -201,7 +201,7 @@ proptest! {
         for provider in providers::all() {
             hostile::provider(provider.code(), &bytes);
             for kind in ["application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "text/plain", "image/png"] {
-                hostile::knock(*provider, &with_body(&bytes, kind, &json!({"scheme": "none"})));
+                hostile::probe(*provider, &with_body(&bytes, kind, &json!({"scheme": "none"})));
             }
         }
     }
@@ -291,11 +291,11 @@ fn monsters_are_answered() {
         for body in monsters() {
             for kind in ["application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "text/plain"] {
                 let mut anything = with_body(&body, kind, &json!({"scheme": "none"}));
-                hostile::knock(*provider, &anything);
+                hostile::probe(*provider, &anything);
                 anything.method = Method::GET;
                 anything.target = "?".repeat(1000) + "&hub.mode=subscribe&hub.challenge=%00%ff&hub.challenge&=";
                 anything.now = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
-                hostile::knock(*provider, &anything);
+                hostile::probe(*provider, &anything);
             }
         }
     }

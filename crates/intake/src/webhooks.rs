@@ -6,7 +6,7 @@
 //!
 //! # Layout
 //!
-//! - [`routes`] lists the routes; [`target`], [`client`], [`limits`], [`body`]: the checks before anything is trusted; [`turned`] has every reason for a
+//! - [`routes`] lists the routes; [`target`], [`client`], [`limits`], [`body`]: the checks before anything is trusted; [`rejection`] has every reason for a
 //!   refusal.
 //! - [`raw`], [`submit`], [`committer`]: store the events durably; [`contacts`] runs after that.
 //! - [`refusals`], [`prune`]: what the operator reads, and how long it is kept; [`replay`] processes stored requests again.
@@ -20,13 +20,13 @@ mod limits;
 mod prune;
 mod raw;
 mod refusals;
+mod rejection;
 pub mod replay;
 mod routes;
 mod settings;
 mod shared;
 mod submit;
 mod target;
-mod turned;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -42,8 +42,8 @@ use gleaner_ingest::{Answer, Channel, Refusal};
 
 use self::raw::Head;
 use self::refusals::Refused;
+use self::rejection::Rejection;
 use self::target::Target;
-use self::turned::Turned;
 use crate::channels;
 
 pub(crate) use self::committer::{Committed, NotStored};
@@ -84,7 +84,7 @@ async fn receive(state: Arc<Webhooks>, key: Option<String>, request: Request) ->
     let mut visit = Visit { state: &state, parts: &parts, target, peer, client, channel: None, provider: None };
     let answer = match visit.take(key, body).await {
         Ok(answer) => answer,
-        Err(turned) => visit.turn_away(turned),
+        Err(rejection) => visit.reject(rejection),
     };
     tracing::debug!(method = %parts.method, target = %Target(target), status = answer.status.as_u16(), "answered");
     respond(answer)
@@ -97,16 +97,16 @@ fn proof(state: &Webhooks, parts: &request::Parts, target: &str) -> Option<Strin
 }
 
 impl Visit<'_> {
-    async fn take(&mut self, key: Option<String>, body: Body) -> Result<Answer, Turned> {
+    async fn take(&mut self, key: Option<String>, body: Body) -> Result<Answer, Rejection> {
         let (channel, provider) = match self.find(key).await {
             Ok(found) => found,
-            Err(turned) => {
+            Err(rejection) => {
                 body::discard(body);
-                return Err(turned);
+                return Err(rejection);
             }
         };
         let state = self.state;
-        let pass = state.limits.enter(Some(channel.id), self.counted()).await.map_err(|retry_after| Turned::TooMany { retry_after })?;
+        let pass = state.limits.enter(Some(channel.id), self.counted()).await.map_err(|retry_after| Rejection::TooMany { retry_after })?;
         if let Some(encoding) = encoding(&self.parts.headers) {
             body::discard(body);
             let why = format!("Content-Encoding {encoding}; send the body without one");
@@ -127,7 +127,7 @@ impl Visit<'_> {
         let channel = state.keys.with_keys(channel, &request).await;
         let verified = provider.verify(&channel, &request)?;
         drop(pass);
-        state.limits.admit(channel.id).map_err(|retry_after| Turned::Ceiling { retry_after })?;
+        state.limits.admit(channel.id).map_err(|retry_after| Rejection::Ceiling { retry_after })?;
         if let Some(warning) = &verified.warning {
             self.note("warning", warning);
         }
@@ -143,19 +143,22 @@ impl Visit<'_> {
     }
 
     /// Finds the channel of the request. The body is not read before the channel is known.
-    async fn find(&mut self, key: Option<String>) -> Result<(Arc<Channel>, &'static dyn Provider), Turned> {
-        let key = Target(self.target).key().or(key).ok_or(Turned::NoKey)?;
-        let pass = self.state.limits.enter(None, self.counted()).await.map_err(|retry_after| Turned::TooMany { retry_after })?;
+    async fn find(&mut self, key: Option<String>) -> Result<(Arc<Channel>, &'static dyn Provider), Rejection> {
+        let key = Target(self.target).key().or(key).ok_or(Rejection::NoKey)?;
+        let pass = self.state.limits.enter(None, self.counted()).await.map_err(|retry_after| Rejection::TooMany { retry_after })?;
         let looked_up = tokio::time::timeout(self.state.settings.within, self.state.channels.by_key(&key)).await;
-        let found = looked_up.map_err(|_| Turned::Unavailable("look up the channel: no answer in time".to_owned()))?;
-        let found = found.map_err(|error| Turned::Unavailable(format!("look up the channel: {error}")))?;
+        let found = looked_up.map_err(|_| Rejection::Unavailable("look up the channel: no answer in time".to_owned()))?;
+        let found = found.map_err(|error| Rejection::Unavailable(format!("look up the channel: {error}")))?;
         drop(pass);
-        let channel = found.ok_or(Turned::UnknownKey)?;
+        let channel = found.ok_or(Rejection::UnknownKey)?;
         self.channel = Some(Arc::clone(&channel));
-        let provider =
-            self.state.channels.provider(&channel.provider_code).ok_or_else(|| Turned::UnknownProvider(channel.provider_code.clone()))?;
+        let provider = self
+            .state
+            .channels
+            .provider(&channel.provider_code)
+            .ok_or_else(|| Rejection::UnknownProvider(channel.provider_code.clone()))?;
         self.provider = Some(provider);
-        if channel.is_active { Ok((channel, provider)) } else { Err(Turned::Paused) }
+        if channel.is_active { Ok((channel, provider)) } else { Err(Rejection::Paused) }
     }
 
     async fn store(
@@ -165,7 +168,7 @@ impl Visit<'_> {
         verified: Verified,
         inbound: Inbound,
         body: &bytes::Bytes,
-    ) -> Result<Answer, Turned> {
+    ) -> Result<Answer, Rejection> {
         let arrival = match inbound {
             Inbound::Reply(answer) => return Ok(answer),
             Inbound::Fetch => {
@@ -185,7 +188,7 @@ impl Visit<'_> {
         // No contact is created for the sender of a sample.
         let is_sample = self.parts.headers.contains_key(channels::TEST_MARK);
         if channel.auto_create_contacts && !is_sample {
-            self.state.newcomers.tell(stored.iter().filter(|one| one.fresh).map(|one| one.id).collect());
+            self.state.newcomers.add(stored.iter().filter(|one| one.fresh).map(|one| one.id).collect());
         }
         Ok(provider.acknowledge(&Outcome { stored: &stored }))
     }
@@ -197,9 +200,9 @@ impl Visit<'_> {
         provider: &dyn Provider,
         mut arrival: Arrival,
         body: &bytes::Bytes,
-    ) -> Result<Vec<gleaner_ingest::Stored>, Turned> {
+    ) -> Result<Vec<gleaner_ingest::Stored>, Rejection> {
         let Webhooks { files, committer, settings, .. } = self.state;
-        let unwritten = |error: crate::files::Error| Turned::Unavailable(format!("keep the files: {error}"));
+        let unwritten = |error: crate::files::Error| Rejection::Unavailable(format!("keep the files: {error}"));
         if !settings.raw.keep.is_zero() {
             let head = Head { method: &self.parts.method, target: self.target, headers: &self.parts.headers };
             arrival.raw = Some(raw::keep(files, channel, provider, head, body).await.map_err(unwritten)?);
@@ -207,17 +210,17 @@ impl Visit<'_> {
         let prepared = submit::prepare(files, channel, arrival).await.map_err(unwritten)?;
         let committed = committer.commit(prepared.submission).await.map_err(|error| match error {
             NotStored::Data { code } if code.starts_with("23") => {
-                Turned::Refused(Refusal::Unusable(format!("a rule of the database ({code})")))
+                Rejection::Refused(Refusal::Unusable(format!("a rule of the database ({code})")))
             }
-            NotStored::Data { code } => Turned::Refused(Refusal::Malformed(format!("the database cannot hold it ({code})"))),
-            NotStored::Away(text) => Turned::Unavailable(text),
+            NotStored::Data { code } => Rejection::Refused(Refusal::Malformed(format!("the database cannot hold it ({code})"))),
+            NotStored::Away(text) => Rejection::Unavailable(text),
         })?;
         prepared.written.tidy(files, &committed).await;
         match committed {
             Committed::Stored(stored) => Ok(stored),
             Committed::Nothing => Ok(Vec::new()),
             Committed::Replayed => Err(Refusal::from(Why::Replayed).into()),
-            Committed::Closed => Err(Turned::Paused),
+            Committed::Closed => Err(Rejection::Paused),
         }
     }
 
@@ -226,17 +229,17 @@ impl Visit<'_> {
         self.client.unwrap_or_else(|| self.peer.ip().to_canonical())
     }
 
-    fn turn_away(&self, turned: Turned) -> Answer {
+    fn reject(&self, rejection: Rejection) -> Answer {
         let channel = self.channel.as_ref().map(|channel| channel.id);
-        let detail = turned.to_string();
-        let (reason, status) = (turned.word(), turned.status().as_u16());
+        let detail = rejection.to_string();
+        let (reason, status) = (rejection.word(), rejection.status().as_u16());
         self.state.refusals.record(Refused { channel, reason, status, client: self.client, detail });
-        if turned.is_suspicious()
+        if rejection.is_suspicious()
             && let Err(retry_after) = self.state.limits.blame(channel, self.counted())
         {
-            return Turned::TooMany { retry_after }.answer(self.provider);
+            return Rejection::TooMany { retry_after }.answer(self.provider);
         }
-        turned.answer(self.provider)
+        rejection.answer(self.provider)
     }
 
     /// Records what is to be said about a request that is accepted: a warning about how it was sent, or a notice that nothing came

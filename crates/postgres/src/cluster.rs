@@ -151,7 +151,7 @@ impl Cluster {
     }
 
     /// Waits until an upgrade has replaced the server's executable on disk by one that can open the data, and has left it alone for
-    /// two looks. [`Cluster::restart`] then starts the new one. Never returns where the executable is not known.
+    /// two checks. [`Cluster::restart`] then starts the new one. Never returns where the executable is not known.
     pub async fn upgraded(&self) {
         let mut seen = None;
         loop {
@@ -239,7 +239,7 @@ impl Cluster {
         // Written early: a process that reads the state during a long recovery learns where the server will be.
         self.note_state()?;
         let began = Instant::now();
-        let mut told = began;
+        let mut reported = began;
         let data = self.home().data();
         // The server writes to its pid file when it is ready. Connecting earlier would only fill its log with refusals.
         while !PidFile::read(&data).is_some_and(|file| file.pid == self.pid() && file.phase == "ready") {
@@ -250,8 +250,8 @@ impl Cluster {
                 let (log, tail) = (self.home().log(), log::tail(self.home(), log_start));
                 return Err(Error::NotReady { seconds: self.options.start_timeout.as_secs(), log, tail });
             }
-            if told.elapsed() > Duration::from_secs(5) {
-                told = Instant::now();
+            if reported.elapsed() > Duration::from_secs(5) {
+                reported = Instant::now();
                 tracing::info!(seconds = began.elapsed().as_secs(), "PostgreSQL is recovering; waiting");
             }
             sleep(LOOK_AGAIN / 4).await;

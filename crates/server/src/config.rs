@@ -56,7 +56,7 @@ pub struct Config {
     pub group: usize,
     /// How long a request may wait for its commit, including retries after a lost connection. Twilio hangs up after 15 s.
     pub commit_within: Duration,
-    /// The origins that may show the web interface in a frame (`GLEANER_FRAME_ORIGINS`). It tells them where its project is.
+    /// The origins that may show the web interface in a frame (`GLEANER_FRAME_ORIGINS`). The page sends them the address of its project.
     pub frames: Vec<String>,
     /// An additional path for webhooks, for senders whose URL is fixed, such as published examples.
     pub further_path: Option<FurtherPath>,

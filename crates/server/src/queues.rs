@@ -38,7 +38,7 @@ use crate::nodes::Nodes;
 use empty_cache::EmptyCache;
 use figures::Figures;
 use groups::Groups;
-use items::looking::Views;
+use items::viewing::Views;
 use queue_cache::QueueCache;
 use waiting::Counts;
 

@@ -132,7 +132,7 @@ async fn connection(
 /// Returns when a connection has not sent the head of its first request in time, or at once when the server stops. Never after that
 /// request has begun: hyper's own limits hold from there on, but do not hold before it has seen enough to know the protocol.
 async fn without_request(began: &AtomicBool, within: Duration, mut stop: watch::Receiver<bool>) {
-    let _ = tokio::time::timeout(within, stop.wait_for(|told| *told)).await;
+    let _ = tokio::time::timeout(within, stop.wait_for(|stop| *stop)).await;
     if began.load(Ordering::Relaxed) {
         std::future::pending::<()>().await;
     }

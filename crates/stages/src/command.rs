@@ -202,7 +202,7 @@ fn judge(stage: &Stage, status: ExitStatus, output: &[u8], said: &Said) -> Resul
         (Some(code), _) => format!("the command ended with exit status {code}"),
         (None, signal) => format!("the command was ended by signal {}", signal.unwrap_or_default()),
     };
-    let message = said.message().map_or_else(|| how.clone(), |told| format!("{told} ({how})"));
+    let message = said.message().map_or_else(|| how.clone(), |text| format!("{text} ({how})"));
     let failure = Failure::new(message).category(stage.default_category());
     Err(if matches!(status.code(), Some(NOT_RETRYABLE | 0)) { failure.for_good() } else { failure })
 }

@@ -80,10 +80,10 @@ fn describe(status: StatusCode) -> String {
 
 /// The message in the response. OpenAI's form `{"error": {"message": …}}` and PostgREST's `{"message": …}` are unwrapped.
 fn excerpt(body: &str) -> String {
-    let told = serde_json::from_str::<serde_json::Value>(body).ok().and_then(|json| {
-        [&json["error"]["message"], &json["message"], &json["error"]].into_iter().find_map(|told| told.as_str().map(str::to_owned))
+    let found = serde_json::from_str::<serde_json::Value>(body).ok().and_then(|json| {
+        [&json["error"]["message"], &json["message"], &json["error"]].into_iter().find_map(|found| found.as_str().map(str::to_owned))
     });
-    let text = told.unwrap_or_else(|| body.trim().to_owned()).replace('\0', "\u{fffd}");
+    let text = found.unwrap_or_else(|| body.trim().to_owned()).replace('\0', "\u{fffd}");
     let short: String = text.chars().take(EXCERPT).collect();
     if short.is_empty() { String::new() } else { format!(": {short}") }
 }

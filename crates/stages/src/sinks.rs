@@ -23,7 +23,7 @@ pub use self::twilio::Twilio;
 
 /// Failures of sending.
 pub const SENDING: &str = "SendingError";
-/// The message may have been sent; nobody knows.
+/// It is unknown whether the message was sent.
 pub const UNKNOWN: &str = "OutcomeUnknown";
 
 /// What is sent.
@@ -67,7 +67,7 @@ pub struct Sent {
 pub enum NotSent {
     /// It certainly was not. The failure says whether to try again.
     Refused(Failure),
-    /// Nobody knows: the connection broke, or the time was up, after the message had been handed over.
+    /// Unknown: the connection broke, or the time was up, after the message had been handed over.
     Unknown(Failure),
     /// It was not, and never will be: the person has blocked us or opted out.
     Unwanted(String),

@@ -5,7 +5,7 @@
 //! - One file per operation: [`sign_in`], [`refresh`], [`user`], [`logout`], [`signup`], [`recover`], [`verify`], [`invite`],
 //!   [`link`] (the page behind a printed link), [`admin`], [`health`]. The operations themselves are SQL functions such as
 //!   `gleaner.open_session`; these files handle HTTP.
-//! - [`gate`] requires the project key, [`bearer`] a token; [`error`] has the two forms an error can take.
+//! - [`project_key`] requires the project key, [`bearer`] a token; [`error`] has the two forms an error can take.
 //! - [`password`] hashes passwords, [`strength`] refuses weak ones, [`limits`] slows guessing down, [`token`] signs.
 //! - [`people`] and [`api_keys`] are used by the command line.
 
@@ -15,7 +15,6 @@ mod bearer;
 mod body;
 mod client;
 mod error;
-mod gate;
 mod health;
 mod invite;
 mod limits;
@@ -24,6 +23,7 @@ mod logout;
 mod mail;
 mod password;
 pub mod people;
+mod project_key;
 mod ready;
 mod recover;
 mod refresh;
@@ -100,7 +100,7 @@ pub fn routes(auth: Auth) -> Router {
         .route("/invite", post(invite::post))
         .route("/settings", get(health::settings))
         .merge(admin::routes())
-        .route_layer(from_fn_with_state(auth.clone(), gate::ask_for_key));
+        .route_layer(from_fn_with_state(auth.clone(), project_key::require));
     // A browser that follows a link sends no key, and neither does a library that looks for public keys.
     let open = Router::new()
         .route("/verify", get(verify::get))

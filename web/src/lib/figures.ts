@@ -10,7 +10,7 @@ export type QueueFigures = {
 };
 export type Figures = {
     at: string; range_seconds: number; slice_seconds: number; queues: Record<string, QueueFigures>;
-    agents: { online: number; busy: number; idle: number | null; looks: number };
+    agents: { online: number; busy: number; idle: number | null; samples: number };
 };
 
 export const figures = (range: string) => get<Figures>(`/v1/figures?range=${range || '1h'}`);
@@ -33,7 +33,7 @@ export function lights({ queues, agents }: Figures): Light[] {
     return [
         light('95 % within 30 s', sum(one => one.within_30s), sum(one => one.timed), 'rows', share => share >= 0.95),
         light('Success above 99 %', sum(one => one.done), ended, 'finished rows', share => share > 0.99),
-        light('Agents idle below 20 %', Math.round((agents.idle ?? 0) * agents.looks), agents.looks, 'looks at agents', share => share < 0.2),
+        light('Agents idle below 20 %', Math.round((agents.idle ?? 0) * agents.samples), agents.samples, 'samples of agents', share => share < 0.2),
     ];
 }
 

@@ -42,7 +42,7 @@ pub struct Seen {
     pub lost: u64,
     waiting: Option<(Option<Waiting>, Instant)>,
     /// How many of the completed items the log knows of.
-    told: u64,
+    logged: u64,
     held: HashSet<Held>,
     transport: Option<(Arc<dyn Transport>, Claim)>,
 }
@@ -158,8 +158,8 @@ impl Meter {
         if let Ok(claimed) = claimed
             && self.queue == FOLLOWUPS
         {
-            let executed = seen.completed - seen.told;
-            seen.told = seen.completed;
+            let executed = seen.completed - seen.logged;
+            seen.logged = seen.completed;
             tracing::info!("Poll cycle: found {} due actions, executed {executed}", claimed.items.len());
         }
         seen.polls += 1;

@@ -40,7 +40,7 @@ impl Setting {
 
 pub const ALL: &[Setting] = &[
     setting("name", &["GLEANER_AGENT_NAME"], "Distinguishes the agents of one machine").or("agent"),
-    setting("worker", &["WORKER_ID"], "Known to the database as the holder of what it claims").otherwise("a new one at each start"),
+    setting("worker", &["WORKER_ID"], "The agent id in the database").otherwise("a new one at each start"),
     setting("database_url", &["DATABASE_URL"], "The database, spoken to directly")
         .otherwise("the server, else what `gleaner up` runs")
         .secret(),
@@ -66,9 +66,9 @@ pub const ALL: &[Setting] = &[
     setting("grace", &["GLEANER_AGENT_GRACE"], "How long running work may take to finish when asked to stop").or("30s"),
     setting("watch", &["GLEANER_AGENT_WATCH"], "How often running work is checked for having been cancelled").or("5s"),
     setting("wake", &["GLEANER_AGENT_WAKE"], "hybrid, poll-only or push-only").or("hybrid"),
-    setting("poll.base", &["GLEANER_AGENT_POLL_BASE"], "The first wait between looks without push").or("5s"),
+    setting("poll.base", &["GLEANER_AGENT_POLL_BASE"], "The first wait between polls without push").or("5s"),
     setting("poll.max", &["GLEANER_AGENT_POLL_MAX"], "The longest wait without push").or("30s"),
-    setting("poll.factor", &["GLEANER_AGENT_POLL_FACTOR"], "How much longer each empty look makes the wait").or("1.5"),
+    setting("poll.factor", &["GLEANER_AGENT_POLL_FACTOR"], "How much longer each empty poll makes the wait").or("1.5"),
     setting("poll.unnotified", &["GLEANER_AGENT_POLL_UNNOTIFIED"], "The longest wait while rows may arrive without a notification")
         .or("1s"),
     setting("poll.pushed_base", &["GLEANER_AGENT_POLL_PUSHED_BASE"], "The first wait while push works").or("30s"),
@@ -76,8 +76,8 @@ pub const ALL: &[Setting] = &[
     setting("poll.jitter", &["GLEANER_AGENT_POLL_JITTER"], "Share of a wait added at random, so that a fleet does not poll together")
         .or("0.1"),
     setting("poll.seed", &["GLEANER_AGENT_POLL_SEED"], "Makes the jitter repeatable, for tests").otherwise("random"),
-    setting("followup_polling.poll_interval_seconds", &["FOLLOWUP_POLL_INTERVAL_SECONDS"], "How often to look for follow-ups").or("30"),
-    setting("followup_polling.batch_size", &["FOLLOWUP_BATCH_SIZE"], "Follow-ups taken by one look, and sent at once").or("10"),
+    setting("followup_polling.poll_interval_seconds", &["FOLLOWUP_POLL_INTERVAL_SECONDS"], "How often to poll for follow-ups").or("30"),
+    setting("followup_polling.batch_size", &["FOLLOWUP_BATCH_SIZE"], "Follow-ups claimed by one poll, and sent at once").or("10"),
     setting(
         "followup_polling.preemptive_window_seconds",
         &["FOLLOWUP_PREEMPTIVE_WINDOW_SECONDS"],
@@ -102,7 +102,7 @@ pub const ALL: &[Setting] = &[
     setting(
         "followups.on_unknown",
         &["FOLLOWUP_ON_UNKNOWN"],
-        "When nobody knows whether one was sent: ask a person, or resend it with the same key",
+        "When it is unknown whether one was sent: ask a person, or resend it with the same key",
     )
     .otherwise("resend where the other side knows keys, else ask"),
     setting("followups.model", &["FOLLOWUP_MODEL"], "The model of the pipeline file that composes").otherwise("a template does"),

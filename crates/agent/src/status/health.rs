@@ -45,11 +45,11 @@ pub fn judge(shared: &Shared, queues: &[(String, Seen)], stats: &Stats) -> Healt
         }
         let since = seen.last_poll.map_or_else(|| shared.began.elapsed(), |poll| poll.elapsed());
         if polls && since > longest_wait(&shared.config) {
-            reasons.push(format!("{queue}: has not looked for work for {} s", since.as_secs()));
+            reasons.push(format!("{queue}: has not polled for {} s", since.as_secs()));
         }
     }
     if polls && stats.overdue && reasons.is_empty() {
-        reasons.push("has not looked for work when it should have".into());
+        reasons.push("has not polled when it should have".into());
     }
     Health { healthy: reasons.is_empty(), reasons }
 }

@@ -19,7 +19,7 @@ pub(super) fn text(shared: &Shared) -> String {
 
     out.gauge(
         "gleaner_agent_healthy",
-        "Whether the agent reaches its queues and looks often enough.",
+        "Whether the agent reaches its queues and polls often enough.",
         f64::from(u8::from(view.health.healthy)),
     );
     out.gauge("gleaner_agent_paused", "Whether the agent is paused and claims nothing new.", f64::from(u8::from(view.paused)));
@@ -28,7 +28,7 @@ pub(super) fn text(shared: &Shared) -> String {
     out.gauge("gleaner_agent_running", "Items in work.", view.running.len() as f64);
     out.gauge("gleaner_agent_uptime_seconds", "Since the agent was started.", view.uptime_seconds);
     out.gauge("gleaner_agent_polls_per_minute", "Looks for work within the last minute.", view.polling.polls_per_minute);
-    out.gauge("gleaner_agent_jobs_found_per_poll", "Items found by a look, on average.", view.polling.jobs_found_per_poll);
+    out.gauge("gleaner_agent_jobs_found_per_poll", "Items found per poll, on average.", view.polling.jobs_found_per_poll);
     out.gauge(
         "gleaner_agent_claim_success_rate",
         "Share of claims that brought work while there was some.",
@@ -55,7 +55,7 @@ pub(super) fn text(shared: &Shared) -> String {
             out.sample("gleaner_agent_pending_items", &[("queue", queue)], waiting.count as f64);
         }
     }
-    out.head("gleaner_agent_poll_duration_seconds", "Length of a look for work.", "histogram");
+    out.head("gleaner_agent_poll_duration_seconds", "Duration of a poll.", "histogram");
     queues.iter().for_each(|(queue, seen)| out.histogram("gleaner_agent_poll_duration_seconds", &[("queue", queue)], seen));
 
     // The names of the follow-up daemon. An agent that does not work follow-ups executes none, and does not know how many wait.
@@ -64,7 +64,7 @@ pub(super) fn text(shared: &Shared) -> String {
     let followups = followups.unwrap_or_default();
     out.head("followup_actions_executed_total", "Follow-ups executed.", "counter");
     out.sample("followup_actions_executed_total", &[], followups.completed as f64);
-    out.head("followup_poll_cycle_duration_seconds", "Length of a look for follow-ups.", "histogram");
+    out.head("followup_poll_cycle_duration_seconds", "Duration of a poll for follow-ups.", "histogram");
     out.histogram("followup_poll_cycle_duration_seconds", &[], &followups);
     out.head("followup_pending_actions_count", "Follow-ups that are due and not taken.", "gauge");
     if let Some(pending) = pending {

@@ -178,10 +178,8 @@ impl Functions<'_> {
             let list: String = form_urlencoded::byte_serialize(format!("in.({})", keys.join(",")).as_bytes()).collect();
             let (key, lease, status) = (&shape.key, &shape.lease, &shape.status);
             let path = format!("/rest/v1/{}?select={key},{lease},{status}&{key}={list}", shape.table);
-            let call = Call {
-                profile: Some(&shape.schema),
-                ..Call::new(Method::GET, &path, format!("look after running work in {}", shape.queue))
-            };
+            let call =
+                Call { profile: Some(&shape.schema), ..Call::new(Method::GET, &path, format!("check running work in {}", shape.queue)) };
             let rows = self.http.call(&call).await?.body;
             for row in rows.as_array().into_iter().flatten() {
                 let (id, now) = (row.get(key).map(text).unwrap_or_default(), row.get(lease).and_then(Value::as_i64));

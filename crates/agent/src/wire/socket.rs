@@ -109,7 +109,7 @@ impl ChannelNotifier {
         self.0.send_modify(|heard| heard.queues.entry(queue.to_owned()).or_default().0 += 1);
     }
 
-    /// A change of the channel also counts as a notification, so that the worker looks for work.
+    /// A change of the channel also counts as a notification, so that the worker polls.
     fn is_live(&self, queue: &str, live: bool) {
         self.0.send_modify(|heard| {
             let (rings, was) = heard.queues.entry(queue.to_owned()).or_default();

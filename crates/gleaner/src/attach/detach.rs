@@ -5,7 +5,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, GenericClient};
 
 use super::indexes::drop_index;
-use super::{Known, SEQUENTIAL, drop_functions, in_parts, registered, strings, unpack_ranges};
+use super::{Registered, SEQUENTIAL, drop_functions, in_parts, registered, strings, unpack_ranges};
 use crate::declaration::Declaration;
 use crate::error::{Error, Result};
 use crate::introspect::{Table, literal, quote};
@@ -77,7 +77,7 @@ async fn triggers(client: &impl GenericClient, table: &Table) -> Result<Vec<Stri
     Ok(rows.iter().map(|r| r.get(0)).collect())
 }
 
-async fn refuse_running(client: &impl GenericClient, name: &str, table: &Table, known: &Known) -> Result<()> {
+async fn refuse_running(client: &impl GenericClient, name: &str, table: &Table, known: &Registered) -> Result<()> {
     let declaration: Declaration =
         serde_json::from_value(known.declaration.clone()).map_err(|e| Error::Other(format!("read the stored declaration: {e}")))?;
     let status = &declaration.status;

@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::plan::shape::in_format;
 use crate::render;
 
-/// How many rows one statement looks at.
+/// How many rows one statement reads.
 const SLICE: u64 = 5000;
 
 /// Fills a slice at a time: rows that wait, and rows that are being worked on, which get one hold to finish. History stays as it is.
@@ -31,7 +31,7 @@ pub(super) async fn fill(client: &mut Client, plan: &Plan, say: &(dyn Fn(&str) +
         after = last;
         slices += 1;
         if slices % 20 == 0 {
-            say(&format!("looked at {} rows of {table}", slices * SLICE));
+            say(&format!("read {} rows of {table}", slices * SLICE));
         }
     }
 }

@@ -214,7 +214,7 @@ fn nearest(name: &str, found: &DeTable<'_>, keys: &[Key]) -> Option<&'static str
 mod tests {
     use super::*;
 
-    fn told(source: &str) -> Vec<String> {
+    fn mistakes_in(source: &str) -> Vec<String> {
         mistakes(source).unwrap().iter().map(ToString::to_string).collect()
     }
 
@@ -222,7 +222,7 @@ mod tests {
     fn all_mistakes_in_keys_are_reported_at_once_with_their_lines() {
         let source = "tabel = 'public.t'\nkind = 5\nowner = 'sales_id'\nzzz = 1\n\n[status]\ncolumn = 's'\nreddy = 'a'\nrunning = 'b'\nfailed = 'd'\n";
         assert_eq!(
-            told(source),
+            mistakes_in(source),
             [
                 "line 1: tabel: there is no such key: did you mean \"table\"?",
                 "line 2: kind is no text: write kind = \"…\", in quotes",
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_status_that_is_only_a_column_gets_a_suggestion() {
         assert_eq!(
-            told("table = 't'\nstatus = 'state'"),
+            mistakes_in("table = 't'\nstatus = 'state'"),
             [
                 "line 2: status = \"state\" is a text: write status = { column = \"state\", ready = \"…\", running = \"…\", done = \"…\", failed = \"…\" }"
             ]

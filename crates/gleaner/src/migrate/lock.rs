@@ -45,7 +45,7 @@ impl Lock {
             None => None,
         };
         let begun = Instant::now();
-        let mut told = false;
+        let mut reported = false;
         loop {
             let rows = client
                 .query_typed(
@@ -70,9 +70,9 @@ impl Lock {
             if begun.elapsed() > Duration::from_secs(600) {
                 return Err(Error::MigrationBusy { holder: other, age: format!("{} s", begun.elapsed().as_secs()) });
             }
-            if !told {
+            if !reported {
                 say(&format!("waiting for another migration ({other})"));
-                told = true;
+                reported = true;
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

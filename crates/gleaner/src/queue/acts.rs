@@ -156,7 +156,7 @@ impl Acts {
             )),
             if self.declaration.bulk.is_some() { format!(" and not (u.lease < 0 and {})", self.in_batch()) } else { String::new() },
         );
-        let rows = self.query(client, "look after running work", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?;
+        let rows = self.query(client, "check running work", &sql, &[(&keys, Type::TEXT_ARRAY), (&leases, Type::INT8_ARRAY)]).await?;
         Ok(rows.iter().map(|r| Held { key: r.get(0), lease: r.get(1) }).collect())
     }
 

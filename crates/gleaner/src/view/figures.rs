@@ -96,7 +96,7 @@ impl View {
         }
     }
 
-    /// Whether a done row was done by somebody else than its owner; null for rows without an owner.
+    /// Whether a done row was done by another than its owner; null for rows without an owner.
     fn stolen(&self) -> String {
         let shape = &self.plan.shape;
         let asked = shape.owner.as_ref().and_then(|owner| Some((owner, owner.table.as_ref()?, owner.key.as_ref()?, owner.user.as_ref()?)));

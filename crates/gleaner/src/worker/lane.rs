@@ -106,7 +106,7 @@ async fn work(batch: &Batch) {
         }
     }
     run.deliver(finished, slots).await;
-    // Only now: whoever waits for the burst counts on the slots.
+    // Only now: the loop that waits for the burst counts on the slots.
     run.burst.settle(polled);
 }
 

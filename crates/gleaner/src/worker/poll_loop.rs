@@ -23,7 +23,7 @@ use crate::queue::{Claim, Held, Item};
 use crate::transport::Push;
 
 /// How often a waiting worker checks that notifications still arrive. Needs no statement.
-const LOOK_AT_PUSH: Duration = Duration::from_secs(5);
+const CHECK_PUSH_EVERY: Duration = Duration::from_secs(5);
 /// How long a claim for prefetched items waits for handlers that are about to begin.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Refusals in a row after which a worker that used to get answers ends.
@@ -152,7 +152,7 @@ impl PollLoop {
                 _ = self.pauses.changed() => continue,
                 _ = self.stop.wait_for(|stop| *stop) => return Ok(()),
             };
-            let Some(wait) = self.look(slots, beyond).await? else { continue };
+            let Some(wait) = self.poll(slots, beyond).await? else { continue };
             if run.settings.until_empty && wait.empty && run.held.is_empty() {
                 return Ok(());
             }
@@ -172,7 +172,7 @@ impl PollLoop {
     }
 
     /// Claims as many items as there are slots, and `beyond` that. `None`: claim again at once.
-    async fn look(&mut self, mut slots: Slots, beyond: usize) -> Result<Option<Wait>> {
+    async fn poll(&mut self, mut slots: Slots, beyond: usize) -> Result<Option<Wait>> {
         let run = self.run.clone();
         if let Some(push) = &mut self.push {
             push.mark();
@@ -279,7 +279,7 @@ impl PollLoop {
         let pushed = self.is_pushed();
         loop {
             run.control.pushed(run.queue(), self.push.as_ref().map(|push| push.is_connected()));
-            let glance = Instant::now() + LOOK_AT_PUSH;
+            let glance = Instant::now() + CHECK_PUSH_EVERY;
             tokio::select! {
                 () = tokio::time::sleep_until(until.map_or(glance, |until| until.min(glance))) => {}
                 () = notified(self.push.as_mut()), if wait.answered => return self.pace.notified(),

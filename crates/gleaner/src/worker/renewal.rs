@@ -25,7 +25,7 @@ pub(super) async fn renew_leases(run: &Run) {
         run.look_after_sleep().await;
         if watched.elapsed() >= watch {
             watched = Instant::now();
-            tell_ended(run).await;
+            notify_ended(run).await;
         }
         renew(run).await;
     }
@@ -55,7 +55,7 @@ fn extended(row: &Row, outcome: Outcome, left: Duration) {
 }
 
 /// Work that has run for a while may have been cancelled meanwhile. Quick work learns of it when it completes.
-async fn tell_ended(run: &Run) {
+async fn notify_ended(run: &Run) {
     let watch = run.settings.watch;
     let running = run.held.those(|row| row.has_run(watch));
     if running.is_empty() {
@@ -63,6 +63,6 @@ async fn tell_ended(run: &Run) {
     }
     match run.transport.ended(&held::held(&running)).await {
         Ok(ended) => held::named(&running, &ended).for_each(Row::end),
-        Err(error) => tracing::debug!(%error, "could not look whether running work was ended; trying again"),
+        Err(error) => tracing::debug!(%error, "could not check whether running work was ended; trying again"),
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Run {
     /// The grace period is over: what cannot be written now is dropped.
     pub(super) hurry: watch::Sender<bool>,
     /// The number of the last sleep after which the leases were checked.
-    looked: Mutex<u64>,
+    checked: Mutex<u64>,
 }
 
 impl Run {
@@ -54,7 +54,7 @@ impl Run {
             results: Results::default(),
             unwritten: Semaphore::new(settings.unwritten.min(Semaphore::MAX_PERMITS)),
             hurry: watch::Sender::new(false),
-            looked: Mutex::new(0),
+            checked: Mutex::new(0),
             settings,
         })
     }
@@ -67,9 +67,9 @@ impl Run {
     ///
     /// The lease protects the items in any case. This avoids sending results that are rejected, and ends handlers whose work is useless.
     pub(super) async fn look_after_sleep(&self) {
-        let mut looked = self.looked.lock().await;
+        let mut checked = self.checked.lock().await;
         let slept = self.sleep.times();
-        if *looked == slept {
+        if *checked == slept {
             return;
         }
         let rows = self.held.those(|_| true);
@@ -82,12 +82,12 @@ impl Run {
                         row.end();
                     }
                 }
-                Err(error) => tracing::warn!(%error, "could not look at the leases; results are sent, and refused where they must be"),
+                Err(error) => tracing::warn!(%error, "could not check the leases; results are sent, and refused if the lease was lost"),
             }
             // Our clock may have stood still while the leases ran: extend them at once.
             rows.iter().for_each(|row| row.state().slept = true);
         }
-        *looked = slept;
+        *checked = slept;
     }
 
     /// Resolves when the grace period for running handlers is over or was cut short.

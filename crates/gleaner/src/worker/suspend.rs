@@ -49,7 +49,7 @@ impl Sleep {
         // A wall clock that was set back proves nothing.
         let passed = now.1.duration_since(before.1).unwrap_or_default();
         if ran > TICK + LATE || passed > ran + LATE {
-            tracing::info!(asleep_s = ran.max(passed).as_secs(), "awake again; looking whether what we hold is still ours");
+            tracing::info!(asleep_s = ran.max(passed).as_secs(), "the machine slept; checking the leases");
             self.times.send_modify(|times| *times += 1);
         }
         *self.times.borrow()

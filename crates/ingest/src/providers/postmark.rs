@@ -174,9 +174,9 @@ mod tests {
         let fine = json!({"basic_auth": {"username": "u", "password": "p"}, "ip_mode": "enforce", "ip_allow": "10.0.0.0/8 ::1", "body_limit_mb": 64});
         assert_eq!(wrong(fine), [""; 0]);
         let each = json!({"basic_auth": {"username": "a:b"}, "ip_mode": "on", "ip_allow": ["10.0.0.0/33", 7], "body_limit_mb": "much"});
-        let told = wrong(each).join("; ");
+        let message = wrong(each).join("; ");
         for part in ["no password", "colon", "enforce, monitor or off", "10.0.0.0/33", "64 to 256"] {
-            assert!(told.contains(part), "{part} in {told}");
+            assert!(message.contains(part), "{part} in {message}");
         }
     }
 

@@ -22,8 +22,8 @@ pub fn read_or_make(path: &Path, make: impl FnOnce() -> Zeroizing<String>) -> Re
 fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     let mode = fs::metadata(path)?.permissions().mode();
     if mode & 0o077 != 0 {
-        let told = format!("others may read it (mode {:03o}), so it is no secret: chmod 600 it", mode & 0o777);
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, told));
+        let message = format!("others may read it (mode {:03o}), so it is no secret: chmod 600 it", mode & 0o777);
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     fs::read_to_string(path).map(Zeroizing::new)
 }
@@ -78,7 +78,7 @@ mod tests {
         let path = folder("mode").join("master.key");
         read_or_make(&path, || Zeroizing::new("secret".into())).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let told = read_or_make(&path, || unreachable!()).unwrap_err().to_string();
-        assert!(told.contains("640") && told.contains("chmod 600"), "{told}");
+        let message = read_or_make(&path, || unreachable!()).unwrap_err().to_string();
+        assert!(message.contains("640") && message.contains("chmod 600"), "{message}");
     }
 }

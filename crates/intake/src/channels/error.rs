@@ -41,7 +41,7 @@ pub enum Error {
 
 impl From<gleaner_http::database::Error> for Error {
     fn from(error: gleaner_http::database::Error) -> Self {
-        let mistake = |told: &str| Self::Mistakes(vec![told.to_owned()]);
+        let mistake = |text: &str| Self::Mistakes(vec![text.to_owned()]);
         match error.code() {
             Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Self::Forbidden,
             Some(&SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER) => {

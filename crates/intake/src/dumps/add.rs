@@ -28,7 +28,7 @@ impl Dumps {
         upload: &Upload,
         body: impl Stream<Item = Result<Bytes, E>>,
     ) -> Result<Added, Failure> {
-        // Rights first: nobody's bytes are read who may not add them.
+        // Rights first: a caller who may not add a dump sends no body.
         let basket = self.basket(caller, upload.basket).await?;
         let _turn = self.turns.acquire().await.map_err(|error| Failure::Source(error.to_string()))?;
         let bytes = self.read(body).await?;

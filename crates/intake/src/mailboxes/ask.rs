@@ -58,7 +58,7 @@ impl Gmail {
                         &[(&channel, Type::TEXT)],
                     )
                     .await
-                    .map_err(gleaner_http::database::Error::doing("ask for a look"))
+                    .map_err(gleaner_http::database::Error::doing("ask for a poll"))
             })
         })
         .await?;

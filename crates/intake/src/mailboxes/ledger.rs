@@ -104,14 +104,14 @@ pub(super) async fn keep_refused(client: &impl GenericClient, channel: &Channel,
             &[(&channel.id, Type::UUID), (&fingerprint, Type::TEXT)],
         )
         .await?;
-    let told = client
+    let rows = client
         .query_typed(
             "update public.ingestion_providers set state = 'needs_reauth', state_detail = $2
              where id = $1 and state is distinct from 'needs_reauth' returning id",
             &[(&channel.id, Type::UUID), (&why, Type::TEXT)],
         )
         .await?;
-    Ok(!told.is_empty())
+    Ok(!rows.is_empty())
 }
 
 /// Records that the grant works again.

@@ -35,7 +35,7 @@ impl Gmail {
             let wait = match self.take(&agent, &mut queue, &mut running, &stop).await {
                 Ok(wait) => wait,
                 Err(error) => {
-                    tracing::debug!(%error, "mailboxes could not be looked for; trying again");
+                    tracing::debug!(%error, "could not find mailboxes to read; trying again");
                     NOTICE
                 }
             };
@@ -82,8 +82,8 @@ impl Gmail {
     /// Makes one poll, and schedules the next.
     async fn work(self: Arc<Self>, queue: Queue, item: Item, mut stop: watch::Receiver<bool>) {
         let Ok(id) = item.key.parse::<Uuid>() else { return };
-        let looked = tokio::select! {
-            looked = self.look(id, item.lease) => looked,
+        let read = tokio::select! {
+            read = self.read_mailbox(id, item.lease) => read,
             () = stay_alive(&queue, &item) => Err(Error::Lost),
             () = asked(&mut stop) => {
                 if let Err(error) = queue.release(&[item.held()]).await {
@@ -92,17 +92,17 @@ impl Gmail {
                 return;
             }
         };
-        if matches!(looked, Err(Error::Lost)) {
+        if matches!(read, Err(Error::Lost)) {
             return;
         }
-        if let Err(error) = self.appoint(&queue, &item, id, looked).await {
+        if let Err(error) = self.appoint(&queue, &item, id, read).await {
             // The lease expires by itself, and then the mailbox is due.
-            tracing::debug!(%error, "the next look could not be appointed");
+            tracing::debug!(%error, "could not schedule the next poll");
         }
     }
 
     /// Reads the mailbox. Google is not called if the channel is paused, or waits for a person.
-    async fn look(&self, id: Uuid, lease: i64) -> Result<()> {
+    async fn read_mailbox(&self, id: Uuid, lease: i64) -> Result<()> {
         let client = self.pool.get().await?;
         ledger::keep_begun(&**client, id, lease).await?;
         let account = ledger::read(&**client, id).await?;
@@ -145,10 +145,10 @@ impl Gmail {
         Ok(())
     }
 
-    async fn appoint(&self, queue: &Queue, item: &Item, id: Uuid, looked: Result<()>) -> Result<()> {
+    async fn appoint(&self, queue: &Queue, item: &Item, id: Uuid, read: Result<()>) -> Result<()> {
         let mut delay = self.interval(id).await;
         let client = self.pool.get().await?;
-        if let Err(error) = &looked {
+        if let Err(error) = &read {
             let failures = ledger::read(&**client, id).await?.failures;
             ledger::keep_failure(&**client, id, item.lease, &error.to_string()).await?;
             delay = after_failure(error, failures, delay);
@@ -161,7 +161,7 @@ impl Gmail {
         queue.snooze(&item.held(), delay).await?;
         // A poll may have been requested while this one was running, perhaps because of what has just changed. After a
         // failure that needs a pause, a request must not shorten the pause.
-        if !looked.as_ref().is_err_and(needs_rest) {
+        if !read.as_ref().is_err_and(needs_rest) {
             let client = self.pool.get().await?;
             if ledger::look_again(&**client, id).await? {
                 self.wanted.notify_one();

@@ -100,18 +100,18 @@ fn read(body: &[u8]) -> Result<FetchRequest, WireError> {
 
 fn refused(error: Database) -> WireError {
     if error.code().is_some_and(|code| code.code() == "42501") {
-        return WireError::new(StatusCode::FORBIDDEN, "42501", "only the service key may ask for a look into mailboxes");
+        return WireError::new(StatusCode::FORBIDDEN, "42501", "only the service key may ask for a poll of mailboxes");
     }
     // A name that PostgreSQL cannot read, such as one with a NUL in it, belongs to no channel.
     if error.code().is_some_and(|code| code.code().starts_with("22")) {
         return WireError::bad("the channel's name is not one");
     }
-    tracing::warn!(%error, "a look could not be asked for");
+    tracing::warn!(%error, "could not ask for a poll");
     WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
 }
 
 fn unavailable(error: Error) -> WireError {
-    tracing::warn!(%error, "a look could not be waited for");
+    tracing::warn!(%error, "could not wait for a poll");
     WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST000", "the database does not answer")
 }
 
@@ -148,7 +148,7 @@ async fn callback(State(gmail): State<Arc<Gmail>>, Query(returned): Query<Return
         Ok(Some(consent)) => consent,
         Ok(None) => return page(StatusCode::BAD_REQUEST, "This consent was not asked for, was used, or took too long. Please ask again."),
         Err(error) => {
-            tracing::warn!(%error, "a consent could not be looked up");
+            tracing::warn!(%error, "could not look up a consent");
             return page(StatusCode::SERVICE_UNAVAILABLE, "The database does not answer. Please try again.");
         }
     };

@@ -147,7 +147,7 @@ impl Gmail {
                 let fresh: Vec<_> = stored.iter().filter(|one| one.fresh).map(|one| one.id).collect();
                 let new = !fresh.is_empty();
                 if channel.auto_create_contacts {
-                    self.newcomers.tell(fresh);
+                    self.newcomers.add(fresh);
                 }
                 Ok(new)
             }

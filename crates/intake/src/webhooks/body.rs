@@ -10,8 +10,8 @@ use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::rejection::Rejection;
 use super::settings;
-use super::turned::Turned;
 
 /// Memory is allotted in pieces of this size.
 const PIECE: usize = 64 * 1024;
@@ -44,41 +44,47 @@ pub(super) async fn read(
     limit: usize,
     memory: &Memory,
     patience: &settings::Limits,
-) -> Result<Held, Turned> {
+) -> Result<Held, Rejection> {
     match receive(&mut body, headers, limit, memory, patience).await {
         Ok(held) => Ok(held),
-        Err(turned) => {
-            if !matches!(turned, Turned::Slow | Turned::Broken) {
+        Err(rejection) => {
+            if !matches!(rejection, Rejection::Slow | Rejection::Broken) {
                 discard(body);
             }
-            Err(turned)
+            Err(rejection)
         }
     }
 }
 
-async fn receive(body: &mut Body, headers: &HeaderMap, limit: usize, memory: &Memory, patience: &settings::Limits) -> Result<Held, Turned> {
+async fn receive(
+    body: &mut Body,
+    headers: &HeaderMap,
+    limit: usize,
+    memory: &Memory,
+    patience: &settings::Limits,
+) -> Result<Held, Rejection> {
     let promised = headers.get("content-length").and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<usize>().ok());
     if promised.is_some_and(|length| length > limit) {
-        return Err(Turned::TooLarge { limit });
+        return Err(Rejection::TooLarge { limit });
     }
     let by = Instant::now() + patience.body_total;
     let mut bytes = BytesMut::new();
     let mut share: Option<OwnedSemaphorePermit> = None;
     loop {
         let frame = match timeout_at(by.min(Instant::now() + patience.body_idle), body.frame()).await {
-            Err(_) => return Err(Turned::Slow),
+            Err(_) => return Err(Rejection::Slow),
             Ok(None) => return Ok(Held { bytes: bytes.freeze(), _share: share }),
-            Ok(Some(Err(_))) => return Err(Turned::Broken),
+            Ok(Some(Err(_))) => return Err(Rejection::Broken),
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };
         if bytes.len() + data.len() > limit {
-            return Err(Turned::TooLarge { limit });
+            return Err(Rejection::TooLarge { limit });
         }
         let needed = (bytes.len() + data.len()).div_ceil(PIECE) - bytes.len().div_ceil(PIECE);
         if needed > 0 {
             let more = u32::try_from(needed).ok().and_then(|needed| Arc::clone(&memory.0).try_acquire_many_owned(needed).ok());
-            let Some(more) = more else { return Err(Turned::Unavailable("too many large bodies at once".to_owned())) };
+            let Some(more) = more else { return Err(Rejection::Unavailable("too many large bodies at once".to_owned())) };
             match &mut share {
                 Some(share) => share.merge(more),
                 None => share = Some(more),

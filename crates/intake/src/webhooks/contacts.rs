@@ -12,10 +12,10 @@ pub struct Newcomers(mpsc::UnboundedSender<Vec<Uuid>>);
 impl Newcomers {
     /// Starts the task. It ends when the last clone is dropped and every activity sent to it was processed.
     pub fn start(pool: Pool) -> (Self, tokio::task::JoinHandle<()>) {
-        let (tell, mut told) = mpsc::unbounded_channel::<Vec<Uuid>>();
+        let (sender, mut received) = mpsc::unbounded_channel::<Vec<Uuid>>();
         let task = tokio::spawn(async move {
-            while let Some(mut activities) = told.recv().await {
-                while let Ok(more) = told.try_recv() {
+            while let Some(mut activities) = received.recv().await {
+                while let Ok(more) = received.try_recv() {
                     activities.extend(more);
                 }
                 if let Err(error) = create(&pool, &activities).await {
@@ -23,10 +23,10 @@ impl Newcomers {
                 }
             }
         });
-        (Self(tell), task)
+        (Self(sender), task)
     }
 
-    pub fn tell(&self, activities: Vec<Uuid>) {
+    pub fn add(&self, activities: Vec<Uuid>) {
         if !activities.is_empty() {
             let _ = self.0.send(activities);
         }

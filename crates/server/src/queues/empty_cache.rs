@@ -124,13 +124,13 @@ mod tests {
     #[test]
     fn empty_holds_until_a_notification_or_until_something_is_due() {
         let empty_cache = EmptyCache::default();
-        let look = settled(&empty_cache, 3);
-        assert!(empty_cache.known(&key("a"), look).is_none());
-        empty_cache.remember(key("a"), look, None);
+        let heard = settled(&empty_cache, 3);
+        assert!(empty_cache.known(&key("a"), heard).is_none());
+        empty_cache.remember(key("a"), heard, None);
         assert!(empty_cache.known(&key("a"), empty_cache.begin_query("jobs", 3)).is_some(), "nothing has happened");
         assert!(empty_cache.known(&key("b"), empty_cache.begin_query("jobs", 3)).is_none(), "another claim");
         assert!(empty_cache.known(&key("a"), empty_cache.begin_query("jobs", 4)).is_none(), "there was a notification");
-        empty_cache.remember(key("a"), look, Some(Duration::ZERO));
+        empty_cache.remember(key("a"), heard, Some(Duration::ZERO));
         assert!(empty_cache.known(&key("a"), empty_cache.begin_query("jobs", 3)).is_none(), "a row is due");
         assert_eq!(empty_cache.spared(), 1);
     }
@@ -152,12 +152,12 @@ mod tests {
     #[test]
     fn no_more_than_its_measure_is_remembered() {
         let empty_cache = EmptyCache::default();
-        let look = settled(&empty_cache, 1);
+        let heard = settled(&empty_cache, 1);
         for n in 0..MOST_ENTRIES + 10 {
-            empty_cache.remember(key(&n.to_string()), look, None);
+            empty_cache.remember(key(&n.to_string()), heard, None);
         }
         assert_eq!(empty_cache.empty.lock().expect("no panic holds it").len(), MOST_ENTRIES);
-        empty_cache.remember(key("0"), look, Some(Duration::ZERO));
-        assert!(empty_cache.known(&key("0"), look).is_none(), "what is remembered is still kept up");
+        empty_cache.remember(key("0"), heard, Some(Duration::ZERO));
+        assert!(empty_cache.known(&key("0"), heard).is_none(), "what is remembered is still kept up");
     }
 }

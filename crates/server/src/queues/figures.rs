@@ -1,4 +1,4 @@
-//! `/v1/figures`: how the queues do. Made once per server, however many look, and not at all while nobody does.
+//! `/v1/figures`: latencies and counts of the queues. Computed once per server, and only when a caller asks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -26,8 +26,8 @@ const FRESH: Duration = Duration::from_secs(15);
 const ALLOWED: Duration = Duration::from_secs(30);
 /// The most callers that are remembered. When there are more, they are asked for again.
 const MOST_CALLERS: usize = 10_000;
-/// The most looks at the agents that are kept, for the share of time in which they had nothing to do.
-const MOST_LOOKS: usize = 240;
+/// The most samples of the agents that are kept, for the share of time in which they had no work.
+const MOST_SAMPLES: usize = 240;
 
 /// What was made, for whom to see.
 #[derive(Debug, Default)]
@@ -36,12 +36,12 @@ pub(super) struct Figures {
     /// Held while figures are made, so that they are made once.
     making: tokio::sync::Mutex<()>,
     allowed: Mutex<HashMap<Key, (Instant, Allowed)>>,
-    looks: Mutex<Vec<Look>>,
+    samples: Mutex<Vec<Sample>>,
 }
 
 /// How many agents were there, and how many of them had work.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct Sample {
     online: i64,
     busy: i64,
 }
@@ -83,7 +83,7 @@ pub(super) struct Made {
     pub(super) online: i64,
     pub(super) busy: i64,
     idle: Option<f64>,
-    looks: usize,
+    samples: usize,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -112,15 +112,15 @@ pub(crate) struct FiguresResponse {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentFigures {
-    /// Devices that were heard of within two minutes.
+    /// Devices that called within two minutes.
     online: i64,
     /// Those that have work.
     busy: i64,
-    /// The share of looks at a device at which it had nothing to do, while somebody watched.
+    /// The share of samples of a device in which it had no work.
     #[schema(required)]
     idle: Option<f64>,
-    /// How many looks that share is made of.
-    looks: usize,
+    /// How many samples that share is computed from.
+    samples: usize,
 }
 
 /// How the queues do
@@ -135,7 +135,7 @@ pub(crate) struct AgentFigures {
         (status = 200, description = "The figures.", body = FiguresResponse,
             example = json!({"at": "2026-01-02T03:04:05Z", "range_seconds": 3600, "slice_seconds": 60,
                 "queues": {"jobs": {"counts": [{"state": "ready", "count": 3, "capped": false, "oldest_seconds": 1.5}], "sampled": 40, "done": 37}},
-                "agents": {"online": 2, "busy": 1, "idle": 0.5, "looks": 10}})),
+                "agents": {"online": 2, "busy": 1, "idle": 0.5, "samples": 10}})),
         Denied, Invalid,
     )
 )]
@@ -152,7 +152,7 @@ pub(crate) async fn figures(
     let (range_seconds, slice_seconds) = query.range.seconds();
     let mut shown = made.queues.clone();
     shown.retain(|name, _| allowed.queues.get(name).is_some_and(|scope| scope != "none"));
-    let agents = AgentFigures { online: made.online, busy: made.busy, idle: made.idle, looks: made.looks };
+    let agents = AgentFigures { online: made.online, busy: made.busy, idle: made.idle, samples: made.samples };
     Ok(Json(FiguresResponse { at: made.at.clone(), range_seconds, slice_seconds, queues: shown, agents }))
 }
 
@@ -187,11 +187,11 @@ impl Queues {
         let mut queues = BTreeMap::new();
         for entry in entries {
             // A broken queue must not hide the others.
-            let told = match self.view(&entry.name).await {
+            let found = match self.view(&entry.name).await {
                 Ok(view) => view.figures(&**client, length, slice).await,
                 Err(error) => Err(error),
             };
-            let figures = told.unwrap_or_else(|error| {
+            let figures = found.unwrap_or_else(|error| {
                 tracing::debug!(%error, queue = entry.name, "no figures");
                 json!({"counts": [], "slices": [], "broken": error.to_string()})
             });
@@ -201,9 +201,9 @@ impl Queues {
                           count(*) filter (where n.last_heartbeat > now() - interval '2 minutes' and n.status = 'processing')
                    from public.crm_processing_nodes as n";
         let rows = client.query_typed(sql, &[]).await.map_err(Error::doing("count the agents"))?;
-        let (at, look) = (rows[0].get(0), Look { online: rows[0].get(1), busy: rows[0].get(2) });
-        let (idle, looks) = self.shared.figures.note(look);
-        Ok(Made { at, queues, online: look.online, busy: look.busy, idle, looks })
+        let (at, sample) = (rows[0].get(0), Sample { online: rows[0].get(1), busy: rows[0].get(2) });
+        let (idle, samples) = self.shared.figures.note(sample);
+        Ok(Made { at, queues, online: sample.online, busy: sample.busy, idle, samples })
     }
 
     /// What the caller may see, asked of the database from time to time.
@@ -238,14 +238,14 @@ impl Queues {
 }
 
 impl Figures {
-    /// Adds a look at the agents, and returns the share of idle ones in all looks, and how many there were.
-    fn note(&self, look: Look) -> (Option<f64>, usize) {
-        let mut looks = self.looks.lock().expect("no panic holds it");
-        if looks.len() >= MOST_LOOKS {
-            looks.remove(0);
+    /// Adds a sample of the agents, and returns the share of idle ones in all samples, and how many there were.
+    fn note(&self, sample: Sample) -> (Option<f64>, usize) {
+        let mut samples = self.samples.lock().expect("no panic holds it");
+        if samples.len() >= MOST_SAMPLES {
+            samples.remove(0);
         }
-        looks.push(look);
-        let (online, busy) = looks.iter().fold((0, 0), |(online, busy), one| (online + one.online, busy + one.busy));
+        samples.push(sample);
+        let (online, busy) = samples.iter().fold((0, 0), |(online, busy), one| (online + one.online, busy + one.busy));
         ((online > 0).then(|| (online - busy) as f64 / online as f64), usize::try_from(online).unwrap_or(0))
     }
 }

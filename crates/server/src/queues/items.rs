@@ -6,6 +6,6 @@ pub(crate) mod causes;
 pub(crate) mod declaration;
 pub(crate) mod filter;
 pub(crate) mod list;
-pub(super) mod looking;
 pub(crate) mod show;
 pub(crate) mod stats;
+pub(super) mod viewing;

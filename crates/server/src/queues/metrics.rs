@@ -29,25 +29,25 @@ pub(crate) async fn metrics(State(queues): State<Queues>, caller: Caller) -> Res
         return Err(WireError::new(StatusCode::FORBIDDEN, "42501", "metrics are for administrators and the service key"));
     }
     let made = queues.figures(Range::Hour).await.map_err(|error| refuse(&caller, &error))?;
-    let (spared, looked) = queues.tally();
+    let (spared, statements) = queues.tally();
     // A recorder of its own: a queue that is gone leaves nothing behind, and two servers in one process do not mix.
     let recorder = PrometheusBuilder::new().build_recorder();
-    metrics::with_local_recorder(&recorder, || record(&made, spared, looked));
+    metrics::with_local_recorder(&recorder, || record(&made, spared, statements));
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], recorder.handle().render()))
 }
 
-fn record(made: &Made, spared: u64, looked: u64) {
+fn record(made: &Made, spared: u64, statements: u64) {
     describe_gauge!("gleaner_queue_items", "Rows by state; counts of unfinished rows stop at ten thousand.");
     describe_gauge!("gleaner_queue_oldest_seconds", Unit::Seconds, "How long the oldest row of the state has been due.");
     describe_gauge!("gleaner_queue_sampled_items", "Rows of the last hour that the following are measured on, by how they ended.");
     describe_gauge!("gleaner_queue_latency_seconds", Unit::Seconds, "From due to finished; to taken where a table does not store its end.");
     describe_gauge!("gleaner_queue_within_30s_ratio", "Share of the measured rows that took at most 30 seconds.");
-    describe_gauge!("gleaner_queue_stolen_ratio", "Share of owned rows that somebody else than the owner finished.");
+    describe_gauge!("gleaner_queue_stolen_ratio", "Share of owned rows that another than the owner finished.");
     describe_gauge!("gleaner_agents", "Agents that were heard of within two minutes.");
     describe_counter!("gleaner_claims_spared_total", "Claims that were answered without a statement.");
     describe_counter!("gleaner_claim_statements_total", "Statements that the other claims took.");
     counter!("gleaner_claims_spared_total").absolute(spared);
-    counter!("gleaner_claim_statements_total").absolute(looked);
+    counter!("gleaner_claim_statements_total").absolute(statements);
     gauge!("gleaner_agents", "state" => "busy").set(made.busy as f64);
     gauge!("gleaner_agents", "state" => "idle").set((made.online - made.busy) as f64);
     for (queue, figures) in &made.queues {

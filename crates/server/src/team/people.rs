@@ -49,7 +49,7 @@ pub(crate) struct DisableRequest {
     assign_to: Option<String>,
 }
 
-fn told(trouble: &Trouble) -> WireError {
+fn refused(trouble: &Trouble) -> WireError {
     match trouble {
         Trouble::Unknown(_) => WireError::new(StatusCode::NOT_FOUND, "P0002", trouble.to_string()),
         Trouble::Taken(_) => WireError::new(StatusCode::CONFLICT, "23505", trouble.to_string()),
@@ -67,14 +67,14 @@ fn told(trouble: &Trouble) -> WireError {
     operation_id = "listPeople",
     tag = "team",
     responses(
-        (status = 200, description = "Everybody who has an account.", body = Vec<serde_json::Value>,
+        (status = 200, description = "All users.", body = Vec<serde_json::Value>,
             example = json!([{"email": "ada@example.com", "administrator": true, "state": "active", "sessions": 1}])),
         Denied,
     )
 )]
 pub(crate) async fn list(State(team): State<Team>, caller: Caller) -> Result<Json<Vec<Value>>, WireError> {
     let client = team.governed_by(&caller).await?;
-    people::list(&**client).await.map(Json).map_err(|trouble| told(&trouble))
+    people::list(&**client).await.map(Json).map_err(|trouble| refused(&trouble))
 }
 
 /// Invite a person
@@ -98,7 +98,7 @@ pub(crate) async fn invite(
     Body(request): Body<InviteRequest>,
 ) -> Result<Json<Linked>, WireError> {
     let client = team.governed_by(&caller).await?;
-    let link = people::invite(&**client, &request.email, request.administrator, &team.base).await.map_err(|trouble| told(&trouble))?;
+    let link = people::invite(&**client, &request.email, request.administrator, &team.base).await.map_err(|trouble| refused(&trouble))?;
     note(&**client, &caller, "people", &request.email, "invite", json!({"administrator": request.administrator})).await?;
     let valid = gleaner_supabase::auth::Settings::new(&*team.base).invite_valid;
     Ok(Json(Linked { email: request.email, link, valid_seconds: valid.as_secs() }))
@@ -119,7 +119,7 @@ pub(crate) async fn invite(
 )]
 pub(crate) async fn reset(State(team): State<Team>, caller: Caller, Body(request): Body<PersonRequest>) -> Result<Json<Linked>, WireError> {
     let client = team.governed_by(&caller).await?;
-    let link = people::reset(&**client, &request.email, &team.base).await.map_err(|trouble| told(&trouble))?;
+    let link = people::reset(&**client, &request.email, &team.base).await.map_err(|trouble| refused(&trouble))?;
     note(&**client, &caller, "people", &request.email, "reset", Value::Null).await?;
     let valid = gleaner_supabase::auth::Settings::new(&*team.base).link_valid;
     Ok(Json(Linked { email: request.email, link, valid_seconds: valid.as_secs() }))
@@ -142,7 +142,7 @@ pub(crate) async fn disable(
     Body(request): Body<DisableRequest>,
 ) -> Result<Json<Changed>, WireError> {
     let mut client = team.governed_by(&caller).await?;
-    let (user, _) = people::find(&**client, &request.email).await.map_err(|trouble| told(&trouble))?;
+    let (user, _) = people::find(&**client, &request.email).await.map_err(|trouble| refused(&trouble))?;
     if caller.person() == Some(user) {
         return Err(WireError::bad("you cannot disable yourself; ask another administrator"));
     }
@@ -153,7 +153,7 @@ pub(crate) async fn disable(
 
 fn of_work(trouble: &crate::people::Trouble) -> WireError {
     match trouble {
-        crate::people::Trouble::User(trouble) => told(trouble),
+        crate::people::Trouble::User(trouble) => refused(trouble),
         other => WireError::bad(other.to_string()),
     }
 }
@@ -193,7 +193,7 @@ pub(crate) async fn promote(
     Body(request): Body<InviteRequest>,
 ) -> Result<Json<Changed>, WireError> {
     let client = team.governed_by(&caller).await?;
-    let (user, _) = people::find(&**client, &request.email).await.map_err(|trouble| told(&trouble))?;
+    let (user, _) = people::find(&**client, &request.email).await.map_err(|trouble| refused(&trouble))?;
     if caller.person() == Some(user) && !request.administrator {
         return Err(WireError::bad("you cannot take this right from yourself; ask another administrator"));
     }

@@ -96,15 +96,15 @@ fn telephone_coding_is_read() {
 fn what_is_no_recording_is_recognised() {
     let folder = Folder::new();
     let (from, to) = (folder.0.join("from"), folder.0.join("to.wav"));
-    let told = |bytes: &[u8]| {
+    let error_for = |bytes: &[u8]| {
         std::fs::write(&from, bytes).expect("a file");
         convert(&from, &to, HOUR).expect_err("it is no sound").to_string()
     };
-    assert!(told(b"<html>not found</html>").contains("no format we know"));
-    assert!(told(b"").contains("no sound"));
-    assert!(told(b"OggS\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x13OpusHead").contains("Ogg Opus"));
-    assert!(told(b"RIFF\0\0\0\0WAVEfmt ").contains("broken"));
-    assert!(told(b"ID3\x04 and then nothing").contains("broken"));
+    assert!(error_for(b"<html>not found</html>").contains("no format we know"));
+    assert!(error_for(b"").contains("no sound"));
+    assert!(error_for(b"OggS\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x13OpusHead").contains("Ogg Opus"));
+    assert!(error_for(b"RIFF\0\0\0\0WAVEfmt ").contains("broken"));
+    assert!(error_for(b"ID3\x04 and then nothing").contains("broken"));
 }
 
 #[test]

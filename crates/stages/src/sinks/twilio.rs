@@ -73,18 +73,18 @@ impl Sink for Twilio {
             return Ok(Sent { message_id: answer["sid"].as_str().map(str::to_owned), answer, ..Sent::default() });
         }
         let (code, said) = (answer["code"].as_i64().unwrap_or_default(), answer["message"].as_str().unwrap_or_default());
-        let told = format!("{WHAT} answered {}: {said} ({code})", status.as_u16());
+        let message = format!("{WHAT} answered {}: {said} ({code})", status.as_u16());
         match (status.as_u16(), code) {
             (_, OPTED_OUT) => Err(NotSent::Unwanted(format!("{WHAT}: {said}"))),
             (429, _) => {
-                let mut failure = Failure::new(told).category(SENDING);
+                let mut failure = Failure::new(message).category(SENDING);
                 failure.retry_in = crate::failure::retry_after(&headers);
                 Err(NotSent::Refused(failure))
             }
-            (_, code) if NO_MOBILE.contains(&code) => Err(refused_for_good(format!("{told}: the number takes no messages"))),
-            (400..=499, _) => Err(refused_for_good(told)),
+            (_, code) if NO_MOBILE.contains(&code) => Err(refused_for_good(format!("{message}: the number takes no messages"))),
+            (400..=499, _) => Err(refused_for_good(message)),
             // Twilio has no idempotency: a request that failed on their side may have been sent.
-            _ => Err(unknown(told)),
+            _ => Err(unknown(message)),
         }
     }
 }

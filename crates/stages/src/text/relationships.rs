@@ -110,10 +110,10 @@ mod tests {
         let item = |kind: &str, label: &str| Item { kind: kind.into(), label: label.into() };
         let items = [item("entity", "Ada"), item("entity", "Oslo"), item("topic", "pumps"), item("entity", "Adam")];
         let found = find(text, &blocks, &items, 100);
-        let told: Vec<String> =
+        let found: Vec<String> =
             found.iter().map(|edge| format!("{} {} {} {}", edge.from, edge.relationship_type, edge.to, edge.strength)).collect();
         assert_eq!(
-            told,
+            found,
             [
                 "Test mentions Ada 0.6",
                 "Test mentions Oslo 0.6",

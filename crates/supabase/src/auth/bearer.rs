@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Auth;
 use super::error::{Failure, Result};
-use super::gate::Key;
+use super::project_key::Key;
 use crate::access::is_opaque;
 
 /// A user whose token verified, whose session has not ended and who is not banned.

@@ -27,7 +27,7 @@ pub(super) async fn post(State(auth): State<Auth>, device: Device, Body(asked): 
     let email = address(asked.email.as_deref().unwrap_or_default())?;
     auth.0.limits.request(device.network())?;
     auth.0.limits.mail(&email)?;
-    // All of it after the response, so that neither its time nor its status tells whether there is such a user.
+    // All of it after the response, so that neither its time nor its status reveals whether there is such a user.
     let (auth, mailer) = (auth.clone(), mailer.clone());
     tokio::spawn(async move {
         if let Err(error) = send(&auth, &mailer, &email).await {

@@ -56,7 +56,7 @@ pub(super) async fn put(
     auth.change_user(caller.user_id, changes.into(), caller.session_id).await.map(Json)
 }
 
-/// A new password shuts everybody else out, so that a stolen token must not be enough to set one: the caller signed in a moment ago, or
+/// A new password ends all other sessions, so a stolen token must not be enough to set one: the caller signed in a moment ago, or
 /// knows the old password.
 async fn prove(auth: &Auth, device: &Device, caller: &SignedIn, email: &str, old: Option<Password>) -> Result<()> {
     let sql = "select u.encrypted_password, coalesce((

@@ -35,7 +35,7 @@ pub(super) async fn watch(hub: Arc<Hub>, pool: Pool, signals: Arc<dyn Signals>) 
                     member.out.cut_off("a subscriber was banned");
                 }
             }
-            Err(error) => tracing::debug!(%error, "who was banned could not be asked; the next look will"),
+            Err(error) => tracing::debug!(%error, "could not read who was banned; trying again later"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sends changes from the feed to the sockets: what changed, which subscribers it concerns, and which of them may see it.
 //!
 //! To callers under row-level security a row is shown as it is now, read with their own rights. The log says what it was when it
-//! was written, and that may have been private. Versions that were replaced meanwhile are told with the values that replaced them.
+//! was written, and that may have been private. Versions that were replaced meanwhile are sent with the values that replaced them.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::Heard;
 use super::feed::pgoutput::Cell;
 use super::feed::{Change, Commit, Kind, News, Table};
-use super::hub::{Hub, Known, Member};
+use super::hub::{Hub, Identity, Member};
 use super::sight::Sight;
 
 /// Commits whose visibility is checked together. While one check is running the next batch gathers, so that a burst costs few
@@ -23,7 +23,7 @@ use super::sight::Sight;
 const MOST_COMMITS: usize = 200;
 /// A lock on the table or a slow policy delays every change behind it. After this time the subscribers concerned are sent an error
 /// and read the table themselves.
-const LOOK_WITHIN: Duration = Duration::from_secs(10);
+const READ_WITHIN: Duration = Duration::from_secs(10);
 /// A larger row is sent without its large values.
 const MOST_BYTES: usize = 1024 * 1024;
 /// Values above this size are left out of such a row.
@@ -40,17 +40,17 @@ pub(super) async fn run(hub: Arc<Hub>, sight: Sight, heard: Heard, mut feed: mps
                 News::Live { asks } => hub.set_live(Some(asks)),
                 News::Commit(commit) => commits.push(commit),
                 News::Missed { schema, table } => {
-                    tell(&hub, &sight, std::mem::take(&mut commits)).await;
+                    dispatch_commits(&hub, &sight, std::mem::take(&mut commits)).await;
                     hub.fail(&hub.followers(&schema, &table));
                 }
                 News::Gap => {
-                    tell(&hub, &sight, std::mem::take(&mut commits)).await;
+                    dispatch_commits(&hub, &sight, std::mem::take(&mut commits)).await;
                     hub.set_live(None);
                     hub.fail(&hub.all_followers());
                 }
             }
         }
-        tell(&hub, &sight, commits).await;
+        dispatch_commits(&hub, &sight, commits).await;
     }
 }
 
@@ -74,7 +74,7 @@ struct Delivery {
     ids: Vec<u64>,
 }
 
-async fn tell(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
+async fn dispatch_commits(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
     let mut followers: HashMap<usize, Vec<Arc<Member>>> = HashMap::new();
     let mut deliveries = Vec::new();
     let changes: Vec<(&Change, &Commit)> =
@@ -85,7 +85,7 @@ async fn tell(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
         deliveries.extend(members.iter().filter_map(|member| {
             let ids = member.wants(change);
             if ids.is_empty() {
-                // Nobody will look whether the member may still see the row.
+                // Whether the member may still see the row will not be checked.
                 member.shown.forget(key(change));
             }
             (!ids.is_empty()).then(|| Delivery { change: at, member: member.clone(), ids })
@@ -99,17 +99,17 @@ async fn tell(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
         return give_up(hub, deliveries.iter(), &error);
     }
     // Callers with the same claims see the same rows, so one check serves all of them.
-    let mut groups: HashMap<String, (Arc<Known>, Vec<Delivery>)> = HashMap::new();
+    let mut groups: HashMap<String, (Arc<Identity>, Vec<Delivery>)> = HashMap::new();
     for delivery in deliveries {
         let who = delivery.member.who();
         groups.entry(who.key.clone()).or_insert_with(|| (who, Vec::new())).1.push(delivery);
     }
     for (who, deliveries) in groups.into_values() {
-        let described = tokio::time::timeout(LOOK_WITHIN, describe(sight, &who, &changes, &deliveries)).await;
+        let described = tokio::time::timeout(READ_WITHIN, describe(sight, &who, &changes, &deliveries)).await;
         match described.unwrap_or_else(|_| Err(gleaner_http::database::Error::Other("the policies took too long to answer".into()))) {
-            Ok(told) => {
+            Ok(visible) => {
                 for delivery in &deliveries {
-                    deliver(delivery, changes[delivery.change].0, &told[&delivery.change]);
+                    deliver(delivery, changes[delivery.change].0, &visible[&delivery.change]);
                 }
             }
             Err(error) => give_up(hub, deliveries.iter(), &error),
@@ -118,7 +118,7 @@ async fn tell(hub: &Hub, sight: &Sight, commits: Vec<Commit>) {
 }
 
 /// A change as a caller may see it.
-enum Told {
+enum Visible {
     /// As the log has it: the caller sees all rows.
     Logged(String),
     /// With the row's current values, because row-level security is about those. A filter must hold for them too.
@@ -129,14 +129,14 @@ enum Told {
     Hidden,
 }
 
-fn deliver(delivery: &Delivery, change: &Change, told: &Told) {
+fn deliver(delivery: &Delivery, change: &Change, visible: &Visible) {
     let member = &delivery.member;
     let send = |ids: &[u64], data: &str| {
-        member.tell("postgres_changes", &format!("{{\"ids\":{},\"data\":{data}}}", Value::from(ids.to_vec())));
+        member.send("postgres_changes", &format!("{{\"ids\":{},\"data\":{data}}}", Value::from(ids.to_vec())));
     };
-    match told {
-        Told::Logged(data) => send(&delivery.ids, data),
-        Told::Now(data, now) => {
+    match visible {
+        Visible::Logged(data) => send(&delivery.ids, data),
+        Visible::Now(data, now) => {
             if change.old.is_some() {
                 member.shown.forget(key(change));
             }
@@ -148,12 +148,12 @@ fn deliver(delivery: &Delivery, change: &Change, told: &Told) {
                 send(&ids, data);
             }
         }
-        Told::Deleted(data) => {
+        Visible::Deleted(data) => {
             if member.shown.forget(key(change)) {
                 send(&delivery.ids, data);
             }
         }
-        Told::Hidden => {
+        Visible::Hidden => {
             member.shown.forget(key(change));
             if let Some(new) = &change.new {
                 member.shown.forget(key_of(&change.table, new));
@@ -187,7 +187,12 @@ fn give_up<'a>(hub: &Hub, deliveries: impl Iterator<Item = &'a Delivery>, error:
 }
 
 /// Each change of these deliveries as this caller may see it.
-async fn describe(sight: &Sight, who: &Known, changes: &[(&Change, &Commit)], deliveries: &[Delivery]) -> Result<HashMap<usize, Told>> {
+async fn describe(
+    sight: &Sight,
+    who: &Identity,
+    changes: &[(&Change, &Commit)],
+    deliveries: &[Delivery],
+) -> Result<HashMap<usize, Visible>> {
     let mut by_table: HashMap<usize, Vec<usize>> = HashMap::new();
     for delivery in deliveries {
         let list = by_table.entry(identity(&changes[delivery.change].0.table)).or_default();
@@ -195,7 +200,7 @@ async fn describe(sight: &Sight, who: &Known, changes: &[(&Change, &Commit)], de
             list.push(delivery.change);
         }
     }
-    let mut told = HashMap::new();
+    let mut visible = HashMap::new();
     for list in by_table.into_values() {
         let mut list = list;
         list.sort_unstable();
@@ -209,17 +214,17 @@ async fn describe(sight: &Sight, who: &Known, changes: &[(&Change, &Commit)], de
             let seen = sight.read(&who.caller, &table, &rows, readable).await?;
             for (&at, seen) in kept.iter().zip(seen) {
                 let (change, commit) = changes[at];
-                told.insert(
+                visible.insert(
                     at,
-                    seen.map_or(Told::Hidden, |cells| {
+                    seen.map_or(Visible::Hidden, |cells| {
                         let now = Change { new: Some(cells), ..change.clone() };
-                        Told::Now(data(&now, commit, readable, &Value::Null), now)
+                        Visible::Now(data(&now, commit, readable, &Value::Null), now)
                     }),
                 );
             }
             for &at in list.iter().filter(|&&at| changes[at].0.kind == Kind::Delete) {
                 let (change, commit) = changes[at];
-                told.insert(at, Told::Deleted(data(change, commit, readable, &Value::Null)));
+                visible.insert(at, Visible::Deleted(data(change, commit, readable, &Value::Null)));
             }
             continue;
         }
@@ -230,19 +235,19 @@ async fn describe(sight: &Sight, who: &Known, changes: &[(&Change, &Commit)], de
             .filter(|(at, column)| readable.contains(&column.name) && rows.iter().any(|row| row.get(*at) == Some(&Cell::Unchanged)))
             .map(|(_, column)| column.name.as_str())
             .collect();
-        let seen = sight.look(&who.caller, &table, &rows, &fill).await?;
+        let seen = sight.fill(&who.caller, &table, &rows, &fill).await?;
         for (&at, seen) in kept.iter().zip(seen) {
             let (change, commit) = changes[at];
-            told.insert(at, seen.map_or(Told::Hidden, |filled| Told::Logged(data(change, commit, readable, &filled))));
+            visible.insert(at, seen.map_or(Visible::Hidden, |filled| Visible::Logged(data(change, commit, readable, &filled))));
         }
         // Only the key of a deleted row is sent, and only to callers that may read the table's key columns.
         for &at in list.iter().filter(|&&at| changes[at].0.kind == Kind::Delete) {
             let (change, commit) = changes[at];
             let may = table.keys().all(|(_, column)| readable.contains(&column.name));
-            told.insert(at, if may { Told::Logged(data(change, commit, readable, &Value::Null)) } else { Told::Hidden });
+            visible.insert(at, if may { Visible::Logged(data(change, commit, readable, &Value::Null)) } else { Visible::Hidden });
         }
     }
-    Ok(told)
+    Ok(visible)
 }
 
 fn data(change: &Change, commit: &Commit, readable: &std::collections::HashSet<String>, filled: &Value) -> String {

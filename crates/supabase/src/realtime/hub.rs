@@ -31,19 +31,19 @@ pub(super) struct Member {
     pub out: Outbox,
     /// The rows that it was shown where row-level security decides.
     pub shown: Shown,
-    who: Mutex<Arc<Known>>,
+    who: Mutex<Arc<Identity>>,
 }
 
 /// A caller, and a text that is the same for callers that see the same.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct Identity {
     pub caller: Caller,
     pub key: String,
 }
 
-impl Known {
+impl Identity {
     /// Without the claims that change with every renewal of a token: policies do not get to read them here, so that all sockets of
-    /// one sign-in are served by one look at the table.
+    /// one sign-in are served by one query.
     pub(super) fn new(caller: Caller) -> Self {
         match caller {
             Caller::Ourselves => Self { caller, key: String::new() },
@@ -58,7 +58,7 @@ impl Known {
     }
 }
 
-/// The rows that a member was shown last, by a hash of their keys. When one of them is deleted, the member is told; the key of a row
+/// The rows that a member was shown last, by a hash of their keys. When one of them is deleted, the member is informed; the key of a row
 /// that it could not see is not for it.
 #[derive(Debug, Default)]
 pub(super) struct Shown(Mutex<Keys>);
@@ -70,7 +70,7 @@ struct Keys {
     order: VecDeque<u64>,
 }
 
-/// The most rows a member's deletions are told of. Memory is used per member.
+/// The most rows a member is informed of when they are deleted. Memory is used per member.
 const MOST_SHOWN: usize = 1024;
 
 impl Shown {
@@ -114,7 +114,7 @@ impl Binding {
 }
 
 impl Member {
-    pub(super) fn new(topic: String, join_ref: Option<String>, version: Version, out: Outbox, who: Known) -> Self {
+    pub(super) fn new(topic: String, join_ref: Option<String>, version: Version, out: Outbox, who: Identity) -> Self {
         Self {
             id: 0,
             topic,
@@ -130,11 +130,11 @@ impl Member {
         }
     }
 
-    pub(super) fn who(&self) -> Arc<Known> {
+    pub(super) fn who(&self) -> Arc<Identity> {
         self.who.lock().expect("no panic holds it").clone()
     }
 
-    pub(super) fn becomes(&self, who: Known) {
+    pub(super) fn becomes(&self, who: Identity) {
         *self.who.lock().expect("no panic holds it") = Arc::new(who);
     }
 
@@ -144,7 +144,7 @@ impl Member {
     }
 
     /// Sends a message on the topic that is not a reply.
-    pub(super) fn tell(&self, event: &str, payload: &str) {
+    pub(super) fn send(&self, event: &str, payload: &str) {
         self.out.push(encode(self.version, self.join_ref.as_deref(), None, &self.topic, event, payload));
     }
 
@@ -306,7 +306,7 @@ impl Hub {
     /// Changes may have been missed. These members get an error, on which clients join again and read the tables themselves.
     pub(super) fn fail(&self, members: &[Arc<Member>]) {
         for member in members {
-            member.tell("phx_error", "{}");
+            member.send("phx_error", "{}");
             self.leave(member);
         }
     }
@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     fn follower(out: &Outbox) -> Member {
-        let mut member = Member::new("realtime:x".into(), None, Version::Two, out.clone(), Known::new(Caller::Ourselves));
+        let mut member = Member::new("realtime:x".into(), None, Version::Two, out.clone(), Identity::new(Caller::Ourselves));
         member.bindings.push(Binding { id: 1, kind: None, schema: "public".into(), table: None, conditions: Vec::new() });
         member
     }

@@ -12,7 +12,7 @@ use super::feed::Kind;
 use super::feed::values::Shape;
 use super::filter::{Condition, Operator};
 use super::frame::{Frame, Version, encode};
-use super::hub::{Binding, Known, Member};
+use super::hub::{Binding, Identity, Member};
 use super::outbox::Outbox;
 use super::tables::About;
 use super::{Holder, Realtime, bans, filter};
@@ -84,7 +84,7 @@ pub(super) async fn join(
         Err(reason) => return refuse(reason),
     };
     let echo: Vec<Value> = asked.iter().zip(&bindings).map(|(entry, (id, _))| with_id(entry, *id)).collect();
-    let mut member = Member::new(frame.topic.clone(), frame.join_ref.clone(), version, out.clone(), Known::new(holder.caller.clone()));
+    let mut member = Member::new(frame.topic.clone(), frame.join_ref.clone(), version, out.clone(), Identity::new(holder.caller.clone()));
     member.bindings = bindings.into_iter().filter_map(|(_, binding)| binding).collect();
     member.hears_itself = config.pointer("/broadcast/self") == Some(&Value::Bool(true));
     let key = config.pointer("/presence/key").and_then(Value::as_str).filter(|key| !key.is_empty() && key.len() <= LONGEST_NAME);
@@ -99,7 +99,7 @@ pub(super) async fn join(
         return not_running();
     };
     if config.pointer("/presence/enabled") == Some(&Value::Bool(true)) {
-        member.tell("presence_state", &realtime.hub.presence(&member.topic).to_string());
+        member.send("presence_state", &realtime.hub.presence(&member.topic).to_string());
     }
     if !asked.is_empty() {
         let name = member.topic.strip_prefix("realtime:").unwrap_or_default();
@@ -108,7 +108,7 @@ pub(super) async fn join(
             Some(reason) => ("error", format!("Unable to subscribe to changes with given parameters. {reason}")),
         };
         let system = json!({"extension": "postgres_changes", "status": status, "message": message, "channel": name});
-        member.tell("system", &system.to_string());
+        member.send("system", &system.to_string());
     }
     Some((member, holder))
 }
@@ -134,7 +134,7 @@ fn with_id(entry: &Value, id: u64) -> Value {
 }
 
 /// What one entry of a join asks for, before the database is asked.
-struct Wanted {
+struct BindingRequest {
     id: u64,
     kind: Option<Kind>,
     schema: String,
@@ -148,11 +148,11 @@ type Bound = (Vec<(u64, Option<Binding>)>, Option<String>);
 /// The bindings of a join. All it asks of the database is a cached statement for each table and one for all values of all filters,
 /// and nothing about tables that the caller may not read. The error refuses the whole join.
 async fn bind(realtime: &Realtime, caller: &Caller, asked: &[Value]) -> Result<Bound, String> {
-    let wanted: Vec<(u64, Result<Wanted, String>)> = asked
+    let wanted: Vec<(u64, Result<BindingRequest, String>)> = asked
         .iter()
         .map(|entry| {
             let id = realtime.hub.next_id();
-            (id, wanted(id, entry))
+            (id, binding_request(id, entry))
         })
         .collect();
     let good = || wanted.iter().filter_map(|(_, wanted)| wanted.as_ref().ok());
@@ -218,7 +218,7 @@ async fn bind(realtime: &Realtime, caller: &Caller, asked: &[Value]) -> Result<B
     Ok((bound.into_iter().map(|(id, binding)| (id, binding.ok())).collect(), problem))
 }
 
-fn wanted(id: u64, entry: &Value) -> Result<Wanted, String> {
+fn binding_request(id: u64, entry: &Value) -> Result<BindingRequest, String> {
     let text = |name: &str| entry.get(name).and_then(Value::as_str);
     let kind = match text("event").unwrap_or("*") {
         "*" => None,
@@ -239,11 +239,11 @@ fn wanted(id: u64, entry: &Value) -> Result<Wanted, String> {
     if table.is_none() && !filter.is_empty() {
         return Err("a filter needs a table".into());
     }
-    Ok(Wanted { id, kind, schema, table, filter: filter::parse(filter)? })
+    Ok(BindingRequest { id, kind, schema, table, filter: filter::parse(filter)? })
 }
 
 /// The binding with its values as the client wrote them.
-fn unchecked(wanted: &Wanted, about: Option<&About>) -> Result<Binding, String> {
+fn unchecked(wanted: &BindingRequest, about: Option<&About>) -> Result<Binding, String> {
     let condition = |(column, operator, values): &(String, Operator, Vec<String>)| {
         let known = about.and_then(|about| about.columns.get(column));
         let (_, base) = known.ok_or_else(|| format!("invalid column for filter {column}"))?;

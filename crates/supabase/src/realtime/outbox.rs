@@ -73,7 +73,7 @@ impl Outbox {
     /// Closes the socket. The first reason given is kept.
     pub(super) fn cut_off(&self, why: &'static str) {
         self.end.why.get_or_init(|| why);
-        self.end.told.notify_one();
+        self.end.changed.notify_one();
     }
 }
 
@@ -81,12 +81,12 @@ impl Outbox {
 #[derive(Debug, Default)]
 pub(super) struct End {
     why: OnceLock<&'static str>,
-    told: Notify,
+    changed: Notify,
 }
 
 impl End {
     pub(super) async fn reached(&self) -> &'static str {
-        self.told.notified().await;
+        self.changed.notified().await;
         self.why.get().copied().unwrap_or_default()
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Sight {
 pub(super) struct Right {
     pub columns: HashSet<String>,
     /// Row-level security decides which rows the role sees. What the log says of a row may then be older than what the row shows now,
-    /// and must not be told.
+    /// and must not learn of it.
     pub guarded: bool,
 }
 
@@ -80,7 +80,7 @@ impl Sight {
     }
 
     /// Per row: whether the caller may read it now, and the current values of the columns of `fill`, which the log did not repeat.
-    pub(super) async fn look(&self, caller: &Caller, table: &Table, rows: &[&[Cell]], fill: &[&str]) -> Result<Vec<Option<Value>>> {
+    pub(super) async fn fill(&self, caller: &Caller, table: &Table, rows: &[&[Cell]], fill: &[&str]) -> Result<Vec<Option<Value>>> {
         let mut seen = vec![None; rows.len()];
         let keys: Vec<_> = table.keys().collect();
         if keys.is_empty() || rows.is_empty() {

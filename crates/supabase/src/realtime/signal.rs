@@ -54,7 +54,7 @@ impl Following {
                     raised = signals.raised(&signal.name, seen) => seen = raised,
                     Ok(live) = live.wait_for(|live| live.is_some() != was_live) => was_live = live.is_some(),
                 }
-                member.tell(signal.event, &payload);
+                member.send(signal.event, &payload);
                 tokio::time::sleep(AT_MOST_EVERY).await;
             }
         });

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::frame::{self, Frame, Version, encode};
-use super::hub::{Known, Member};
+use super::hub::{Identity, Member};
 use super::join::join;
 use super::outbox::Outbox;
 use super::rates::Pace;
@@ -220,7 +220,7 @@ async fn renew(verify: &Verify, joined: &mut Joined, payload: &Value) {
     if let Ok(caller) = verify(token.to_owned()).await {
         let holder = Holder { token: token.to_owned(), caller };
         joined.is_held_by(&holder);
-        joined.member.becomes(Known::new(holder.caller));
+        joined.member.becomes(Identity::new(holder.caller));
     }
 }
 
@@ -256,7 +256,7 @@ async fn expire(realtime: &Realtime, joins: &mut HashMap<String, Joined>) {
         realtime.hub.leave(&joined.member);
         let name = topic.strip_prefix("realtime:").unwrap_or_default();
         let system = json!({"extension": "system", "status": "error", "message": "Token has expired", "channel": name});
-        joined.member.tell("system", &system.to_string());
-        joined.member.tell("phx_close", "{}");
+        joined.member.send("system", &system.to_string());
+        joined.member.send("phx_close", "{}");
     }
 }

@@ -10,7 +10,7 @@ use pgwire_replication::ReplicationConfig;
 pub struct Source {
     /// For queries on behalf of subscribers.
     pub pool: Pool,
-    /// For joins alone, a few connections: however many clients join, they wait for each other and for nobody else.
+    /// For joins alone, a few connections: however many clients join, they wait only for each other.
     pub joins: Pool,
     /// For the feed alone, with at least two connections: one to poll and one for queries meanwhile. A feed that had to queue
     /// behind requests would miss changes.

@@ -61,20 +61,20 @@ fn rows<'a>(view: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
 }
 
 fn queues(view: &Value) -> String {
-    let mut table = Table::new(&["queue", ">pending", ">completed", ">failed", ">last look"]);
+    let mut table = Table::new(&["queue", ">pending", ">completed", ">failed", ">last poll"]);
     for queue in rows(view, "queues") {
         let pending = match queue["pending"].as_u64() {
             Some(n) if queue["pending_capped"] == true => format!("{n}+"),
             Some(n) => n.to_string(),
             None => "?".into(),
         };
-        let look = queue["last_poll_seconds_ago"].as_f64().map_or_else(|| "–".into(), |ago| format!("{} ago", span(ago)));
+        let last_poll = queue["last_poll_seconds_ago"].as_f64().map_or_else(|| "–".into(), |ago| format!("{} ago", span(ago)));
         table.row(vec![
             member(queue, "queue").into(),
             pending.into(),
             member(queue, "completed").into(),
             member(queue, "failed").into(),
-            Cell::styled(look, DIM),
+            Cell::styled(last_poll, DIM),
         ]);
     }
     format!("\n{}", table.text())

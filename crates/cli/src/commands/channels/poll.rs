@@ -38,7 +38,7 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     let channels = channels(app).await?;
     let channel = channels.get(&args.channel).await?.channel;
     if channel.provider_code != "gmail" {
-        bail!("{} is a channel of {}, which sends by itself; only Gmail is looked at", channel.name, channel.provider_code);
+        bail!("{} is a channel of {}, which sends by itself; only Gmail channels are polled", channel.name, channel.provider_code);
     }
     if !channel.is_active {
         bail!("{} is paused\n  Run `gleaner channels resume` first", channel.name);
@@ -61,7 +61,7 @@ fn text(report: &Report) -> String {
     match report.outcome {
         "read" => format!("{}  {} new", paint(GOOD, "read"), count(report.stored, "message")),
         "needs_reauth" => format!("{}  {error}", paint(BAD, "needs a new grant")),
-        "waiting" => format!("{}  {}", paint(WARN, "not finished"), paint(DIM, "the look goes on where it was begun")),
+        "waiting" => format!("{}  {}", paint(WARN, "not finished"), paint(DIM, "the poll continues where it was begun")),
         _ => format!("{}  {error}", paint(BAD, "failed")),
     }
 }

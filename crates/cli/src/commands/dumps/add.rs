@@ -19,7 +19,7 @@ use crate::App;
 use crate::output::{BAD, DIM, GOOD, paint};
 use crate::words::harmless;
 
-/// How often --wait looks.
+/// How often --wait checks.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Add documents for agents to read: text, Markdown, HTML, PDF or DOCX.

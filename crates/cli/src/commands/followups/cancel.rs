@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Instead of ids: everything planned for this prospect
     #[arg(long)]
     prospect: Option<String>,
-    /// Why, for those who look later
+    /// Why; stored with the follow-up
     #[arg(long, default_value = "called off by hand")]
     reason: String,
 }

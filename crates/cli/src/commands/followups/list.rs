@@ -70,10 +70,10 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
 /// Why it waits, failed or was called off; what was sent; or what shall be.
 fn detail(action: &Value) -> String {
     let payload = &action["payload"];
-    let told =
+    let reason =
         ["deferred_reason", "cancelled_reason", "error_message"].iter().map(|name| member(action, name)).find(|text| !text.is_empty());
     let sent = || action["message"]["text"].as_str().map(|text| format!("{}: {text}", member(&action["message"], "sink")));
     let planned = || ["text", "follow_up_intent"].iter().find_map(|name| payload[*name].as_str().map(str::to_owned));
-    let text = told.filter(|_| action["status"] != "executed").or_else(sent).or_else(planned).unwrap_or_else(|| brief(payload));
+    let text = reason.filter(|_| action["status"] != "executed").or_else(sent).or_else(planned).unwrap_or_else(|| brief(payload));
     harmless(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

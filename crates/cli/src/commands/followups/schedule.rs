@@ -10,7 +10,7 @@ use super::When;
 use crate::App;
 use crate::words::moment;
 
-/// Plan a message to somebody.
+/// Schedule a message to a person.
 ///
 /// A reply calls it off. It is composed when it is due: --text is sent as it is, --intent says what a model or the template shall write.
 #[derive(Debug, clap::Args)]
@@ -66,7 +66,7 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     let row = rows.first().context("the action was not stored")?;
     let (action, due): (Value, f64) = (row.get(0), row.get(1));
     app.out.json(&action);
-    let contact = action["contact_id"].as_i64().map_or_else(|| "nobody we know as a contact".to_owned(), |id| format!("contact {id}"));
+    let contact = action["contact_id"].as_i64().map_or_else(|| "not a contact".to_owned(), |id| format!("contact {id}"));
     app.out.line(format!("{} is due {}, for {} ({contact})", action["id"].as_str().unwrap_or_default(), moment(due), args.prospect));
     Ok(ExitCode::SUCCESS)
 }

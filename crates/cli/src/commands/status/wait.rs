@@ -9,20 +9,20 @@ use serde_json::Value;
 use crate::App;
 use crate::serving::Serving;
 
-/// How long one look may take, so that a server that does not answer cannot outlast the time given.
-const LOOK_WITHIN: Duration = Duration::from_secs(5);
+/// How long one check may take, so that a server that does not answer cannot outlast the time given.
+const CHECK_WITHIN: Duration = Duration::from_secs(5);
 
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Returns once all of it answers; the error says what was missing at the last look.
+/// Returns once all of it answers; the error says what was missing at the last check.
 pub(super) async fn until_ready(app: &App, timeout: Duration) -> Result<()> {
     // The HTTP library asks for one even where nothing is encrypted.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().build().context("make an HTTP client")?;
     let began = Instant::now();
     loop {
-        let looked = tokio::time::timeout(LOOK_WITHIN, look(app, &http)).await.unwrap_or_else(|_| bail!("it does not answer in time"));
-        match looked {
+        let checked = tokio::time::timeout(CHECK_WITHIN, check(app, &http)).await.unwrap_or_else(|_| bail!("it does not answer in time"));
+        match checked {
             Err(missing) if began.elapsed() >= timeout => return Err(missing.context(format!("not ready after {} s", timeout.as_secs()))),
             Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
             Ok(()) => return Ok(()),
@@ -31,7 +31,7 @@ pub(super) async fn until_ready(app: &App, timeout: Duration) -> Result<()> {
 }
 
 /// Fails with what is missing.
-async fn look(app: &App, http: &reqwest::Client) -> Result<()> {
+async fn check(app: &App, http: &reqwest::Client) -> Result<()> {
     let home = app.target.home()?;
     let url = match app.target.given() {
         Some(url) => url.to_owned(),

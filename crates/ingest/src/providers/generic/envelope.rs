@@ -47,8 +47,8 @@ pub(super) fn read(shape: &Shape, channel: &Channel) -> Result<(Event, Option<St
     }
     recipients(&mut event, fields)?;
 
-    let told = optional(fields, "from")?.or(optional(fields, "sender")?).map(str::to_owned);
-    let from = told.or_else(|| text_of(&event.metadata, "from").map(str::to_owned)).unwrap_or_default();
+    let sender = optional(fields, "from")?.or(optional(fields, "sender")?).map(str::to_owned);
+    let from = sender.or_else(|| text_of(&event.metadata, "from").map(str::to_owned)).unwrap_or_default();
     let to = text_of(&event.metadata, "to").unwrap_or_default().to_owned();
     // The contact is the other party: the recipient, when the message is outbound.
     let other_end = if event.direction == Direction::Outbound && !to.is_empty() { &to } else { &from };

@@ -1,4 +1,4 @@
-//! Tells a holder which of its leases have ended.
+//! Lists the leases of a holder that have ended.
 
 use axum::Json;
 use axum::extract::State;

@@ -74,7 +74,7 @@ impl Queues {
         paused: bool,
         reason: Option<String>,
     ) -> Result<Json<PauseResult>, WireError> {
-        // An unknown queue is told as every act tells it.
+        // An unknown queue is the same error as for every act.
         self.acts(&queue).await.map_err(|error| refuse(&caller, &error))?;
         let name = queue.clone();
         let set = with_caller(&self.shared.pool, &caller, |transaction| {
@@ -88,7 +88,7 @@ impl Queues {
             .boxed()
         });
         let outcome = set.await.map_err(|error| refuse(&caller, &error))?;
-        // Claims that wait look again.
+        // Claims that wait query again.
         self.notify(&queue);
         Ok(Json(PauseResult { outcome }))
     }

@@ -39,7 +39,7 @@ pub(crate) struct BulkRequest {
     pub(super) filter: RowFilter,
     /// For cancel and bury.
     pub(super) reason: Option<String>,
-    /// For assign; null gives the rows to everybody.
+    /// For assign; null removes the owner.
     pub(super) owner: Option<Text>,
     /// For reschedule: a time with its zone.
     pub(super) due: Option<String>,

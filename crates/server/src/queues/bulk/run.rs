@@ -56,10 +56,10 @@ impl Queues {
         let filter = request.filter.read();
         let chosen = keys.len();
         let most = i64::try_from(chosen).unwrap_or(i64::MAX);
-        let look = self.looking(caller, queue, |view, transaction, _| {
+        let view = self.viewing(caller, queue, |view, transaction, _| {
             async move { view.keys(&**transaction, &filter, Some(&keys), most).await }.boxed()
         });
-        let still = look.await?;
+        let still = view.await?;
         let acts = self.acts(queue).await?;
         let (request, left) = (request.clone(), still.clone());
         let answers = crate::queues::transaction::with_caller(&self.shared.pool, caller, |transaction| {

@@ -13,7 +13,7 @@ use super::store;
 use crate::queues::Queues;
 use crate::queues::acts::rows::QueuePath;
 use crate::queues::failure::refuse;
-use crate::queues::items::looking::Scope;
+use crate::queues::items::viewing::Scope;
 use crate::team::who;
 
 /// The most rows of one bulk act.
@@ -49,7 +49,7 @@ pub(crate) async fn start(
         return Err(WireError::bad("reschedule needs `due`, a time with its zone"));
     }
     let filter = request.filter.read();
-    let choose = queues.looking(&caller, &queue, |view, transaction, scope| {
+    let choose = queues.viewing(&caller, &queue, |view, transaction, scope| {
         async move {
             if scope == Scope::Nothing {
                 return Ok(None);
@@ -73,7 +73,7 @@ pub(crate) async fn start(
     let Some(bulk) = entered.await.map_err(|error| refuse(&caller, &error))? else {
         return Err(WireError::new(StatusCode::CONFLICT, "55006", "another bulk act runs in this queue; wait for it, or stop it"));
     };
-    // In a task of its own: whoever started it may leave the page.
+    // In a task of its own: the caller may leave the page.
     tokio::spawn(queues.clone().work_off(caller, queue, bulk.id, request, keys));
     Ok((StatusCode::ACCEPTED, Json(bulk)))
 }

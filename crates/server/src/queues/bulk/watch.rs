@@ -13,7 +13,7 @@ use super::store;
 use crate::queues::Queues;
 use crate::queues::acts::rows::QueuePath;
 use crate::queues::failure::refuse;
-use crate::queues::items::looking::Scope;
+use crate::queues::items::viewing::Scope;
 use crate::team::who;
 
 /// List bulk acts
@@ -66,7 +66,7 @@ pub(crate) async fn watch(
 impl Queues {
     /// The caller whose bulk acts are shown to it; none when it sees all.
     pub(super) async fn whose(&self, caller: &Caller, queue: &str) -> gleaner::Result<Option<String>> {
-        let scope = self.looking(caller, queue, |_, _, scope| async move { Ok::<_, Error>(scope) }.boxed()).await?;
+        let scope = self.viewing(caller, queue, |_, _, scope| async move { Ok::<_, Error>(scope) }.boxed()).await?;
         if scope == Scope::All { Ok(None) } else { Ok(Some(who(caller))) }
     }
 

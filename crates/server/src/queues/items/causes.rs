@@ -55,14 +55,14 @@ pub(crate) async fn causes(
     Query(filter): Query<RowFilter>,
 ) -> Result<Json<DeadRows>, WireError> {
     let filter = filter.read();
-    let look = queues.looking(&caller, &queue, |view, transaction, _| async move { view.causes(&**transaction, &filter).await }.boxed());
-    let (causes, capped) = look.await.map_err(|error| refuse(&caller, &error))?;
-    let told = causes.into_iter().map(|one| DeadCause {
+    let view = queues.viewing(&caller, &queue, |view, transaction, _| async move { view.causes(&**transaction, &filter).await }.boxed());
+    let (causes, capped) = view.await.map_err(|error| refuse(&caller, &error))?;
+    let groups = causes.into_iter().map(|one| DeadCause {
         cause: one.cause,
         count: one.count,
         sample: one.sample,
         message: one.message,
         newest: one.newest,
     });
-    Ok(Json(DeadRows { causes: told.collect(), capped }))
+    Ok(Json(DeadRows { causes: groups.collect(), capped }))
 }

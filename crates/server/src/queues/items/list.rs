@@ -65,8 +65,8 @@ pub(crate) async fn list(
     let limit = page.limit.unwrap_or(50).clamp(1, MOST);
     let mut filter = filter.read();
     (filter.after, filter.limit) = (cursor(page.after.as_deref())?, limit);
-    let look = queues.looking(&caller, &queue, |view, transaction, _| async move { view.page(&**transaction, &filter).await }.boxed());
-    let rows = look.await.map_err(|error| refuse(&caller, &error))?;
+    let view = queues.viewing(&caller, &queue, |view, transaction, _| async move { view.page(&**transaction, &filter).await }.boxed());
+    let rows = view.await.map_err(|error| refuse(&caller, &error))?;
     let is_full = i64::try_from(rows.len()).is_ok_and(|count| count == limit);
     let next = rows.last().filter(|_| is_full).map(|(_, cursor)| serde_json::to_string(cursor).expect("texts"));
     let items = rows.into_iter().map(|(mut row, _)| {
@@ -133,8 +133,8 @@ pub(crate) async fn count(
     Query(filter): Query<RowFilter>,
 ) -> Result<Json<RowCounts>, WireError> {
     let filter = filter.read();
-    let look =
-        queues.looking(&caller, &queue, |view, transaction, _| async move { view.count(&**transaction, &filter, COUNTED).await }.boxed());
-    let counted = look.await.map_err(|error| refuse(&caller, &error))?;
+    let view =
+        queues.viewing(&caller, &queue, |view, transaction, _| async move { view.count(&**transaction, &filter, COUNTED).await }.boxed());
+    let counted = view.await.map_err(|error| refuse(&caller, &error))?;
     Ok(Json(RowCounts::new(counted)))
 }

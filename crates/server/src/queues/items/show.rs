@@ -26,7 +26,7 @@ pub(crate) struct ShownRow {
     /// What people did to it, the latest last.
     #[schema(value_type = Vec<Object>)]
     audit: Vec<Value>,
-    /// Results that came after their lease had passed to somebody else.
+    /// Results that came after their lease was lost.
     #[schema(value_type = Vec<Object>)]
     late_results: Vec<Value>,
     /// The other members of a listed row.
@@ -52,8 +52,8 @@ pub(crate) async fn show(
     caller: Caller,
     Path(RowPath { queue, key }): Path<RowPath>,
 ) -> Result<Json<ShownRow>, WireError> {
-    let look = queues.looking(&caller, &queue, |view, transaction, _| async move { view.show(&**transaction, &key).await }.boxed());
-    let found = match look.await {
+    let view = queues.viewing(&caller, &queue, |view, transaction, _| async move { view.show(&**transaction, &key).await }.boxed());
+    let found = match view.await {
         Ok(found) => found,
         // What cannot be a key is no row's key.
         Err(Error::Database { source, .. }) if source.code().is_some_and(|code| code.code().starts_with("22")) => None,

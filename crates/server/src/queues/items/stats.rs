@@ -44,9 +44,9 @@ pub(crate) async fn stats(
     caller: Caller,
     Path(QueuePath { queue }): Path<QueuePath>,
 ) -> Result<Json<Vec<StateCount>>, WireError> {
-    let look = queues.looking(&caller, &queue, |view, transaction, _| async move { view.stats(&**transaction).await }.boxed());
-    let stats = look.await.map_err(|error| refuse(&caller, &error))?;
-    let told =
+    let view = queues.viewing(&caller, &queue, |view, transaction, _| async move { view.stats(&**transaction).await }.boxed());
+    let stats = view.await.map_err(|error| refuse(&caller, &error))?;
+    let counts =
         stats.into_iter().map(|one| StateCount { state: one.state, count: one.count, capped: one.capped, oldest_seconds: one.oldest_age });
-    Ok(Json(told.collect()))
+    Ok(Json(counts.collect()))
 }

@@ -95,9 +95,9 @@ async fn a_waiting_claim_with_a_request_is_given_what_comes_later_and_again_when
         stage.client.batch_execute("insert into gleaner.jobs (payload) values ('1'), ('2'); notify gleaner, 'jobs'").await?;
         anyhow::Ok(())
     };
-    let ((_, given), ()) = tokio::try_join!(stage.knock("jobs/claim", asked.clone()), arriving)?;
+    let ((_, given), ()) = tokio::try_join!(stage.call("jobs/claim", asked.clone()), arriving)?;
     assert_eq!(given["items"][0]["payload"], 1);
-    let (_, again) = stage.knock("jobs/claim", asked).await?;
+    let (_, again) = stage.call("jobs/claim", asked).await?;
     assert_eq!(again["items"][0]["lease"], given["items"][0]["lease"], "the same row, and no other");
     Ok(())
 }

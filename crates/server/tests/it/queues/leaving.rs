@@ -20,13 +20,13 @@ async fn leave(answered: bool) -> Result<()> {
                for each row when (new.agent = 'leaves') execute function held_up()";
     stage.client.batch_execute(sql).await?;
     let held_up = HeldUp::new(&stage).await?;
-    let mut leaves = Box::pin(stage.knock("jobs/claim", patient("leaves")));
+    let mut leaves = Box::pin(stage.call("jobs/claim", patient("leaves")));
     let spared = stage.queues.tally().0;
     tokio::select! {
         answer = &mut leaves => anyhow::bail!("{answer:?} too early"),
         () = spare(&stage, spared + 1) => {}
     }
-    let stays = stage.knock("jobs/claim", patient("stays"));
+    let stays = stage.call("jobs/claim", patient("stays"));
     let leaving = async {
         spare(&stage, spared + 2).await;
         insert(&stage, 1).await?;
@@ -65,7 +65,7 @@ async fn no_query_runs_for_claims_whose_clients_have_left() -> Result<()> {
     stage.settle().await?;
     let held_up = HeldUp::new(&stage).await?;
     stage.queues.record("jobs");
-    let mut leaves = Box::pin(stage.knock("jobs/claim", patient("leaves")));
+    let mut leaves = Box::pin(stage.call("jobs/claim", patient("leaves")));
     tokio::select! {
         answer = &mut leaves => anyhow::bail!("{answer:?} too early"),
         waited = held_up.wait() => waited?,

@@ -63,7 +63,7 @@ impl Stage {
     }
 
     /// The same without a socket, for thousands of requests at once.
-    pub(super) async fn knock(&self, path: &str, body: Value) -> Result<(u16, Value)> {
+    pub(super) async fn call(&self, path: &str, body: Value) -> Result<(u16, Value)> {
         let request = http::Request::post(format!("/v1/queues/{path}")).header("authorization", format!("Bearer {}", self.service()));
         let request = request.header("content-type", "application/json").body(axum::body::Body::from(body.to_string()))?;
         let response = axum::Router::from(queues::routes(self.queues.clone())).oneshot(request).await?;

@@ -72,7 +72,7 @@ async fn three_queries(agents: usize) -> Result<Duration> {
     // As an agent would: it claims again when nothing came.
     let wait = async |agent: usize| -> Result<()> {
         loop {
-            let (status, answer) = stage.knock("jobs/claim", json!({"agent": agent.to_string(), "wait_seconds": 50})).await?;
+            let (status, answer) = stage.call("jobs/claim", json!({"agent": agent.to_string(), "wait_seconds": 50})).await?;
             ensure!(status == 200 && answer["items"] == json!([]), "{answer}");
         }
     };
@@ -105,7 +105,7 @@ async fn every_waiting_claim_gets_a_row_and_no_row_is_given_twice() -> Result<()
     let stage = stage().await?;
     stage.settle().await?;
     let queries = stage.queues.tally().1;
-    let claims = join_all((0..300).map(|agent| stage.knock("jobs/claim", patient(agent))));
+    let claims = join_all((0..300).map(|agent| stage.call("jobs/claim", patient(agent))));
     let arriving = async {
         come(&stage, 300).await;
         // Ten times, insert fewer rows than there are waiting claims, and then enough for all the others.
@@ -134,7 +134,7 @@ async fn rows_go_to_those_who_have_waited_longest() -> Result<()> {
     let stage = &stage;
     let mut claims = FuturesUnordered::new();
     for agent in 0..6 {
-        claims.push(async move { anyhow::Ok((agent, stage.knock("jobs/claim", patient(agent)).await?.1["items"][0]["payload"].clone())) });
+        claims.push(async move { anyhow::Ok((agent, stage.call("jobs/claim", patient(agent)).await?.1["items"][0]["payload"].clone())) });
         tokio::select! {
             answer = claims.next() => anyhow::bail!("{answer:?} too early"),
             () = come(stage, agent + 1) => {}
@@ -164,10 +164,10 @@ async fn claims_that_arrive_during_an_empty_query_share_its_answer() -> Result<(
     let held_up = HeldUp::new(&stage).await?;
     let queries = stage.queues.tally().1;
     let claims = async {
-        let first = stage.knock("jobs/claim", json!({"agent": "first"}));
+        let first = stage.call("jobs/claim", json!({"agent": "first"}));
         let others = async {
             held_up.wait().await?;
-            let others = (0..50).map(|agent| stage.knock("jobs/claim", json!({"agent": agent.to_string(), "wait_seconds": agent % 2})));
+            let others = (0..50).map(|agent| stage.call("jobs/claim", json!({"agent": agent.to_string(), "wait_seconds": agent % 2})));
             let release = async {
                 join(&stage, 50).await;
                 held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await.map_err(anyhow::Error::from)
@@ -190,14 +190,14 @@ async fn a_claim_that_arrives_after_a_later_notification_queries_again() -> Resu
     stage.settle().await?;
     let held_up = HeldUp::new(&stage).await?;
     stage.queues.record("jobs");
-    let first = stage.knock("jobs/claim", json!({"agent": "first"}));
+    let first = stage.call("jobs/claim", json!({"agent": "first"}));
     let later = async {
         // The first claim's query has found nothing, but has not returned yet.
         held_up.wait().await?;
         let heard = stage.queues.follow("jobs").await?;
         insert(&stage, 1).await?;
         stage.queues.notified("jobs", heard).await;
-        let claim = stage.knock("jobs/claim", json!({"agent": "later"}));
+        let claim = stage.call("jobs/claim", json!({"agent": "later"}));
         let release = async {
             join(&stage, 1).await;
             held_up.keeper.batch_execute("select pg_advisory_unlock(7)").await.map_err(anyhow::Error::from)
@@ -214,7 +214,7 @@ async fn a_claim_that_arrives_after_a_later_notification_queries_again() -> Resu
 async fn a_claim_that_keeps_waiting_gets_the_next_row_when_it_is_due() -> Result<()> {
     let stage = stage().await?;
     stage.settle().await?;
-    let claims = try_join_all((0..2).map(|agent| stage.knock("jobs/claim", patient(agent))));
+    let claims = try_join_all((0..2).map(|agent| stage.call("jobs/claim", patient(agent))));
     let arriving = async {
         come(&stage, 2).await;
         let sql = "insert into gleaner.jobs (payload, due_at) select to_jsonb(n), clock_timestamp() + (n - 0.5) * interval '1 second'
@@ -235,7 +235,7 @@ async fn a_claim_that_is_refused_does_not_spoil_those_beside_it() -> Result<()> 
     let stage = stage().await?;
     stage.ask("jobs/enqueue", json!({"items": vec![json!({"payload": 1}); 20]})).await?;
     let agents = (0..20).map(|agent| if agent == 7 { "no text\0".to_owned() } else { agent.to_string() });
-    let answers = try_join_all(agents.map(|agent| stage.knock("jobs/claim", json!({"agent": agent})))).await?;
+    let answers = try_join_all(agents.map(|agent| stage.call("jobs/claim", json!({"agent": agent})))).await?;
     for (agent, (status, answer)) in answers.iter().enumerate() {
         assert_eq!(*status, if agent == 7 { 400 } else { 200 }, "{agent}: {answer}");
         assert_eq!(answer["items"].as_array().map_or(0, Vec::len), usize::from(agent != 7), "{agent}: {answer}");
@@ -273,7 +273,7 @@ async fn those_who_wait_within_a_tenant_get_its_rows_and_no_others() -> Result<(
     gleaner::attach::attach(&mut stage.client, &declaration, toml, gleaner::attach::Options::default(), &|_| {}).await?;
     let wait = async |tenant: i32, seconds: i32| {
         let asked = json!({"agent": "a", "tenant": tenant, "wait_seconds": seconds});
-        let (status, answer) = stage.knock("tasks/claim", asked).await?;
+        let (status, answer) = stage.call("tasks/claim", asked).await?;
         ensure!(status == 200, "{answer}");
         anyhow::Ok(answer["items"][0]["key"].clone())
     };

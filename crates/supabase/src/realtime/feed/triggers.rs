@@ -4,13 +4,13 @@
 //! server polls for new ones. It uses plain statements only, none of which depends on a session. Writers record changes only while
 //! there are subscribers: a lease kept in a sequence says so, and a server that stops leaves nothing behind that grows.
 //!
-//! - [`capture`]: the triggers, and the description of the tables. [`look`]: finds new changes, by snapshots. [`record`]: rows as
+//! - [`capture`]: the triggers, and the description of the tables. [`read`](self::read): finds new changes, by snapshots. [`record`]: rows as
 //!   text.
 //!
 //! A truncate is not reported; the feed by the log does not report it either.
 
 mod capture;
-mod look;
+mod read;
 mod record;
 
 use std::collections::VecDeque;
@@ -23,18 +23,18 @@ use tokio_postgres::types::Type;
 
 use capture::Tables;
 pub(crate) use capture::retire;
-use look::{Looked, Position};
+use read::{Outcome, Position};
 
 use super::News;
 use crate::realtime::hub::Hub;
 
 /// The time between two polls, unless a notification arrives.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const READ_EVERY: Duration = Duration::from_millis(100);
 /// The shortest time between two polls, however many notifications arrive.
 const LOOK_AT_MOST_EVERY: Duration = Duration::from_millis(20);
 /// How long writers go on recording changes after the last lease renewal.
 const LEASE: Duration = Duration::from_secs(20);
-/// How often the lease is renewed, old changes are pruned, and newly published tables are looked for.
+/// How often the lease is renewed, old changes are pruned, and newly published tables are found.
 const TEND_EVERY: Duration = Duration::from_secs(5);
 /// How long we go on without a subscriber, because clients often reconnect.
 const LINGER: Duration = Duration::from_secs(30);
@@ -46,7 +46,7 @@ const KEEP: Duration = Duration::from_secs(60);
 /// Above this size changes are kept no longer than this server needs them.
 const MOST_KEPT_BYTES: i64 = 256 * 1024 * 1024;
 /// The pause after a failed poll. Nothing is lost as long as the lease lasts.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const RETRY_AFTER: Duration = Duration::from_millis(200);
 
 /// Follows by triggers, while there are subscribers.
 #[derive(Debug)]
@@ -109,29 +109,29 @@ impl Follower {
         let mut tables = capture::describe(&self.pool).await?;
         let waited = tokio::time::timeout(LEASE / 2, capture::writers(&self.pool, &tables)).await;
         waited.map_err(|_| Error::Other("a transaction that writes to a published table does not end".into()))??;
-        let mut position = look::begin(&self.pool).await?;
+        let mut position = read::begin(&self.pool).await?;
         if !self.live(asks).await {
             return Ok(Ended::Closed);
         }
         *is_live = true;
         let mut history = VecDeque::new();
-        let (mut tended, mut needed, mut looked) = (Instant::now(), Instant::now(), Instant::now());
+        let (mut tended, mut needed, mut read_at) = (Instant::now(), Instant::now(), Instant::now());
         loop {
             let begun = Instant::now();
-            match look::look(&self.pool, &position, &tables, &self.news).await {
-                Ok(Looked::Told(to, _)) => {
+            match read::read(&self.pool, &position, &tables, &self.news).await {
+                Ok(Outcome::Sent(to, _)) => {
                     if to.at_micros > lease {
                         return Ok(Ended::Missed("the lease ran out"));
                     }
                     position = to;
-                    looked = begun;
+                    read_at = begun;
                 }
-                Ok(Looked::Missed(why)) => return Ok(Ended::Missed(why)),
-                Ok(Looked::Closed) => return Ok(Ended::Closed),
+                Ok(Outcome::Missed(why)) => return Ok(Ended::Missed(why)),
+                Ok(Outcome::Closed) => return Ok(Ended::Closed),
                 // Nothing of this poll was sent, and nothing is lost while writers go on recording.
-                Err(error) if looked.elapsed() < LEASE => {
-                    tracing::debug!(%error, "a look at the changes failed; looking again");
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                Err(error) if read_at.elapsed() < LEASE => {
+                    tracing::debug!(%error, "could not read the changes; trying again");
+                    tokio::time::sleep(RETRY_AFTER).await;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -148,7 +148,7 @@ impl Follower {
                     Err(error) => {
                         tracing::debug!(%error, "the change feed could not be tended; trying again");
                         self.asks.mark_changed();
-                        tokio::time::sleep(LOOK_AGAIN).await;
+                        tokio::time::sleep(RETRY_AFTER).await;
                         continue;
                     }
                 }
@@ -166,7 +166,7 @@ impl Follower {
             }
             let hint = &self.hint;
             tokio::select! {
-                () = tokio::time::sleep_until((begun + LOOK_EVERY).into()) => {}
+                () = tokio::time::sleep_until((begun + READ_EVERY).into()) => {}
                 () = async {
                     hint.notified().await;
                     tokio::time::sleep_until((begun + LOOK_AT_MOST_EVERY).into()).await;

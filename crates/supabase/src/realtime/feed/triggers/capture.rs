@@ -121,7 +121,7 @@ pub(super) struct Noted {
     described: String,
     pub table: Arc<Table>,
     /// The positions in the row of the columns to send. A publication may leave some out.
-    pub told: Vec<usize>,
+    pub published: Vec<usize>,
     /// How many values a row has.
     pub width: usize,
 }
@@ -189,16 +189,16 @@ fn noted(described: String) -> Option<Noted> {
     type Described = (u32, String, String, String, String, bool, Option<bool>);
     let (schema, name, columns): (String, String, Vec<Described>) = serde_json::from_str(&described).ok()?;
     let width = columns.len();
-    let mut told = Vec::new();
+    let mut published = Vec::new();
     let mut kept = Vec::new();
     for (at, (_, name, type_name, sql_type, base, is_key, is_told)) in columns.into_iter().enumerate() {
         // A column added after the publication listed its columns is not in that list. Without a list all columns are sent.
         if is_told != Some(false) {
-            told.push(at);
+            published.push(at);
             kept.push(Column { name, shape: Shape::of(&base), type_name, sql_type, is_key });
         }
     }
-    Some(Noted { described, table: Arc::new(Table { schema, name, columns: kept }), told, width })
+    Some(Noted { described, table: Arc::new(Table { schema, name, columns: kept }), published, width })
 }
 
 /// Drops all triggers and empties the table of changes, once no server follows by triggers any more: the log is read here, and
@@ -253,7 +253,7 @@ mod tests {
         let described = r#"["public", "t", [[1, "id", "int8", "pg_catalog.int8", "int8", true, true],
             [3, "secret", "text", "pg_catalog.text", "text", false, false], [4, "open", "text", "pg_catalog.text", "text", false, true]]]"#;
         let noted = noted(described.to_owned()).expect("a description");
-        assert_eq!((noted.told.as_slice(), noted.width), ([0, 2].as_slice(), 3));
+        assert_eq!((noted.published.as_slice(), noted.width), ([0, 2].as_slice(), 3));
         assert_eq!(noted.table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), ["id", "open"]);
         assert_eq!(noted.table.keys().count(), 1);
     }

@@ -41,9 +41,9 @@ pub(super) struct Position {
 
 /// How a poll ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Looked {
+pub(super) enum Outcome {
     /// Everything up to here was sent, with the number of changes.
-    Told(Position, usize),
+    Sent(Position, usize),
     /// An unknown number of changes was missed, with the reason.
     Missed(&'static str),
     /// The receiver of the feed is gone.
@@ -78,7 +78,7 @@ fn position(row: &Row) -> Position {
 }
 
 /// Sends the new changes.
-pub(super) async fn look(pool: &Pool, from: &Position, tables: &Tables, news: &mpsc::Sender<News>) -> Result<Looked> {
+pub(super) async fn read(pool: &Pool, from: &Position, tables: &Tables, news: &mpsc::Sender<News>) -> Result<Outcome> {
     let doing = |error| Error::doing("read the changes")(error);
     let client = pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
     // What the last snapshot did not see is what came after it and what was in progress.
@@ -99,25 +99,25 @@ pub(super) async fn look(pool: &Pool, from: &Position, tables: &Tables, news: &m
     let mut to: Option<Position> = None;
     // Described after the snapshot was taken, and so after every row in it was written.
     let mut now = None;
-    let mut told = Told { news, from: from.at_micros, open: None, bytes: 0, count: 0, is_begun: false };
+    let mut sending = Sending { news, from: from.at_micros, open: None, bytes: 0, count: 0, is_begun: false };
     loop {
         let row = match rows.try_next().await {
             Ok(Some(row)) => row,
             Ok(None) => break,
             // A retry would send the first part twice.
-            Err(_) if told.is_begun => return Ok(Looked::Missed("the connection was lost in the middle of a look")),
+            Err(_) if sending.is_begun => return Ok(Outcome::Missed("the connection was lost while changes were read")),
             Err(error) => return Err(doing(error)),
         };
         let to = to.get_or_insert_with(|| position(&row));
         if to.generation != from.generation {
-            return Ok(Looked::Missed("what was noted is lost: PostgreSQL has crashed, or is another one"));
+            return Ok(Outcome::Missed("what was noted is lost: PostgreSQL has crashed, or is another one"));
         }
         if to.pruned > from.pruned && u64::try_from(to.pruned).unwrap_or(0) > from.xmin {
-            return Ok(Looked::Missed("changes were pruned before they were read"));
+            return Ok(Outcome::Missed("changes were pruned before they were read"));
         }
         // The lease was withdrawn, or lost in a crash.
         if to.wanted_until < to.at_micros {
-            return Ok(Looked::Missed("changes were not noted for a while"));
+            return Ok(Outcome::Missed("changes were not noted for a while"));
         }
         let Some(kind) = row.get::<_, Option<String>>(9) else { break };
         let now = match &now {
@@ -125,31 +125,31 @@ pub(super) async fn look(pool: &Pool, from: &Position, tables: &Tables, news: &m
             None => now.insert(capture::describe(pool).await?),
         };
         let change = match tables.since(now, row.get(8)) {
-            None => return Ok(Looked::Missed("a published table was altered")),
+            None => return Ok(Outcome::Missed("a published table was altered")),
             Some(Reading::Withdrawn) => continue,
             Some(Reading::As(noted)) => change(noted, &kind, row.get(10), row.get(11)),
         };
-        let Some(change) = change else { return Ok(Looked::Missed("a change cannot be read")) };
+        let Some(change) = change else { return Ok(Outcome::Missed("a change cannot be read")) };
         let xid: String = row.get(6);
-        if !told.add(xid.parse::<u64>().unwrap_or(0), row.get(7), change).await {
-            return Ok(Looked::Closed);
+        if !sending.add(xid.parse::<u64>().unwrap_or(0), row.get(7), change).await {
+            return Ok(Outcome::Closed);
         }
-        if told.count as i64 > MOST_NEW {
-            return Ok(Looked::Missed("more changes at once than are read"));
+        if sending.count as i64 > MOST_NEW {
+            return Ok(Outcome::Missed("more changes at once than are read"));
         }
     }
-    let count = told.count;
-    if !told.send().await {
-        return Ok(Looked::Closed);
+    let count = sending.count;
+    if !sending.send().await {
+        return Ok(Outcome::Closed);
     }
     Ok(match to {
-        Some(to) => Looked::Told(to, count),
-        None => Looked::Missed("a look without an answer"),
+        Some(to) => Outcome::Sent(to, count),
+        None => Outcome::Missed("the query for changes returned no row"),
     })
 }
 
 /// Changes being sent, in parts of one transaction each.
-struct Told<'a> {
+struct Sending<'a> {
     news: &'a mpsc::Sender<News>,
     from: i64,
     open: Option<Commit>,
@@ -158,7 +158,7 @@ struct Told<'a> {
     is_begun: bool,
 }
 
-impl Told<'_> {
+impl Sending<'_> {
     /// Returns whether the receiver is still there.
     async fn add(&mut self, xid: u64, at_micros: i64, change: Change) -> bool {
         // The log has only the lower half of the id, so subscribers get that half here too.
@@ -201,7 +201,7 @@ fn change(noted: &Noted, kind: &str, new: Option<&str>, old: Option<&str>) -> Op
         None => None,
         Some(text) => {
             let row = record::parse(text).filter(|row| row.is_whole && row.cells.len() == noted.width)?;
-            Some(noted.told.iter().map(|&at| row.cells[at].clone()).collect())
+            Some(noted.published.iter().map(|&at| row.cells[at].clone()).collect())
         }
     };
     let old = match old {
@@ -213,7 +213,7 @@ fn change(noted: &Noted, kind: &str, new: Option<&str>, old: Option<&str>) -> Op
             let key = |(column, &at): (&crate::realtime::feed::Column, &usize)| {
                 if column.is_key { row.cells.get(at).cloned() } else { Some(Cell::Null) }
             };
-            Some(noted.table.columns.iter().zip(&noted.told).map(key).collect::<Option<Vec<_>>>()?)
+            Some(noted.table.columns.iter().zip(&noted.published).map(key).collect::<Option<Vec<_>>>()?)
         }
     };
     Some(Change { table: noted.table.clone(), kind, new, old })

@@ -7,7 +7,7 @@ use gleaner_ingest::{Answer, Provider, Refusal, providers};
 use serde_json::json;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Turned {
+pub(super) enum Rejection {
     #[error("the address has no ?key=, or two different ones")]
     NoKey,
     #[error("no channel has this key")]
@@ -35,7 +35,7 @@ pub(super) enum Turned {
     Unavailable(String),
 }
 
-impl Turned {
+impl Rejection {
     /// The code under which the refusal is counted.
     pub(super) fn word(&self) -> &'static str {
         match self {
@@ -76,16 +76,16 @@ impl Turned {
 
     /// The response for the sender. A provider has its own form of refusals; the rest is the same for all.
     pub(super) fn answer(&self, provider: Option<&dyn Provider>) -> Answer {
-        let told = |error: String| Answer::json(self.status(), &json!({"success": false, "error": error}));
+        let answer = |error: String| Answer::json(self.status(), &json!({"success": false, "error": error}));
         match self {
             Self::Refused(refusal) => provider.map_or_else(|| providers::refused(refusal), |provider| provider.refuse(refusal)),
             // An unauthenticated client must not learn which keys exist.
-            Self::UnknownKey | Self::Paused | Self::UnknownProvider(_) => told("not authentic".to_owned()),
+            Self::UnknownKey | Self::Paused | Self::UnknownProvider(_) => answer("not authentic".to_owned()),
             Self::TooMany { retry_after } | Self::Ceiling { retry_after } => {
-                told("too many requests".to_owned()).with("retry-after", seconds(*retry_after))
+                answer("too many requests".to_owned()).with("retry-after", seconds(*retry_after))
             }
-            Self::Unavailable(_) => told("not stored; send it again".to_owned()).with("retry-after", "5"),
-            other => told(other.to_string()),
+            Self::Unavailable(_) => answer("not stored; send it again".to_owned()).with("retry-after", "5"),
+            other => answer(other.to_string()),
         }
     }
 }

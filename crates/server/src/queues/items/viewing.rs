@@ -1,4 +1,4 @@
-//! A transaction in which a caller looks at a queue.
+//! A transaction in which a caller reads a queue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::queues::transaction::begin;
 /// How long a declaration is used without being read again. `gleaner attach` may have changed it.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
 
-/// The queues that were looked at.
+/// The queues that were read.
 #[derive(Debug, Default)]
 pub(in crate::queues) struct Views {
     known: Mutex<HashMap<String, (Instant, Arc<View>)>>,
@@ -35,7 +35,7 @@ pub(in crate::queues) enum Scope {
 }
 
 impl Queues {
-    /// The queue, for people to look at.
+    /// The queue, for people to see.
     pub(in crate::queues) async fn view(&self, queue: &str) -> Result<Arc<View>> {
         let known = self.shared.views.known.lock().expect("no panic holds it").get(queue).cloned();
         if let Some((read, view)) = known
@@ -49,19 +49,19 @@ impl Queues {
         Ok(view)
     }
 
-    /// Runs `look` as the caller, or with the server's own rights if the caller operates all rows of the queue. The database
+    /// Runs `read` as the caller, or with the server's own rights if the caller operates all rows of the queue. The database
     /// decides which.
-    pub(in crate::queues) async fn looking<T: Send + 'static>(
+    pub(in crate::queues) async fn viewing<T: Send + 'static>(
         &self,
         caller: &Caller,
         queue: &str,
-        look: impl for<'t> FnOnce(Arc<View>, &'t Transaction<'_>, Scope) -> BoxFuture<'t, Result<T>>,
+        read: impl for<'t> FnOnce(Arc<View>, &'t Transaction<'_>, Scope) -> BoxFuture<'t, Result<T>>,
     ) -> Result<T> {
         let view = self.view(queue).await?;
         let mut client = self.shared.pool.get().await.map_err(|error| Error::Connect(error.to_string()))?;
         let transaction = begin(&mut client, caller).await?;
         let scope = scope(&transaction, caller, queue).await?;
-        let value = look(view, &transaction, scope).await?;
+        let value = read(view, &transaction, scope).await?;
         transaction.commit().await.map_err(Error::doing("commit"))?;
         Ok(value)
     }
@@ -76,7 +76,7 @@ async fn scope(transaction: &Transaction<'_>, caller: &Caller, queue: &str) -> R
     Ok(match rows[0].get::<_, Option<&str>>(0) {
         Some("all") => {
             let back = "select set_config('role', 'none', true)";
-            transaction.query_typed(back, &[]).await.map_err(Error::doing("look with the server's rights"))?;
+            transaction.query_typed(back, &[]).await.map_err(Error::doing("read with the server's rights"))?;
             Scope::All
         }
         Some("own") => Scope::Own,

@@ -20,7 +20,7 @@ pub(super) struct Key {
 }
 
 /// Accepts requests with a key of this project, in the header or as a query parameter.
-pub(super) async fn ask_for_key(State(auth): State<Auth>, mut request: Request, next: Next) -> Response {
+pub(super) async fn require(State(auth): State<Auth>, mut request: Request, next: Next) -> Response {
     let Some(text) = key_of(&request) else {
         return refused("No API key found in request", "No `apikey` request header or url param was found.");
     };
