@@ -203,7 +203,8 @@ async fn a_notification_before_its_row_is_visible_is_followed_by_another_poll() 
     worker.rests().await?;
 
     let client = gleaner::connect(&url).await?;
-    client.batch_execute("create table probe (); alter system set synchronous_standby_names = 'missing'").await?;
+    client.batch_execute("create table probe ()").await?;
+    client.batch_execute("alter system set synchronous_standby_names = 'missing'").await?;
     client.batch_execute("select pg_reload_conf()").await?;
     let waiting = async |many: i64| {
         let waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";

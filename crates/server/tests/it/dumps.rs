@@ -27,7 +27,6 @@ struct Stage {
 }
 
 async fn stage() -> Result<Stage> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let (database, home) = (database().await?, Home::new()?);
     let access = Access::new("a secret of the tests, long enough to be one", "test")?;
     let files = Files::open(&home.0, None)?;

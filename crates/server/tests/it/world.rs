@@ -9,6 +9,8 @@ use uuid::Uuid;
 
 /// A database for this test, on the PostgreSQL that all tests share.
 pub(crate) async fn database() -> Result<TestDatabase> {
+    // Clients in tests need it, whichever test runs first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     Ok(testing::server().database_from("migrated", async |url: String| gleaner::migrate::migrate(&url, &|_| {}).await.map(drop)).await?)
 }
 

@@ -100,8 +100,7 @@ async fn an_apps_activities_are_processed_after_consent_and_not_after_revoking()
 
     ask("revoke", json!({"name": "crm"})).await?;
     agents.end().await;
-    let active =
-        "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' and pid <> pg_backend_pid()";
+    let active = "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend' and state = 'active' and pid <> pg_backend_pid()";
     until(async || Ok(world.client.query_one(active, &[]).await?.get::<_, i64>(0) == 0)).await?;
     let late = put("No agent may read this.").await?;
     // Ten polls of an agent that was left behind. A slow machine makes this weaker, never red.

@@ -25,8 +25,6 @@ pub(super) struct Stage {
 }
 
 pub(super) async fn stage() -> Result<Stage> {
-    // Another test may have installed it already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let database = database().await?;
     let access = Access::new("a secret of the tests, long enough to be one", "test")?;
     let client = gleaner::connect(&database.url).await?;
