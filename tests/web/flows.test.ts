@@ -106,7 +106,7 @@ test('a sender becomes a contact, and the timeline shows what it wrote', async (
 });
 
 test('a follow-up is moved and called off, and what failed asks before it is sent again', async () => {
-    server.sql(`insert into scheduled_actions (prospect_id, action_type, scheduled_for, payload) values ('ann', 'follow_up', now() + interval '2 days', '{"message": "Hello Ann"}');
+    server.sql(`insert into scheduled_actions (prospect_id, action_type, scheduled_for, payload) values ('ann', 'follow_up', now() + interval '2 days', '{"text": "Hello Ann"}');
         insert into scheduled_actions (prospect_id, action_type, scheduled_for, status, error_message) values ('eve', 'follow_up', now() - interval '1 day', 'failed', 'the line broke while sending')`);
     const ada = await visit();
     await ada.signIn(undefined, '/followups');
@@ -128,4 +128,33 @@ test('a follow-up is moved and called off, and what failed asks before it is sen
     await dialog.getByText('This may already have been sent to eve.', { exact: false }).waitFor();
     await dialog.getByRole('button', { name: 'Leave it' }).click();
     assert.equal(server.sql(`select status from scheduled_actions where prospect_id = 'eve'`), 'failed');
+});
+
+test('a follow-up is planned for a contact, asks for approval, and is let go', async () => {
+    const contact = server.sql(`insert into contacts (first_name, last_name, email) values ('Clara', 'Zetkin', 'clara@example.com') returning id`);
+    server.sql(`insert into contact_preferences (contact_id, time_zone) values (${contact}, 'America/New_York')`);
+    const ada = await visit();
+    await ada.signIn(undefined, `/contacts/${contact}`);
+    const { page } = ada;
+    await page.getByRole('button', { name: 'Plan a follow-up' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Plan a follow-up' });
+    await dialog.getByText('Clara Zetkin').waitFor();
+    await dialog.getByLabel('When', { exact: true }).fill('2035-05-04T15:00');
+    await dialog.getByLabel('Text', { exact: true }).fill('Shall we talk, Clara?');
+    await dialog.getByLabel('Ask me before it is sent').check();
+    assert.deepEqual(await ada.barriers(), []);
+    await dialog.getByRole('button', { name: 'Plan it' }).click();
+    await page.getByText('Planned for Clara Zetkin', { exact: false }).waitFor();
+    const status = (columns: string) => server.sql(`select ${columns} from scheduled_actions where contact_id = ${contact}`);
+    assert.equal(status(`status || ' ' || (scheduled_for = '2035-05-04T15:00+02') || ' ' || (payload ->> 'text')`), 'pending true Shall we talk, Clara?');
+
+    await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: /^Follow-ups/ }).click();
+    await page.getByRole('link', { name: '1 follow-up waits for approval.' }).click();
+    const card = page.getByRole('listitem').filter({ hasText: 'Shall we talk, Clara?' });
+    await card.getByText('09:00 for Clara Zetkin, 15:00 for you').waitFor();
+    await ada.picture('followups-approve-light');
+    await card.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText('Approved: it goes out', { exact: false }).waitFor();
+    await page.getByText('Nothing waits for approval.').waitFor();
+    assert.equal(status('approved_at is not null'), 't');
 });

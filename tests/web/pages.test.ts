@@ -23,7 +23,24 @@ async function look(view: View, state: string, paths: string[]): Promise<void> {
 }
 
 const views: View[] = ['light', 'dark', 'phone'];
-const lists = ['/activity', '/unmatched', '/contacts', '/followups', '/channels', '/queues', '/queues/jobs', '/dead', '/overview', '/agents', '/audit', '/settings', '/settings/keys', '/settings/retention', '/me'];
+/** Pages for people who are not signed in. */
+const outside = ['/sign-in', '/invite#token=x', '/invite', '/reset', '/reset#token=x', '/code'];
+const lists = ['/activity', '/unmatched', '/contacts', '/followups', '/channels', '/dumps', '/queues', '/queues/jobs', '/dead', '/overview', '/agents', '/audit', '/settings', '/settings/keys', '/settings/retention', '/me'];
+
+test('the pages before signing in are sound', async () => {
+    for (const view of views) {
+        const visitor = await open(server, view);
+        for (const path of outside) {
+            await visitor.page.goto('about:blank');
+            await visitor.page.goto(server.url + path);
+            await visitor.page.getByRole('heading', { level: 1 }).waitFor();
+            await visitor.picture(`${path.slice(1).replace('#token=x', '-form')}-${view}`);
+            assert.deepEqual([...await visitor.barriers(), ...visitor.trouble], [], path);
+            assert.equal(await visitor.overflow(), 0, path);
+        }
+        await visitor.close();
+    }
+});
 
 test('every page is sound while there is nothing', async () => {
     for (const view of ['light', 'phone'] as const) await look(view, 'empty', lists);
@@ -47,11 +64,22 @@ test('every page is sound with data, long words included', async () => {
         insert into gleaner.audit (queue, key, act, caller, detail) values ('jobs', '1', 'requeue', 'role:service_role', jsonb_build_object('reason', '${long}'))`);
     server.sql(`insert into scheduled_actions (prospect_id, action_type, scheduled_for, payload, status, error_message) values ('1', 'follow_up', now() + interval '2 hours', '{"message": "Hello Grace, shall we talk?"}', 'pending', null),
             ('${long.slice(0, 200)}', 'follow_up', now() + interval '2 days', jsonb_build_object('message', '${long}'), 'pending', null), ('2', 'follow_up', now() - interval '1 day', '{}', 'failed', '${long}')`);
+    server.sql(`insert into workspaces (id, name) values (md5('w')::uuid, 'Research'), (md5('v')::uuid, '${long}');
+        insert into baskets (id, workspace_id, name) values (md5('b')::uuid, md5('w')::uuid, 'Inbox'), (md5('c')::uuid, md5('w')::uuid, '${long}');
+        insert into raw_dumps (id, basket_id, body_md, file_name, file_size, media_type, file_sha256) select md5(n)::uuid, md5('b')::uuid, n, n, 2300000, 'application/pdf', encode(sha256(n::bytea), 'hex') from unnest(array['research_paper.pdf', 'trial.md', 'scan.pdf', 'notes.txt', 'Donaudampfschifffahrtsgesellschaft.repeat']) n;
+        set session_replication_role = replica;
+        update agent_processing_queue set processing_state = 'completed', due_at = null, result = '{"message": "12 insights, 8 entities, 15 connections"}' where dump_id = md5('trial.md')::uuid;
+        update agent_processing_queue set processing_state = 'processing', due_at = now() + interval '1 hour', lease = 9, progress = '{"stage": "Extracting relationships", "percent": 60}', result = '{"context_items": [{"kind": "topic"}, {"kind": "topic"}, {"kind": "topic"}]}' where dump_id = md5('research_paper.pdf')::uuid;
+        update agent_processing_queue set processing_state = 'failed', due_at = null, error_message = 'the file has no text layer' where dump_id = md5('scan.pdf')::uuid;
+        insert into blocks (basket_id, dump_id, title, content, semantic_type, confidence_score) values (md5('b')::uuid, md5('trial.md')::uuid, 'The pumps passed', 'Ada tested the pumps.', 'insight', 0.8), (md5('b')::uuid, md5('trial.md')::uuid, '${long}', '${long}', 'question', null);
+        insert into context_items (id, basket_id, kind, label) values (md5('i')::uuid, md5('b')::uuid, 'entity', 'Ada Lovelace'), (md5('j')::uuid, md5('b')::uuid, 'topic', '${long}');
+        insert into context_item_sources (context_item_id, dump_id) values (md5('i')::uuid, md5('trial.md')::uuid), (md5('j')::uuid, md5('trial.md')::uuid);
+        insert into substrate_relationships (basket_id, dump_id, from_type, from_id, to_type, to_id, relationship_type) values (md5('b')::uuid, md5('trial.md')::uuid, 'context_item', md5('i')::uuid, 'context_item', md5('j')::uuid, 'mentioned_with')`);
     server.gleaner(['keys', 'add', 'laptop']);
     const [failed, dead] = [server.sql(`select id from gleaner.jobs where attempts = 2`), server.sql(`select id from gleaner.jobs where attempts = 3`)];
     const [activity, channel] = [server.sql(`select id from activities where type = 'call'`), server.sql('select id from ingestion_providers')];
     const waiting = server.sql(`select id from activities where type = 'sms'`);
-    for (const view of views) await look(view, 'full', [...lists, `/activity/${activity}`, '/contacts/1', '/contacts/2', `/channels/${channel}`, `/queues/jobs/${failed}`]);
+    for (const view of views) await look(view, 'full', [...lists, `/activity/${activity}`, '/contacts/1', '/contacts/2', `/channels/${channel}`, `/queues/jobs/${failed}`, `/dumps/${server.sql(`select md5('trial.md')::uuid`)}`]);
     await look('light', 'waiting', [`/activity/${waiting}`, `/queues/activities/${waiting}`]);
     await look('phone', 'failed', ['/followups?view=failed']);
     await look('light', 'dead', [`/queues/jobs/${dead}`, '/queues/activities']);

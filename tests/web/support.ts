@@ -141,7 +141,7 @@ export class Visitor {
         this.context = context;
         this.page = page;
         page.setDefaultTimeout(15_000);
-        page.on('console', message => { if (message.type() === 'error' || message.type() === 'warning') this.trouble.push(message.text()); });
+        page.on('console', message => { if (message.type() === 'error' || message.type() === 'warning') this.trouble.push(`${message.text()} ${message.location().url}`); });
         page.on('pageerror', error => this.trouble.push(String(error)));
         page.on('dialog', dialog => { this.trouble.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
     }

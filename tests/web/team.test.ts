@@ -26,7 +26,7 @@ test('the overview measures the promises, and every number leads to its rows', a
     await ada.signIn();
     const { page } = ada;
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
-    await page.getByText('1 in jobs are waiting, the oldest for 10 min', { exact: false }).waitFor();
+    await page.getByText('1 in jobs is waiting, the oldest for 10 min', { exact: false }).waitFor();
     const lights = page.getByRole('list', { name: 'Promises' });
     await lights.getByText('95 % within 30 s: kept').waitFor();
     await lights.getByText('Success above 99 %: not kept').waitFor();
@@ -52,14 +52,28 @@ test('an invitation leads to a first sign-in', async () => {
 
     const bob = await visit();
     await bob.page.goto(link);
+    await bob.page.getByRole('heading', { name: 'Welcome' }).waitFor();
+    await bob.picture('invite-light');
+    assert.deepEqual(await bob.barriers(), []);
+    // A password that is refused costs neither the link nor what was typed elsewhere.
+    await bob.page.getByLabel('Password').fill('password1');
+    await bob.page.getByRole('button', { name: 'Set password' }).click();
+    await bob.page.getByRole('alert').waitFor();
+    assert.deepEqual(bob.trouble.splice(0).filter(text => !text.includes('422')), []);
     await bob.page.getByLabel('Password').fill('a-long-enough-secret-77');
-    await bob.page.getByRole('button', { name: 'Go on' }).click();
-    await bob.page.getByRole('link', { name: 'Sign in' }).click();
-    await bob.page.getByLabel('E-mail').fill('bob@example.com');
-    await bob.page.getByLabel('Password').fill('a-long-enough-secret-77');
-    await bob.page.getByRole('button', { name: 'Sign in' }).click();
+    await bob.page.getByRole('button', { name: 'Set password' }).click();
     await bob.isLive();
     await bob.page.getByRole('heading', { name: 'Activity' }).waitFor();
+    await bob.page.getByText('Welcome. What arrives').waitFor();
+
+    // The link works once; the password works from then on.
+    const late = await visit();
+    await late.page.goto(link);
+    await late.page.getByLabel('Password').fill('another-secret-of-a-thief');
+    await late.page.getByRole('button', { name: 'Set password' }).click();
+    await late.page.getByText('This link was used already, or its time is over.').waitFor();
+    late.trouble.splice(0);
+    await late.signIn({ email: 'bob@example.com', password: 'a-long-enough-secret-77' });
     await bob.go('/settings/people');
     await bob.page.getByText('Only administrators can change this.').waitFor();
 
@@ -93,4 +107,22 @@ test('a key is shown once, works, and is refused when it is revoked', async () =
     await page.getByRole('dialog', { name: 'Revoke laptop' }).getByRole('button', { name: 'Revoke' }).click();
     await page.getByText('Revoked: programs that use it are refused within seconds.').waitFor();
     await until('the key to be refused', async () => (await claim()).status === 401);
+});
+
+test('a forgotten password is replaced by the link that an administrator hands over, and all sessions end', async () => {
+    const eve = server.addPerson('eve@example.com');
+    const before = await visit();
+    await before.signIn(eve);
+    const link = server.gleaner(['users', 'reset', 'eve@example.com']).trim();
+    const after = await visit();
+    await after.page.goto(link);
+    await after.page.getByRole('heading', { name: 'New password' }).waitFor();
+    await after.page.getByLabel('Password').fill('a-fresh-secret-of-eve-12');
+    await after.page.getByRole('button', { name: 'Set password' }).click();
+    await after.page.getByText('Your password is changed.').waitFor();
+    await after.isLive();
+    const answer = await fetch(`${server.url}/auth/v1/token?grant_type=password`, { method: 'POST', headers: { apikey: server.anonKey, 'content-type': 'application/json' }, body: JSON.stringify(eve) });
+    assert.equal(answer.status, 400, 'the old password');
+    // The old session ends, and its browser reports that.
+    before.trouble.splice(0);
 });

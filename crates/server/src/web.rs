@@ -22,7 +22,7 @@ struct Files;
 const NOT_BUILT: &str = include_str!("web/not_built.html");
 
 /// The first segments of the page's own URLs. The page itself says when there is nothing behind the rest.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 20] = [
     "",
     "sign-in",
     "invite",
@@ -40,6 +40,9 @@ const PAGES: [&str; 17] = [
     "audit",
     "settings",
     "followups",
+    "dumps",
+    "runs",
+    "recordings",
 ];
 
 /// The place in `index.html` where the page finds its settings.

@@ -46,8 +46,8 @@ export function verdict({ queues }: Figures): { text: string; link: string; isWe
         const dead = one.counts.find(count => count.state === 'dead');
         const say = (text: string, link: string, weight: number) => { if (!worst || weight > worst.weight) worst = { text, link, weight }; };
         if (one.broken) say(`${name} cannot be used: ${one.broken}`, `/queues/${name}`, 1e12);
-        if (ready && seconds(ready) > 30) say(`${ready.count.toLocaleString('en')}${ready.capped ? '+' : ''} in ${name} are waiting, the oldest for ${long(seconds(ready))}: no agent takes them, or too few do.`, `/queues/${name}?state=ready`, 1e6 + ready.count);
-        if (dead && dead.count > 0) say(`${dead.count.toLocaleString('en')}${dead.capped ? '+' : ''} in ${name} were given up.`, `/dead?queue=${name}`, dead.count);
+        if (ready && seconds(ready) > 30) say(`${ready.count.toLocaleString('en')}${ready.capped ? '+' : ''} in ${name} ${ready.count === 1 ? 'is' : 'are'} waiting, the oldest for ${long(seconds(ready))}: ${ready.count === 1 ? 'no agent takes it.' : 'no agent takes them, or too few do.'}`, `/queues/${name}?state=ready`, 1e6 + ready.count);
+        if (dead && dead.count > 0) say(`${dead.count.toLocaleString('en')}${dead.capped ? '+' : ''} in ${name} ${dead.count === 1 ? 'was' : 'were'} given up.`, `/dead?queue=${name}`, dead.count);
     }
     const found = worst as { text: string; link: string } | null;
     return found ? { ...found, isWell: false } : { text: 'All is well.', link: '', isWell: true };

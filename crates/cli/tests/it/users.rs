@@ -66,14 +66,14 @@ fn users_are_listed_disabled_and_enabled() {
 fn links_are_printed_for_the_address_the_server_is_known_by() {
     let gleaner = Gleaner::migrated();
     let link = gleaner.ok(&["users", "invite", "carol@example.com", "--base-url", "https://crm.example.com/"]);
-    assert!(link.starts_with("https://crm.example.com/auth/v1/link?type=invite&token="), "{link}");
+    assert!(link.starts_with("https://crm.example.com/invite#token="), "{link}");
     assert_eq!(link.lines().count(), 1, "for pipes the link alone");
     let base = ["--base-url", "https://crm.example.com"];
     assert_ne!(gleaner.ok(&[&["users", "invite", "carol@example.com"][..], &base].concat()), link, "whoever lost it gets another");
     assert!(
         gleaner.json(&[&["users", "reset", "carol@example.com"][..], &base].concat())["link"]
             .as_str()
-            .is_some_and(|link| link.contains("type=recovery"))
+            .is_some_and(|link| link.contains("/reset#token="))
     );
     assert!(gleaner.run(&[&["users", "reset", "nobody@example.com"][..], &base].concat()).err.contains("there is no user"));
 }

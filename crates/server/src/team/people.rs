@@ -88,7 +88,7 @@ pub(crate) async fn list(State(team): State<Team>, caller: Caller) -> Result<Jso
     request_body(content = InviteRequest, example = json!({"email": "bob@example.com"})),
     responses(
         (status = 200, description = "The link.", body = Linked,
-            example = json!({"email": "bob@example.com", "link": "https://crm.example.com/auth/v1/link?type=invite&token=…", "valid_seconds": 604800})),
+            example = json!({"email": "bob@example.com", "link": "https://crm.example.com/invite#token=…", "valid_seconds": 604800})),
         Denied, InvalidBody, Conflict,
     )
 )]
@@ -113,7 +113,7 @@ pub(crate) async fn invite(
     request_body(content = PersonRequest, example = json!({"email": "bob@example.com"})),
     responses(
         (status = 200, description = "The link. Until it is used the old password holds.", body = Linked,
-            example = json!({"email": "bob@example.com", "link": "https://crm.example.com/auth/v1/link?type=recovery&token=…", "valid_seconds": 3600})),
+            example = json!({"email": "bob@example.com", "link": "https://crm.example.com/reset#token=…", "valid_seconds": 3600})),
         Denied, InvalidBody, NotFound,
     )
 )]

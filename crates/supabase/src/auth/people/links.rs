@@ -36,10 +36,17 @@ impl LinkKind {
         self != Self::Signup
     }
 
-    /// The URL of the link: a page that asks for what is still needed.
+    /// The URL of the link: a page that asks for what is still needed. The web interface has those that ask for a password; what
+    /// follows the `#` is not sent with the request for the page, and so stands in no log.
     pub fn url(self, base: &str, token: &str) -> String {
+        let base = base.trim_end_matches('/');
+        match self {
+            Self::Invite => return format!("{base}/invite#token={token}"),
+            Self::Recovery => return format!("{base}/reset#token={token}"),
+            Self::Signup => {}
+        }
         let query = form_urlencoded::Serializer::new(String::new()).append_pair("type", self.name()).append_pair("token", token).finish();
-        format!("{}/auth/v1/link?{query}", base.trim_end_matches('/'))
+        format!("{base}/auth/v1/link?{query}")
     }
 }
 
