@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,17 +26,21 @@ pub struct WireError {
     #[schema(required)]
     pub details: Option<String>,
     /// What to do about it.
-    #[schema(required)]
-    pub hint: Option<String>,
+    #[schema(required, value_type = Option<String>)]
+    pub hint: Option<Box<str>>,
     /// Every mistake in the request, where there was more than one.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     #[schema(required = false, value_type = Vec<String>)]
     pub mistakes: Box<[String]>,
+    /// Headers of the response.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub headers: Option<Box<HeaderMap>>,
 }
 
 impl WireError {
     pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { status, code: code.into(), message: message.into(), details: None, hint: None, mistakes: Box::default() }
+        Self { status, code: code.into(), message: message.into(), details: None, hint: None, mistakes: Box::default(), headers: None }
     }
 
     #[must_use]
@@ -53,13 +57,19 @@ impl WireError {
 
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(hint.into().into_boxed_str());
         self
     }
 
     #[must_use]
     pub fn mistakes(mut self, mistakes: Vec<String>) -> Self {
         self.mistakes = mistakes.into();
+        self
+    }
+
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.get_or_insert_default().insert(name, value);
         self
     }
 
@@ -133,6 +143,9 @@ impl IntoResponse for WireError {
             StatusCode::UNAUTHORIZED => drop(headers.insert(WWW_AUTHENTICATE, self.challenge())),
             StatusCode::SERVICE_UNAVAILABLE => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static("1"))),
             _ => {}
+        }
+        if let Some(own) = self.headers {
+            headers.extend(*own);
         }
         response
     }

@@ -2,6 +2,7 @@
 
 mod access;
 mod bans;
+mod computing;
 mod embedding;
 mod errors;
 mod filters;
@@ -10,8 +11,11 @@ mod hostile;
 mod origin;
 mod preferences;
 mod reading;
+mod related;
 mod relating;
 mod schema_changes;
+mod searching;
+mod spreading;
 mod transactions;
 mod values;
 mod world;

@@ -53,13 +53,16 @@ pub(super) async fn read(body: Body, most: usize, within: Duration) -> Result<By
     }
 }
 
-/// Accepts JSON, or no content type at all.
-pub(super) fn check_type(headers: &HeaderMap) -> Result<(), WireError> {
-    let Some(declared) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+/// Accepts JSON, or no content type at all; for a function also plain text. Returns whether it is that.
+pub(super) fn check_type(headers: &HeaderMap, for_function: bool) -> Result<bool, WireError> {
+    let Some(declared) = headers.get(CONTENT_TYPE) else { return Ok(false) };
     let declared = String::from_utf8_lossy(declared.as_bytes());
     let essence = declared.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
-        return Ok(());
+        return Ok(false);
+    }
+    if for_function && essence == "text/plain" {
+        return Ok(true);
     }
     Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST102", format!("Content-Type not acceptable: {essence}"))
         .hint("Send application/json."))

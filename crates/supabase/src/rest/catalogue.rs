@@ -2,6 +2,7 @@
 //! form goes into the SQL. A name that is not found here never reaches SQL.
 
 mod cache;
+mod compute;
 mod load;
 mod origin;
 mod relate;
@@ -41,11 +42,38 @@ pub(super) struct Relation {
     pub columns: Vec<Column>,
     pub primary_key: Vec<String>,
     pub(super) oid: u32,
+    /// The type of its rows.
+    pub(super) row_type: u32,
     pub view: bool,
     /// Its own foreign keys and, for a view, those of the tables whose columns it shows; one entry for each exposed relation that a
     /// key leads to.
     #[serde(skip)]
     pub foreign_keys: Vec<ForeignKey>,
+    /// Functions of its rows.
+    #[serde(skip)]
+    pub computed: Vec<Computed>,
+}
+
+/// A function whose only argument is a row of a table or view: a computed column, or a computed relationship.
+#[derive(Debug)]
+pub(super) struct Computed {
+    pub name: String,
+    /// The function, quoted and with its schema.
+    pub sql: String,
+    pub gives: Gives,
+}
+
+#[derive(Debug)]
+pub(super) enum Gives {
+    Value(Type),
+    /// Rows of another relation.
+    Rows {
+        relation: RelationName,
+        /// Any number of rows, not at most one.
+        many: bool,
+        /// Returns a set, in which there is no row of nulls for none.
+        set: bool,
+    },
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -101,6 +129,8 @@ pub(super) struct ForeignKey {
     pub unique: bool,
     /// Its relation is a junction table: the columns are part of its primary key.
     pub joins: bool,
+    /// It is a view's, whose table is exposed with the same foreign key.
+    pub repeats: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,6 +145,10 @@ pub(super) struct Function {
     pub returns: Returns,
     /// Whether it returns any number of rows or values, or one.
     pub many: bool,
+    /// It returns a set, which never has more than one row.
+    pub(super) one_row: bool,
+    /// The type of its result.
+    pub(super) result: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -142,7 +176,7 @@ pub(super) enum Returns {
     },
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct RelationName {
     pub schema: String,
     pub name: String,
@@ -162,9 +196,24 @@ impl Relation {
     pub(super) fn column(&self, name: &str) -> Option<&Column> {
         find(&self.columns, name)
     }
+
+    pub(super) fn computed_column(&self, name: &str) -> Option<(&Computed, &Type)> {
+        self.computed.iter().find_map(|computed| match &computed.gives {
+            Gives::Value(kind) if computed.name == name => Some((computed, kind)),
+            _ => None,
+        })
+    }
 }
 
 impl Function {
+    /// Its only argument, if that has no name and is of one of these types.
+    pub(super) fn unnamed(&self, types: &[&str]) -> Option<&Argument> {
+        match self.arguments.as_slice() {
+            [only] if only.name.is_empty() && types.contains(&only.kind.sql.as_str()) => Some(only),
+            _ => None,
+        }
+    }
+
     pub(super) fn argument(&self, name: &str) -> Option<&Argument> {
         // An argument without a name can only be omitted.
         self.arguments.iter().find(|argument| !name.is_empty() && argument.name == name)

@@ -16,7 +16,7 @@ pub(super) struct Preferences {
     /// What columns get that a row lacks.
     pub missing: Option<Missing>,
     pub handling: Option<Handling>,
-    /// The time zone in which times are read and written. It may not exist.
+    /// The time zone in which times are read and written. The database refuses one that it does not have.
     pub timezone: Option<String>,
     /// A write of more rows than this is rolled back, under strict handling.
     max_affected: Option<i64>,
@@ -90,15 +90,11 @@ impl Preferences {
 
     /// Strict handling: what we do not know is refused. Otherwise it is ignored.
     pub(super) fn check(&self) -> Result<(), WireError> {
-        if self.unknown.is_empty() || !self.is_strict() { Ok(()) } else { Err(refused(&self.unknown.join(", "))) }
-    }
-
-    /// Takes back the time zone, which the database does not have.
-    pub(super) fn without_timezone(&mut self) -> Result<(), WireError> {
-        match self.timezone.take() {
-            Some(zone) if self.is_strict() => Err(refused(&format!("timezone={zone}"))),
-            _ => Ok(()),
+        if self.unknown.is_empty() || !self.is_strict() {
+            return Ok(());
         }
+        Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST122", "Invalid preferences given with handling=strict")
+            .details(format!("Invalid preferences: {}", self.unknown.join(", "))))
     }
 
     /// Whether the written rows are to be returned.
@@ -146,11 +142,6 @@ impl Preferences {
         ];
         named.into_iter().flatten().collect()
     }
-}
-
-fn refused(which: &str) -> WireError {
-    WireError::new(StatusCode::BAD_REQUEST, "PGRST122", "Invalid preferences given with handling=strict")
-        .details(format!("Invalid preferences: {which}"))
 }
 
 #[cfg(test)]

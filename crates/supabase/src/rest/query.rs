@@ -16,11 +16,11 @@ use http::StatusCode;
 
 use super::range::{Range, unsatisfiable};
 
-pub(super) use condition::{Comparison, Condition, Is, Test, looks_like_a_filter};
+pub(super) use condition::{Comparison, Condition, Is, Search, Test, looks_like_a_filter};
 pub(super) use decode::{Parameters, decode, decode_segment};
 pub(super) use field::{Field, Key};
 pub(super) use order::Order;
-pub(super) use select::{Embed, Item};
+pub(super) use select::{Embed, Item, find as find_embed};
 
 /// A request's query string.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Query {
                 _ => query.parse_part(name, value)?,
             }
         }
-        query.check_paths()?;
+        query.resolve_paths()?;
         Ok(query)
     }
 
@@ -87,39 +87,57 @@ impl Query {
         match target.what {
             field::What::Order => part.order = order::parse(value)?,
             field::What::Limit => part.limit = Some(count(name, value)?),
-            field::What::Offset => part.offset = count(name, value)?,
+            // Before the first row there is nothing to skip.
+            field::What::Offset => part.offset = u64::try_from(number(name, value)?).unwrap_or(0),
             field::What::Logic { any, negated } => part.conditions.push(condition::parse_group(name, value, any, negated)?),
             field::What::Field(field) => part.conditions.push(condition::parse_expression(field, value)?),
         }
         Ok(())
     }
 
-    /// Every path must lead to something that `select` embeds.
-    fn check_paths(&self) -> Result<(), WireError> {
-        for path in self.parts.keys() {
+    /// Every path must lead to something that `select` embeds. From here on it is called as `select` calls it: by its alias, if it
+    /// has one.
+    fn resolve_paths(&mut self) -> Result<(), WireError> {
+        for (path, part) in std::mem::take(&mut self.parts) {
             let mut items = &self.select;
+            let mut called = Vec::with_capacity(path.len());
             for name in path {
-                let found = items.iter().find_map(|item| match item {
-                    Item::Embed(embed) if embed.is_called(name) => Some(&embed.items),
-                    _ => None,
-                });
-                let Some(inner) = found else {
-                    let message = format!("'{name}' is not an embedded resource in this request");
-                    return Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST108", message)
-                        .hint(format!("Verify that '{name}' is included in the 'select' query parameter.")));
-                };
-                items = inner;
+                let Some(embed) = select::find(items, &name) else { return Err(not_embedded(&name)) };
+                called.push(embed.name().to_owned());
+                items = &embed.items;
             }
+            self.parts.entry(called).or_default().add(part);
         }
         Ok(())
     }
 }
 
+impl Part {
+    /// Adds what the client wrote under another name of the same resource.
+    fn add(&mut self, other: Self) {
+        self.conditions.extend(other.conditions);
+        if self.order.is_empty() {
+            self.order = other.order;
+        }
+        self.limit = self.limit.or(other.limit);
+        self.offset = self.offset.max(other.offset);
+    }
+}
+
+pub(super) fn not_embedded(name: &str) -> WireError {
+    WireError::new(StatusCode::BAD_REQUEST, "PGRST108", format!("'{name}' is not an embedded resource in this request"))
+        .hint(format!("Verify that '{name}' is included in the 'select' query parameter."))
+}
+
 /// `limit` and `offset`.
-fn count(name: &str, value: &str) -> Result<u64, WireError> {
-    let number: i64 = value.parse().map_err(|_| {
+fn number(name: &str, value: &str) -> Result<i64, WireError> {
+    value.parse().map_err(|_| {
         WireError::new(StatusCode::BAD_REQUEST, "PGRST100", format!("\"failed to parse {name} ({value})\" (line 1, column 1)"))
             .details("expecting an integer")
-    })?;
-    u64::try_from(number).map_err(|_| unsatisfiable().details("Limit should be greater than or equal to zero."))
+    })
+}
+
+fn count(name: &str, value: &str) -> Result<u64, WireError> {
+    let refused = |_| unsatisfiable().details("Limit should be greater than or equal to zero.");
+    u64::try_from(number(name, value)?).map_err(refused)
 }

@@ -27,6 +27,8 @@ pub(super) struct Request {
     pub range: Option<Range>,
     pub media: Media,
     pub body: Bytes,
+    /// The body is text, not JSON.
+    pub plain_text: bool,
     pub limits: Limits,
     pub context: Context,
 }
@@ -51,13 +53,8 @@ impl Request {
         let parameters = decode(parts.uri.query())?;
         let media = Media::negotiate(&parts.headers)?;
         let range = Range::parse(&parts.method, &parts.headers)?;
-        let mut preferences = Preferences::parse(&parts.headers);
+        let preferences = Preferences::parse(&parts.headers);
         preferences.check()?;
-        if let Some(zone) = &preferences.timezone
-            && !rest.catalogue.has_timezone(zone).await?
-        {
-            preferences.without_timezone()?;
-        }
         let limits = rest.settings.limits(role);
         let context = Context {
             search_path: search_path(&rest.settings, &schema),
@@ -71,13 +68,14 @@ impl Request {
             statement_timeout: limits.statement_timeout.unwrap_or_default(),
             read_only: matches!(parts.method, Method::GET | Method::HEAD),
         };
+        let mut plain_text = false;
         let body = if matches!(parts.method, Method::POST | Method::PATCH) {
-            body::check_type(&parts.headers)?;
+            plain_text = body::check_type(&parts.headers, matches!(resource, Resource::Function(_)))?;
             body::read(body, rest.settings.max_body, rest.settings.body_within).await?
         } else {
             Bytes::new()
         };
-        Ok(Self { method: parts.method, resource, schema, parameters, preferences, range, media, body, limits, context })
+        Ok(Self { method: parts.method, resource, schema, parameters, preferences, range, media, body, plain_text, limits, context })
     }
 
     pub(super) fn is_head(&self) -> bool {

@@ -49,7 +49,10 @@ pub(super) fn within(outcome: &Outcome, most: Option<i64>) -> Result<(), WireErr
 pub(super) fn page_status(outcome: &Outcome, offset: u64) -> Result<StatusCode, WireError> {
     let Some(total) = outcome.total else { return Ok(StatusCode::OK) };
     if i64::try_from(offset).is_ok_and(|offset| offset > total) {
-        return Err(unsatisfiable().details(format!("An offset of {offset} was requested, but there are only {total} rows.")));
+        let range = HeaderValue::try_from(format!("*/{total}")).unwrap_or_else(|_| HeaderValue::from_static("*/*"));
+        return Err(unsatisfiable()
+            .header(CONTENT_RANGE, range)
+            .details(format!("An offset of {offset} was requested, but there are only {total} rows.")));
     }
     Ok(if outcome.shown < total { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK })
 }

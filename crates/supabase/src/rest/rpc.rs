@@ -2,6 +2,8 @@
 
 mod resolve;
 
+use std::sync::Arc;
+
 use axum::response::Response;
 use gleaner_http::WireError;
 use http::StatusCode;
@@ -22,16 +24,17 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
     let candidates = catalogue.functions(&request.schema, name);
     let (arguments, parameters) = if request.context.read_only {
         let is_argument = |parameter: &str| candidates.iter().any(|function| function.argument(parameter).is_some());
-        let (literals, others) = request
-            .parameters
-            .iter()
-            .cloned()
-            .partition(|(name, value)| is_argument(name) || !(is_reserved(name) || name.contains('.') || looks_like_a_filter(value)));
+        // `id=5&id=gt.2`: an argument, and a filter on the column of that name.
+        let has_plain = |parameter: &str| request.parameters.iter().any(|(name, value)| name == parameter && !looks_like_a_filter(value));
+        let (literals, others) = request.parameters.iter().cloned().partition(|(name, value)| {
+            let filters = looks_like_a_filter(value);
+            if is_argument(name) { !(filters && has_plain(name)) } else { !(is_reserved(name) || name.contains('.') || filters) }
+        });
         (Arguments::Literals(literals), others)
     } else {
-        (json_arguments(request)?, request.parameters.clone())
+        (body_arguments(request, candidates)?, request.parameters.clone())
     };
-    let function = resolve::resolve(&request.schema, name, candidates, &arguments)?;
+    let (function, arguments) = resolve::resolve(request, name, candidates, arguments)?;
     let mut query = Query::parse(&parameters_for(function, parameters))?;
     query.narrow(request.range)?;
     let reading = Reading {
@@ -39,6 +42,7 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
         // All rows that a claim has taken must reach the caller, so they are never cut off.
         most: request.limits.max_rows.filter(|_| request.context.read_only || !function.volatile),
         head_only: request.is_head(),
+        written: false,
     };
     let statement = Compiler::new(catalogue, &query).call(function, arguments, reading)?;
     let single = request.media == Media::Single && matches!(function.returns, Returns::Rows { .. });
@@ -97,16 +101,28 @@ fn most_affected(request: &Request, function: &Function) -> Result<Option<i64>, 
     Ok(most)
 }
 
-/// The named arguments in the body. No body is an empty object.
-fn json_arguments(request: &Request) -> Result<Arguments, WireError> {
+/// The arguments in the body: an object with their names, or the only one of a function, which has no name. No body is an empty
+/// object.
+fn body_arguments(request: &Request, candidates: &[Arc<Function>]) -> Result<Arguments, WireError> {
+    let whole = || String::from_utf8(request.body.to_vec()).map(Arguments::Whole).map_err(|_| body::unusable());
+    if request.plain_text {
+        return whole();
+    }
     if request.body.trim_ascii().is_empty() {
         return Ok(Arguments::Json { text: "{}".to_owned(), names: Vec::new() });
     }
-    let rows = Rows::parse(&request.body)?;
-    if rows.is_array {
-        return Err(body::unusable().details("Arguments are an object, each under its name"));
+    match Rows::parse(&request.body) {
+        Ok(rows) if !rows.is_array => {
+            // `columns` says which of the keys are meant.
+            let columns = Query::parse(&request.parameters.iter().filter(|(name, _)| name == "columns").cloned().collect())?.columns;
+            let meant = |key: &String| columns.as_ref().is_none_or(|columns| columns.contains(key));
+            Ok(Arguments::Json { text: rows.text, names: rows.keys.into_iter().filter(meant).collect() })
+        }
+        // Any JSON is a value for an argument of that type.
+        _ if candidates.iter().any(|function| function.unnamed(&resolve::JSON).is_some()) => whole(),
+        Ok(_) => Err(body::unusable().details("Arguments are an object, each under its name")),
+        Err(error) => Err(error),
     }
-    Ok(Arguments::Json { text: rows.text, names: rows.keys })
 }
 
 /// A bare value has no columns to select, filter or order by, so such parameters are ignored.

@@ -16,6 +16,7 @@ mod project;
 mod read;
 mod relationship;
 mod returning;
+mod spread;
 mod update;
 mod values;
 
@@ -28,8 +29,9 @@ pub(super) use read::Reading;
 pub(super) use update::Updating;
 pub(super) use values::Statement;
 
-use super::catalogue::{Catalogue, Column, Relation, find};
-use super::query::{Part, Query};
+use super::catalogue::{Catalogue, Column, Computed, Relation, Type, find};
+use super::query::{Field, Item, Part, Query, find_embed};
+use field::Typed;
 use values::Values;
 
 /// Compiles one statement for one request.
@@ -40,6 +42,8 @@ pub(super) struct Compiler<'a> {
     values: Values,
     /// The most rows of each embedded list.
     most: Option<u64>,
+    /// How many resources are spread. Each has a number of its own, which names its row in SQL: s1, s2, …
+    spreads: usize,
 }
 
 /// The rows that an expression may refer to.
@@ -52,16 +56,27 @@ struct Scope<'a> {
     relation: Option<&'a Relation>,
     /// The depth of embedding. It names the row in SQL: t0, t1, …
     level: usize,
+    /// Its rows were read from the relation itself, and have its type. Those of a write or a function were not.
+    direct: bool,
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(catalogue: &'a Catalogue, query: &'a Query) -> Self {
-        Self { catalogue, query, values: Values::default(), most: None }
+        Self { catalogue, query, values: Values::default(), most: None, spreads: 0 }
     }
 
     fn part(&self, path: &[String]) -> &'a Part {
         static NONE: Part = Part { conditions: Vec::new(), order: Vec::new(), limit: None, offset: 0 };
         self.query.part(path).unwrap_or(&NONE)
+    }
+
+    /// The select list under `path`.
+    fn items(&self, path: &[String]) -> &'a [Item] {
+        let mut items = self.query.select.as_slice();
+        for name in path {
+            items = find_embed(items, name).map_or(&[], |embed| &embed.items);
+        }
+        items
     }
 
     fn finish(self, sql: String) -> Result<Statement, WireError> {
@@ -71,7 +86,7 @@ impl<'a> Compiler<'a> {
 
 impl<'a> Scope<'a> {
     fn of(relation: &'a Relation) -> Self {
-        Self { name: &relation.name, columns: &relation.columns, relation: Some(relation), level: 0 }
+        Self { name: &relation.name, columns: &relation.columns, relation: Some(relation), level: 0, direct: true }
     }
 
     fn alias(&self) -> String {
@@ -79,8 +94,41 @@ impl<'a> Scope<'a> {
     }
 
     fn column(&self, name: &str) -> Result<&'a Column, WireError> {
-        find(self.columns, name)
-            .ok_or_else(|| WireError::new(StatusCode::BAD_REQUEST, "42703", format!("column {}.{name} does not exist", self.name)))
+        find(self.columns, name).ok_or_else(|| self.missing(name))
+    }
+
+    /// The row as one value of the relation's type, for functions.
+    fn row(&self) -> String {
+        let alias = self.alias();
+        match self.relation {
+            Some(relation) if !self.direct => {
+                let columns: Vec<_> = relation.columns.iter().map(|column| format!("{alias}.{}", column.sql)).collect();
+                format!("row({})::{}", columns.join(", "), relation.sql)
+            }
+            _ => format!("{alias}.*"),
+        }
+    }
+
+    /// A column, or the result of a function of the row.
+    fn value(&self, name: &str) -> Result<Typed, WireError> {
+        if let Some(column) = find(self.columns, name) {
+            return Ok(Typed { sql: format!("{}.{}", self.alias(), column.sql), kind: column.kind.clone() });
+        }
+        let (computed, kind) = self.computed(name).ok_or_else(|| self.missing(name))?;
+        Ok(Typed { sql: format!("{}({})", computed.sql, self.row()), kind: kind.clone() })
+    }
+
+    fn computed(&self, name: &str) -> Option<(&'a Computed, &'a Type)> {
+        self.relation.and_then(|relation| relation.computed_column(name))
+    }
+
+    /// Whether `count` means the number of rows: it does where no column is called that.
+    fn counts(&self, field: &Field) -> bool {
+        field.name == "count" && field.path.is_empty() && find(self.columns, "count").is_none() && self.computed("count").is_none()
+    }
+
+    fn missing(&self, name: &str) -> WireError {
+        WireError::new(StatusCode::BAD_REQUEST, "42703", format!("column {}.{name} does not exist", self.name))
     }
 }
 

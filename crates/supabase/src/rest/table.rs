@@ -38,7 +38,8 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
 }
 
 async fn read(rest: &Rest, request: &Request, relation: &Relation, query: &Query, compiler: Compiler<'_>) -> Result<Response, WireError> {
-    let reading = Reading { count: request.preferences.count.is_some(), most: request.limits.max_rows, head_only: request.is_head() };
+    let reading =
+        Reading { count: request.preferences.count.is_some(), most: request.limits.max_rows, head_only: request.is_head(), written: false };
     let statement = compiler.read(relation, reading)?;
     let outcome = rest.run(request, &statement, None::<fn(&Outcome) -> Result<(), WireError>>).await?;
     if request.media == Media::Single {

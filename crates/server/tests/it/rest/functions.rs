@@ -179,3 +179,64 @@ async fn a_function_may_choose_the_status_and_headers_of_its_response() -> Resul
     assert_eq!(world.post("/rpc/mumbles", json!({})).refused(500).await?.0, "PGRST121");
     Ok(())
 }
+
+#[tokio::test]
+async fn the_only_argument_without_a_name_is_the_whole_body() -> Result<()> {
+    let world = world().await?;
+    world
+        .run(
+            "create function keep(jsonb) returns jsonb immutable language sql as 'select $1';
+             create function raw(json) returns text immutable language sql as 'select $1::text';
+             create function hear(text) returns text immutable language sql as 'select upper($1)';
+             create function either(jsonb) returns text immutable language sql as $$ select 'body' $$;
+             create function either(a int) returns text immutable language sql as $$ select 'named' $$",
+        )
+        .await?;
+    assert_eq!(world.post("/rpc/keep", json!({"a": {"b": 1}})).expect(200).await?, json!({"a": {"b": 1}}));
+    assert_eq!(world.post("/rpc/keep", json!([1, 2])).expect(200).await?, json!([1, 2]));
+    assert_eq!(world.post("/rpc/raw", json!({"a": 1})).expect(200).await?, json!(r#"{"a":1}"#));
+    let text = world.call(Method::POST, "/rpc/hear").header("content-type", "text/plain").raw("'; drop table x; --");
+    assert_eq!(text.expect(200).await?, json!("'; DROP TABLE X; --"));
+    assert_eq!(world.post("/rpc/either", json!({"a": 1})).expect(200).await?, json!("named"));
+    assert_eq!(world.post("/rpc/either", json!({"b": 1})).expect(200).await?, json!("body"));
+    assert_eq!(world.post("/rpc/hear", json!({"a": 1})).refused(404).await?.0, "PGRST202");
+    let broken = world.call(Method::POST, "/rpc/keep").header("content-type", "application/json").raw("{");
+    assert_eq!(broken.refused(400).await?.0, "22P02");
+    // Text is for functions.
+    assert_eq!(world.call(Method::POST, "/sales").header("content-type", "text/plain").raw("x").refused(400).await?.0, "PGRST102");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_single_value_counts_as_one_row() -> Result<()> {
+    let world = with_functions().await?;
+    let answer = world.post("/rpc/add", json!({"a": 1})).prefer("count=exact").send().await?;
+    assert_eq!((answer.status.as_u16(), answer.header("content-range"), answer.text.as_str()), (200, "0-0/1", "11"));
+    assert_eq!(world.post("/rpc/two", json!({})).prefer("count=exact").send().await?.header("content-range"), "0-1/2");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_argument_may_have_the_name_of_a_column_that_is_filtered() -> Result<()> {
+    let world = with_functions().await?;
+    world.run("create function below(id int) returns setof things stable language sql as 'select * from things t where t.id < $1'").await?;
+    assert_eq!(world.get("/rpc/below?id=3&id=gt.1&select=id").expect(200).await?, json!([{"id": 2}]));
+    assert_eq!(world.get("/rpc/total?numbers=7").expect(200).await?, json!(7), "one value for a list");
+    assert_eq!(world.post("/rpc/add?columns=a", json!({"a": 1, "extra": 2})).expect(200).await?, json!(11));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_error_that_a_function_wrote_has_its_headers() -> Result<()> {
+    let world = world().await?;
+    world
+        .run(
+            r#"create function pays() returns void language plpgsql as $$ begin
+                 raise sqlstate 'PGRST' using message = '{"code": "402", "message": "pay"}',
+                     detail = '{"status": 402, "headers": {"X-Price": "9"}}'; end $$"#,
+        )
+        .await?;
+    let answer = world.post("/rpc/pays", json!({})).send().await?;
+    assert_eq!((answer.status.as_u16(), answer.header("x-price")), (402, "9"));
+    Ok(())
+}

@@ -4,7 +4,6 @@
 //! a catalogue read after the request arrived, so that "no such table" is never returned for an existing table. And a request that
 //! finds the cache older than its time to live refreshes it in the background.
 
-use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -23,21 +22,11 @@ pub(crate) struct Cache {
     current: RwLock<Option<Arc<Catalogue>>>,
     /// One read at a time. Requests that wait for it share the result.
     reading: tokio::sync::Mutex<()>,
-    /// Reading them takes the database long, and they do not change while it runs.
-    timezones: tokio::sync::OnceCell<HashSet<String>>,
 }
 
 impl Cache {
     pub(crate) fn new(pool: Pool, schemas: Vec<String>, acquire_within: Duration, live: Duration) -> Self {
-        Self {
-            pool,
-            schemas,
-            acquire_within,
-            live,
-            current: RwLock::default(),
-            reading: tokio::sync::Mutex::default(),
-            timezones: tokio::sync::OnceCell::new(),
-        }
+        Self { pool, schemas, acquire_within, live, current: RwLock::default(), reading: tokio::sync::Mutex::default() }
     }
 
     /// The cached catalogue. It is read now if there is none.
@@ -62,17 +51,6 @@ impl Cache {
         let catalogue = Arc::new(load::load(&client, &self.schemas).await?);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&catalogue));
         Ok(catalogue)
-    }
-
-    /// Whether the database knows this time zone.
-    pub(crate) async fn has_timezone(&self, name: &str) -> Result<bool, WireError> {
-        let read = || async {
-            let client = session::connect(&self.pool, self.acquire_within).await?;
-            let rows = client.query_typed("select name from pg_catalog.pg_timezone_names", &[]).await;
-            let rows = rows.map_err(|error| WireError::from_postgres(&error, false))?;
-            Ok::<_, WireError>(rows.iter().map(|row| row.get(0)).collect())
-        };
-        Ok(self.timezones.get_or_try_init(read).await?.contains(name))
     }
 
     fn peek(&self) -> Option<Arc<Catalogue>> {

@@ -5,6 +5,9 @@ select json_build_object(
     'sql', format('%I.%I', n.nspname, p.proname),
     'volatile', p.provolatile = 'v',
     'many', p.proretset,
+    -- Declared to return at most one row.
+    'one_row', p.proretset and p.prorows = 1,
+    'result', p.prorettype::int8,
     'arguments', (
         select coalesce(json_agg(json_build_object(
             'name', coalesce(input.name, ''),

@@ -18,5 +18,7 @@ select json_build_object(
 from pg_constraint as f
 join pg_namespace as n on n.oid = f.connamespace
 where f.contype = 'f'
+  -- Those of partitions repeat their parent's.
+  and f.conparentid = 0
   and n.nspname not in ('pg_catalog', 'information_schema')
 order by f.conname, f.oid

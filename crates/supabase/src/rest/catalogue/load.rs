@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio_postgres::types::Type as Oid;
 use tokio_postgres::{Client, Row};
 
+use super::compute::compute;
 use super::origin::Origins;
 use super::relate::relate;
 use super::{Catalogue, Column, Function, Relation, Returns, Schema, Type};
@@ -35,12 +36,14 @@ pub(super) async fn load(client: &Client, schemas: &[String]) -> Result<Catalogu
     let mut by_name: HashMap<String, Schema> = schemas.iter().map(|name| (name.clone(), Schema::default())).collect();
     let mut relations = parse::<Relation>(&relations.map_err(refused)?)?;
     relate(&mut relations, parse(&keys.map_err(refused)?)?, &read_origins(&views.map_err(refused)?));
+    let functions = parse::<Function>(&functions.map_err(refused)?)?;
+    compute(&mut relations, &functions, &kinds);
     for mut relation in relations {
         describe(&mut relation.columns, &kinds);
         let schema = by_name.entry(relation.schema.clone()).or_default();
         schema.relations.insert(relation.name.clone(), Arc::new(relation));
     }
-    for mut function in parse::<Function>(&functions.map_err(refused)?)? {
+    for mut function in functions {
         for argument in &mut function.arguments {
             argument.kind = kinds.get(&argument.oid).cloned().unwrap_or_default();
         }
@@ -66,8 +69,22 @@ fn read_types(rows: &[Row]) -> (HashMap<u32, Type>, HashMap<String, String>) {
         names.extend(row.get::<_, Vec<String>>(3).into_iter().map(|name| (name, kind.sql.clone())));
         kinds.insert(u32::try_from(row.get::<_, i64>(0)).unwrap_or_default(), kind);
     }
+    names.extend(SQL_NAMES.map(|(name, sql)| (name.to_owned(), sql.to_owned())));
     (kinds, names)
 }
+
+/// Names that the grammar of SQL has for types, besides those of the catalogue.
+const SQL_NAMES: [(&str, &str); 9] = [
+    ("int", "pg_catalog.int4"),
+    ("decimal", "pg_catalog.numeric"),
+    ("dec", "pg_catalog.numeric"),
+    ("float", "pg_catalog.float8"),
+    ("char", "pg_catalog.bpchar"),
+    ("nchar", "pg_catalog.bpchar"),
+    ("national character", "pg_catalog.bpchar"),
+    ("char varying", "pg_catalog.\"varchar\""),
+    ("national character varying", "pg_catalog.\"varchar\""),
+];
 
 /// Types are read last, so that those of every column are included.
 fn describe(columns: &mut [Column], kinds: &HashMap<u32, Type>) {

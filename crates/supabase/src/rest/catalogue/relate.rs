@@ -37,12 +37,22 @@ pub(super) fn relate(relations: &mut [Relation], keys: Vec<Key>, origins: &Origi
     for key in keys {
         let targets = ways(key.referenced_table, &key.referenced_columns);
         for (source, columns) in ways(key.table, &key.columns) {
-            // A view of a junction table joins what the table joins already. It counts only where the table is not exposed.
-            let joins = key.in_primary_key && (!relations[source].view || !exposed.contains(&key.table));
+            // A view of a junction table joins what the table joins already. It counts only where the table is not exposed, or
+            // where a client names it.
+            let repeats = relations[source].view && exposed.contains(&key.table);
             for (target, referenced) in &targets {
                 let (schema, relation) = (relations[*target].schema.clone(), relations[*target].name.clone());
                 let (name, columns, referenced) = (key.name.clone(), columns.clone(), referenced.clone());
-                relations[source].foreign_keys.push(ForeignKey { name, columns, schema, relation, referenced, unique: key.unique, joins });
+                relations[source].foreign_keys.push(ForeignKey {
+                    name,
+                    columns,
+                    schema,
+                    relation,
+                    referenced,
+                    unique: key.unique,
+                    joins: key.in_primary_key,
+                    repeats,
+                });
             }
         }
     }

@@ -4,6 +4,7 @@ select json_build_object(
     'name', c.relname,
     'sql', format('%I.%I', n.nspname, c.relname),
     'oid', c.oid::int8,
+    'row_type', c.reltype::int8,
     'view', c.relkind in ('v', 'm'),
     'columns', (
         select coalesce(json_agg(json_build_object(
@@ -31,3 +32,5 @@ from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = any ($1)
   and c.relkind in ('r', 'p', 'v', 'm', 'f')
+  -- Rows of a partition are read and written through its parent.
+  and not c.relispartition

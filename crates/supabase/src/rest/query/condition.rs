@@ -18,6 +18,17 @@ pub(crate) enum Condition {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     Compare(Comparison, String),
+    /// With any or all elements of an array.
+    Each {
+        comparison: Comparison,
+        all: bool,
+        values: String,
+    },
+    Search {
+        search: Search,
+        language: Option<String>,
+        words: String,
+    },
     In(Vec<String>),
     Is(Is),
 }
@@ -44,6 +55,15 @@ pub(crate) enum Comparison {
     NotRightOf,
     NotLeftOf,
     Adjacent,
+}
+
+/// How the words of a full text search are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Search {
+    Query,
+    Plain,
+    Phrase,
+    Web,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,10 +97,13 @@ const OPERATORS: [(&str, Comparison); 19] = [
     ("adj", Comparison::Adjacent),
 ];
 
+const SEARCHES: [(&str, Search); 4] = [("fts", Search::Query), ("plfts", Search::Plain), ("phfts", Search::Phrase), ("wfts", Search::Web)];
+
 /// Whether a value looks like a filter, to distinguish filters from a function's arguments.
 pub(crate) fn looks_like_a_filter(value: &str) -> bool {
     let value = value.strip_prefix("not.").unwrap_or(value);
-    value.split_once('.').is_some_and(|(word, _)| matches!(word, "in" | "is") || OPERATORS.iter().any(|(name, _)| *name == word))
+    let word = value.find(['.', '(']).map_or("", |end| &value[..end]);
+    matches!(word, "in" | "is") || comparison(word).is_some() || search(word).is_some()
 }
 
 /// The value of a parameter: `[not.]op.value`. The value extends to the end.
@@ -118,16 +141,19 @@ fn group(cursor: &mut Cursor<'_>, any: bool, depth: usize) -> Result<Condition, 
 }
 
 fn member(cursor: &mut Cursor<'_>, depth: usize) -> Result<Condition, WireError> {
-    for (token, any, negated) in [("not.or(", true, true), ("not.and(", false, true), ("or(", true, false), ("and(", false, false)] {
-        if cursor.is_at(token) {
-            cursor.eat(&token[..token.len() - 1]);
+    for (token, any, negated) in [("not.or", true, true), ("not.and", false, true), ("or", true, false), ("and", false, false)] {
+        if cursor.rest().strip_prefix(token).is_some_and(|rest| rest.trim_start().starts_with('(')) {
+            cursor.eat(token);
+            cursor.skip_spaces();
             let group = group(cursor, any, depth + 1)?;
             return Ok(if negated { Condition::Not(Box::new(group)) } else { group });
         }
     }
     let field = field::parse(cursor)?;
     cursor.expect(".")?;
-    expression(cursor, field, Place::List)
+    let condition = expression(cursor, field, Place::List)?;
+    cursor.skip_spaces();
+    Ok(condition)
 }
 
 fn expression(cursor: &mut Cursor<'_>, field: Field, place: Place) -> Result<Condition, WireError> {
@@ -136,29 +162,54 @@ fn expression(cursor: &mut Cursor<'_>, field: Field, place: Place) -> Result<Con
     let start = cursor.error(EXPECTED);
     let negated = cursor.eat("not.");
     let word = cursor.take_while(|c| c.is_ascii_alphabetic());
-    if cursor.is_at("(") {
-        let details = format!("{word}(…) is not available here: modifiers (any, all) and languages of full text search are not supported");
-        return Err(start.details(details));
+    let modifier = if cursor.eat("(") {
+        let modifier = cursor.take_while(|c| c != ')').trim();
+        cursor.expect(")")?;
+        Some(modifier)
+    } else {
+        None
+    };
+    if !cursor.eat(".") {
+        return Err(start);
     }
-    let test = match word {
-        "fts" | "plfts" | "phfts" | "wfts" => return Err(start.details("full text search is not available here; use ilike or a function")),
-        "in" | "is" if !cursor.is_at(".") => return Err(start),
-        "in" => {
-            cursor.eat(".");
-            Test::In(operand::list(cursor)?)
-        }
-        "is" => {
-            cursor.eat(".");
-            Test::Is(operand::is(cursor)?)
-        }
-        _ => {
-            let Some((_, comparison)) = OPERATORS.iter().find(|(name, _)| *name == word) else { return Err(start) };
-            if !cursor.eat(".") {
-                return Err(start);
+    let test = match (word, modifier) {
+        ("in", None) => Test::In(operand::list(cursor)?),
+        ("is", None) => Test::Is(operand::is(cursor)?),
+        (word, modifier) => match (comparison(word), search(word), modifier) {
+            (Some(comparison), _, None) => Test::Compare(comparison, operand::value(cursor, place)?),
+            (Some(comparison), _, Some(each @ ("any" | "all"))) if takes_quantifier(comparison) => {
+                Test::Each { comparison, all: each == "all", values: operand::value(cursor, place)? }
             }
-            Test::Compare(*comparison, operand::value(cursor, place)?)
-        }
+            (None, Some(search), language) => {
+                Test::Search { search, language: language.map(str::to_owned), words: operand::value(cursor, place)? }
+            }
+            _ => return Err(start),
+        },
     };
     let test = Condition::Test(field, test);
     Ok(if negated { Condition::Not(Box::new(test)) } else { test })
+}
+
+fn comparison(word: &str) -> Option<Comparison> {
+    OPERATORS.iter().find(|(name, _)| *name == word).map(|(_, comparison)| *comparison)
+}
+
+fn search(word: &str) -> Option<Search> {
+    SEARCHES.iter().find(|(name, _)| *name == word).map(|(_, search)| *search)
+}
+
+/// Those that compare with one value, and so with each element of an array.
+fn takes_quantifier(comparison: Comparison) -> bool {
+    matches!(
+        comparison,
+        Comparison::Equal
+            | Comparison::Greater
+            | Comparison::GreaterOrEqual
+            | Comparison::Less
+            | Comparison::LessOrEqual
+            | Comparison::Like
+            | Comparison::LikeInsensitive
+            | Comparison::Matches
+            | Comparison::MatchesInsensitive
+    )
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 /// How deep logic and embedding may nest: far beyond real requests, and safe for our stack and PostgreSQL's.
 pub(super) const DEEPEST: usize = 24;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     /// What is being parsed, for messages: `filter`, `select parameter`.
     what: &'static str,

@@ -101,10 +101,20 @@ fn parse_key(cursor: &mut Cursor<'_>) -> Result<Key, WireError> {
         let length = rest.len() - signed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (number, after) = rest.split_at(length);
         // `1a` is a name, and so is a number too large for an array index.
-        if let (Ok(index), false) = (number.parse(), after.starts_with(|c: char| c.is_alphanumeric() || c == '_')) {
+        if let (Ok(index), false) = (
+            number.parse(),
+            !(after.is_empty() || after.starts_with(['.', ',', ')']) || after.starts_with("->") || after.starts_with("::")),
+        ) {
             cursor.eat(number);
             return Ok(Key::Index(index));
         }
     }
-    cursor.name().map(Key::Name)
+    // Everything that does not end a key. A hyphen belongs to it unless an arrow begins there.
+    let ends = |(at, c): &(usize, char)| matches!(c, '(' | ')' | ':' | '.' | ',' | '>') || (*c == '-' && rest[*at..].starts_with("->"));
+    let key = rest.char_indices().find(ends).map_or(rest, |(at, _)| &rest[..at]);
+    if key.trim().is_empty() {
+        return Err(cursor.error("a key (any character but . , : > ( ))"));
+    }
+    cursor.eat(key);
+    Ok(Key::Name(key.trim().to_owned()))
 }

@@ -1,4 +1,4 @@
-//! `order=a.desc.nullslast,data->>b`.
+//! `order=a.desc.nullslast,data->>b,sales(last_name)`.
 
 use gleaner_http::WireError;
 
@@ -7,6 +7,8 @@ use super::field::{self, Field};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Order {
+    /// The embedded resource whose column this is.
+    pub embed: Option<String>,
     pub field: Field,
     pub descending: bool,
     /// `None` means SQL's default: last when ascending, first when descending.
@@ -18,7 +20,8 @@ pub(super) fn parse(value: &str) -> Result<Vec<Order>, WireError> {
     let mut terms = Vec::new();
     loop {
         cursor.skip_spaces();
-        let mut term = Order { field: field::parse(&mut cursor)?, descending: false, nulls_first: None };
+        let (embed, field) = parse_field(&mut cursor)?;
+        let mut term = Order { embed, field, descending: false, nulls_first: None };
         if cursor.eat(".desc") {
             term.descending = true;
         } else {
@@ -30,6 +33,7 @@ pub(super) fn parse(value: &str) -> Result<Vec<Order>, WireError> {
             term.nulls_first = Some(false);
         }
         terms.push(term);
+        cursor.skip_spaces();
         if !cursor.eat(",") {
             if !cursor.rest().is_empty() {
                 return Err(cursor.error("\",\", asc, desc, nullsfirst or nullslast"));
@@ -37,4 +41,15 @@ pub(super) fn parse(value: &str) -> Result<Vec<Order>, WireError> {
             return Ok(terms);
         }
     }
+}
+
+/// `column`, or `rel(column)`.
+fn parse_field(cursor: &mut Cursor<'_>) -> Result<(Option<String>, Field), WireError> {
+    let field = field::parse(cursor)?;
+    if !field.path.is_empty() || !cursor.eat("(") {
+        return Ok((None, field));
+    }
+    let inner = field::parse(cursor)?;
+    cursor.expect(")")?;
+    Ok((Some(field.name), inner))
 }

@@ -22,14 +22,22 @@ pub(crate) struct Embed {
     pub hint: Option<String>,
     /// Rows without embedded rows are left out.
     pub inner: bool,
+    /// `...rel(a)`: the columns become columns of the row itself.
+    pub spread: bool,
     pub items: Vec<Item>,
 }
 
 impl Embed {
-    /// Filters name an embedded resource by its alias or by its own name.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.alias.as_deref().unwrap_or(&self.target) == name
+    /// What the resource is called in this request.
+    pub(crate) fn name(&self) -> &str {
+        self.alias.as_deref().unwrap_or(&self.target)
     }
+}
+
+/// The embedded resource of this name, or of this table.
+pub(crate) fn find<'a>(items: &'a [Item], name: &str) -> Option<&'a Embed> {
+    let embeds = || items.iter().filter_map(|item| if let Item::Embed(embed) = item { Some(embed) } else { None });
+    embeds().find(|embed| embed.name() == name).or_else(|| embeds().find(|embed| embed.target == name))
 }
 
 pub(super) fn parse(value: &str) -> Result<Vec<Item>, WireError> {
@@ -58,8 +66,9 @@ fn parse_item(cursor: &mut Cursor<'_>, depth: usize) -> Result<Item, WireError> 
     if cursor.eat("*") {
         return Ok(Item::All);
     }
-    if cursor.is_at("...") {
-        return Err(not_here("Spread embedding (...rel) is not available here", "Embed the resource without the dots."));
+    if cursor.eat("...") {
+        let target = cursor.name()?;
+        return parse_embed(cursor, None, target, true, depth);
     }
     let mut name = cursor.name()?;
     let mut alias = None;
@@ -71,18 +80,20 @@ fn parse_item(cursor: &mut Cursor<'_>, depth: usize) -> Result<Item, WireError> 
         name = cursor.name()?;
     }
     if cursor.is_at("!") || cursor.is_at("(") {
-        return parse_embed(cursor, alias, name, depth);
+        return parse_embed(cursor, alias, name, false, depth);
     }
     let path = field::parse_path(cursor)?;
-    if cursor.is_at(".") {
+    let cast = if cursor.eat("::") { Some(parse_cast(cursor)?) } else { None };
+    if AGGREGATES.iter().any(|aggregate| cursor.is_at(aggregate)) {
         return Err(aggregate());
     }
-    let cast = if cursor.eat("::") { Some(parse_cast(cursor)?) } else { None };
     Ok(Item::Column { alias, field: Field { name, path }, cast })
 }
 
-fn parse_embed(cursor: &mut Cursor<'_>, alias: Option<String>, target: String, depth: usize) -> Result<Item, WireError> {
-    let mut embed = Embed { alias, target, hint: None, inner: false, items: Vec::new() };
+const AGGREGATES: [&str; 5] = [".sum(", ".avg(", ".count(", ".max(", ".min("];
+
+fn parse_embed(cursor: &mut Cursor<'_>, alias: Option<String>, target: String, spread: bool, depth: usize) -> Result<Item, WireError> {
+    let mut embed = Embed { alias, target, hint: None, inner: false, spread, items: Vec::new() };
     while cursor.eat("!") {
         match cursor.name()? {
             join if join == "inner" => embed.inner = true,
@@ -114,10 +125,6 @@ fn parse_cast(cursor: &mut Cursor<'_>) -> Result<String, WireError> {
 
 /// As hosted Supabase answers when aggregates are disabled.
 fn aggregate() -> WireError {
-    not_here("Use of aggregate functions is not allowed", "Count rows with the preference count=exact; aggregate in a view or function.")
-        .code("PGRST123")
-}
-
-fn not_here(message: &str, hint: &str) -> WireError {
-    WireError::new(StatusCode::BAD_REQUEST, "PGRST100", message).hint(hint)
+    WireError::new(StatusCode::BAD_REQUEST, "PGRST123", "Use of aggregate functions is not allowed")
+        .hint("Count rows with the preference count=exact, or embedded rows with rel(count); aggregate in a view or function.")
 }

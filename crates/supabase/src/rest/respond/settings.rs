@@ -17,12 +17,12 @@ pub(in crate::rest) struct Said {
 impl Said {
     pub(in crate::rest) fn of(outcome: &Outcome) -> Result<Self, WireError> {
         let status = match &outcome.status {
-            Some(text) => Some(text.parse().map_err(|_| wrong("PGRST112", "response.status setting must be a valid status code"))?),
+            Some(text) => Some(text.parse().map_err(|_| wrong("PGRST112", "response.status guc must be a valid status code"))?),
             None => None,
         };
         let headers = match &outcome.headers {
             Some(text) => parse(text).ok_or_else(|| {
-                wrong("PGRST111", "response.headers setting must be a JSON array composed of objects with a single key and a string value")
+                wrong("PGRST111", "response.headers guc must be a JSON array composed of objects with a single key and a string value")
             })?,
             None => Vec::new(),
         };

@@ -6,20 +6,37 @@ use gleaner_http::WireError;
 use http::StatusCode;
 
 use crate::rest::catalogue::Function;
+use crate::rest::request::Request;
 use crate::rest::sql::Arguments;
 
+/// Types that take a body of JSON as it is.
+pub(super) const JSON: [&str; 2] = ["pg_catalog.json", "pg_catalog.jsonb"];
+const TEXT: [&str; 1] = ["pg_catalog.text"];
+
+/// The function, and its arguments. Where none takes arguments of these names, one whose only argument has no name gets the whole
+/// body.
 pub(super) fn resolve<'a>(
-    schema: &str,
+    request: &Request,
     name: &str,
     candidates: &'a [Arc<Function>],
-    arguments: &Arguments,
-) -> Result<&'a Function, WireError> {
+    arguments: Arguments,
+) -> Result<(&'a Function, Arguments), WireError> {
+    let schema = &request.schema;
     let given = arguments.names();
-    let fitting: Vec<&Arc<Function>> = candidates.iter().filter(|function| fits(function, &given)).collect();
+    let is_whole = matches!(arguments, Arguments::Whole(_));
+    let fitting: Vec<&Arc<Function>> = candidates.iter().filter(|function| !is_whole && fits(function, &given)).collect();
     match fitting.as_slice() {
-        [function] => Ok(function),
-        [] => Err(none(schema, name, candidates, &given)),
-        several => Err(ambiguous(several)),
+        [function] => return Ok((function, arguments)),
+        [] => {}
+        several => return Err(ambiguous(several)),
+    }
+    let types = if request.plain_text { TEXT.as_slice() } else { JSON.as_slice() };
+    let takes_body: Vec<&Arc<Function>> = candidates.iter().filter(|function| function.unnamed(types).is_some()).collect();
+    match (takes_body.as_slice(), arguments) {
+        ([], arguments) => Err(none(schema, name, candidates, &arguments.names())),
+        (_, Arguments::Literals(pairs)) => Err(none(schema, name, candidates, &Arguments::Literals(pairs).names())),
+        ([function], Arguments::Json { text, .. } | Arguments::Whole(text)) => Ok((function, Arguments::Whole(text))),
+        (several, _) => Err(ambiguous(several)),
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) enum Arguments {
     Json { text: String, names: Vec<String> },
     /// From the query string, each a literal.
     Literals(Vec<(String, String)>),
+    /// The body as a whole, for a function whose only argument has no name.
+    Whole(String),
 }
 
 impl Arguments {
@@ -20,13 +22,14 @@ impl Arguments {
         match self {
             Self::Json { names, .. } => names.iter().map(String::as_str).collect(),
             Self::Literals(pairs) => pairs.iter().map(|(name, _)| name.as_str()).collect(),
+            Self::Whole(_) => Vec::new(),
         }
     }
 }
 
 impl<'a> Compiler<'a> {
     /// Calls a function. It runs once, whatever is requested of its rows.
-    pub(crate) fn call(mut self, function: &Function, arguments: Arguments, reading: Reading) -> Result<Statement, WireError> {
+    pub(crate) fn call(mut self, function: &'a Function, arguments: Arguments, reading: Reading) -> Result<Statement, WireError> {
         let (before, given) = self.arguments(function, arguments);
         let call = format!("{}({given})", function.sql);
         let sql = match &function.returns {
@@ -49,7 +52,8 @@ impl<'a> Compiler<'a> {
                 let with = format!("with called as materialized (select t0.* from {before}{call} as t0{present}) ");
                 let catalogue: &'a Catalogue = self.catalogue;
                 let relation = relation.as_ref().and_then(|name| catalogue.relation(&name.schema, &name.name));
-                let scope = Scope { name: &function.name, columns, relation: relation.map(|relation| &**relation), level: 0 };
+                let scope =
+                    Scope { name: &function.name, columns, relation: relation.map(|relation| &**relation), level: 0, direct: false };
                 let conditions = self.conditions(&scope, &[])?;
                 self.present(&scope, Source { with: &with, from: "called", conditions, inserted: NO_NUMBER }, reading)?
             }
@@ -71,6 +75,10 @@ impl<'a> Compiler<'a> {
                 let passed: Vec<_> = given.iter().map(|argument| pass(argument, &format!("given.{}", argument.sql))).collect();
                 (Some(from), passed.join(", "))
             }
+            Arguments::Whole(text) => {
+                let kind = function.arguments.first().map_or("pg_catalog.text", |argument| &argument.kind.sql);
+                (None, format!("{}::{kind}", self.values.text(text)))
+            }
             Arguments::Literals(pairs) => {
                 let passed: Vec<_> = function.arguments.iter().filter_map(|argument| self.literal(argument, &pairs)).collect();
                 (None, passed.join(", "))
@@ -82,7 +90,10 @@ impl<'a> Compiler<'a> {
     fn literal(&mut self, argument: &Argument, pairs: &[(String, String)]) -> Option<String> {
         let mut given: Vec<_> =
             pairs.iter().filter(|(name, _)| !name.is_empty() && *name == argument.name).map(|(_, value)| value.clone()).collect();
-        let place = if argument.variadic && given.len() > 1 { self.values.list(&given) } else { self.values.text(given.pop()?) };
+        // Several, or one that is no array.
+        let is_list = given.len() > 1 || given.iter().any(|value| !value.starts_with('{'));
+        let place =
+            if argument.variadic && !given.is_empty() && is_list { self.values.list(&given) } else { self.values.text(given.pop()?) };
         Some(pass(argument, &format!("{place}::{}", argument.kind.sql)))
     }
 }

@@ -4,28 +4,37 @@ use gleaner_http::WireError;
 
 use super::{Compiler, Scope};
 use crate::rest::catalogue::Type;
-use crate::rest::query::{Comparison, Condition, Is, Test};
+use crate::rest::query::{Comparison, Condition, Embed, Field, Is, Search, Test, find_embed};
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     /// The conditions of the part under `path`, each by itself.
-    pub(super) fn conditions(&mut self, scope: &Scope<'_>, path: &[String]) -> Result<Vec<String>, WireError> {
-        self.part(path).conditions.iter().map(|condition| self.condition(scope, condition)).collect()
+    pub(super) fn conditions(&mut self, scope: &Scope<'a>, path: &[String]) -> Result<Vec<String>, WireError> {
+        self.part(path).conditions.iter().map(|condition| self.condition(scope, condition, path)).collect()
     }
 
-    fn condition(&mut self, scope: &Scope<'_>, condition: &Condition) -> Result<String, WireError> {
+    fn condition(&mut self, scope: &Scope<'a>, condition: &Condition, path: &[String]) -> Result<String, WireError> {
         Ok(match condition {
-            Condition::All(members) => self.members(scope, members, " and ")?,
-            Condition::Any(members) => self.members(scope, members, " or ")?,
-            Condition::Not(inner) => format!("not {}", self.condition(scope, inner)?),
+            Condition::All(members) => self.members(scope, members, " and ", path)?,
+            Condition::Any(members) => self.members(scope, members, " or ", path)?,
+            Condition::Not(inner) => format!("not {}", self.condition(scope, inner, path)?),
             Condition::Test(field, test) => {
+                if let (Test::Is(is @ (Is::Null | Is::NotNull)), Some(embed)) = (test, self.embedded(field, path)) {
+                    let exists = self.exists(scope, embed, path)?;
+                    return Ok(if *is == Is::Null { format!("(not {exists})") } else { exists });
+                }
                 let field = self.field(scope, field)?;
                 format!("({})", self.test(&field.sql, &field.kind, test))
             }
         })
     }
 
-    fn members(&mut self, scope: &Scope<'_>, members: &[Condition], between: &str) -> Result<String, WireError> {
-        let members = members.iter().map(|member| self.condition(scope, member)).collect::<Result<Vec<_>, _>>()?;
+    /// The embedded resource of this name: `rel=is.null` asks whether it has rows.
+    fn embedded(&self, field: &Field, path: &[String]) -> Option<&'a Embed> {
+        if field.path.is_empty() { find_embed(self.items(path), &field.name).filter(|embed| embed.name() == field.name) } else { None }
+    }
+
+    fn members(&mut self, scope: &Scope<'a>, members: &[Condition], between: &str, path: &[String]) -> Result<String, WireError> {
+        let members = members.iter().map(|member| self.condition(scope, member, path)).collect::<Result<Vec<_>, _>>()?;
         Ok(format!("({})", members.join(between)))
     }
 
@@ -41,8 +50,36 @@ impl Compiler<'_> {
             Test::Compare(comparison @ (Comparison::Matches | Comparison::MatchesInsensitive), pattern) => {
                 format!("{field} {} {}::pg_catalog.text", operator(*comparison), self.values.text(pattern))
             }
+            Test::Each { comparison, all, values } => self.each(field, kind, *comparison, *all, values),
+            Test::Search { search, language, words } => self.search(field, kind, *search, language.as_deref(), words),
             Test::Compare(comparison, value) => format!("{field} {} {}::{}", operator(*comparison), self.values.text(value), kind.sql),
         }
+    }
+
+    /// `like(any).{a*,b*}`: the values are an array, in PostgreSQL's notation.
+    fn each(&mut self, field: &str, kind: &Type, comparison: Comparison, all: bool, values: &str) -> String {
+        let (values, array) = match comparison {
+            Comparison::Like | Comparison::LikeInsensitive => (values.replace('*', "%"), "pg_catalog._text"),
+            Comparison::Matches | Comparison::MatchesInsensitive => (values.to_owned(), "pg_catalog._text"),
+            // An array of arrays is of the type of the array.
+            _ => (values.to_owned(), kind.array.as_deref().unwrap_or(&kind.sql)),
+        };
+        let each = if all { "all" } else { "any" };
+        format!("{field} {} {each} ({}::{array})", operator(comparison), self.values.text(values))
+    }
+
+    /// Full text search, in the language of the request or that of the database.
+    fn search(&mut self, field: &str, kind: &Type, search: Search, language: Option<&str>, words: &str) -> String {
+        let reads = match search {
+            Search::Query => "pg_catalog.to_tsquery",
+            Search::Plain => "pg_catalog.plainto_tsquery",
+            Search::Phrase => "pg_catalog.phraseto_tsquery",
+            Search::Web => "pg_catalog.websearch_to_tsquery",
+        };
+        let language = language.map_or(String::new(), |language| format!("{}::pg_catalog.regconfig, ", self.values.text(language)));
+        let vector =
+            if kind.sql == "pg_catalog.tsvector" { field.to_owned() } else { format!("pg_catalog.to_tsvector({language}{field})") };
+        format!("{vector} @@ {reads}({language}{})", self.values.text(words))
     }
 
     fn is_in(&mut self, field: &str, kind: &Type, values: &[String]) -> String {

@@ -13,14 +13,15 @@ pub(super) struct Typed {
     pub kind: Type,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     pub(super) fn field(&mut self, scope: &Scope<'_>, field: &Field) -> Result<Typed, WireError> {
-        let column = scope.column(&field.name)?;
-        let own = format!("{}.{}", scope.alias(), column.sql);
-        let Some(last) = field.path.last() else { return Ok(Typed { sql: own, kind: column.kind.clone() }) };
+        let own = scope.value(&field.name)?;
+        let Some(last) = field.path.last() else { return Ok(own) };
         let kind = if last.text { Type::text() } else { Type::jsonb() };
         // Anything that is not jsonb is converted, so that paths work on json, arrays and composites too.
-        let mut sql = if column.kind.sql == "pg_catalog.jsonb" { own } else { format!("pg_catalog.to_jsonb({own})") };
+        // The text of json is as it was written; a value of it can be compared only as jsonb.
+        let as_it_is = own.kind.sql == "pg_catalog.jsonb" || (own.kind.sql == "pg_catalog.json" && last.text);
+        let mut sql = if as_it_is { own.sql } else { format!("pg_catalog.to_jsonb({})", own.sql) };
         for step in &field.path {
             let arrow = if step.text { "->>" } else { "->" };
             let key = match &step.key {
@@ -33,10 +34,13 @@ impl Compiler<'_> {
     }
 
     /// ` order by …`, or nothing.
-    pub(super) fn order(&mut self, scope: &Scope<'_>, terms: &[Order]) -> Result<String, WireError> {
+    pub(super) fn order(&mut self, scope: &Scope<'a>, terms: &[Order], path: &[String]) -> Result<String, WireError> {
         let mut rendered = Vec::with_capacity(terms.len());
         for term in terms {
-            let field = self.field(scope, &term.field)?.sql;
+            let field = match &term.embed {
+                Some(embed) => self.embedded_field(scope, embed, &term.field, path)?,
+                None => self.field(scope, &term.field)?.sql,
+            };
             let direction = if term.descending { " desc" } else { "" };
             let nulls = match term.nulls_first {
                 Some(true) => " nulls first",

@@ -11,7 +11,9 @@ use proptest::prelude::*;
 
 use super::{Arguments, Compiler, Inserting, Reading, Statement, Updating, Upsert};
 use crate::rest::body::Rows;
-use crate::rest::catalogue::{Argument, Catalogue, Column, ForeignKey, Function, Relation, RelationName, Returns, Schema, Type};
+use crate::rest::catalogue::{
+    Argument, Catalogue, Column, Computed, ForeignKey, Function, Gives, Relation, RelationName, Returns, Schema, Type,
+};
 use crate::rest::query::{Query, decode};
 
 /// In every hostile piece, and nowhere else.
@@ -43,6 +45,12 @@ fn catalogue() -> Catalogue {
         referenced: vec!["id".to_owned()],
         unique: false,
         joins: true,
+        repeats: false,
+    };
+    let computed = || {
+        let rows = Gives::Rows { relation: RelationName { schema: "public".to_owned(), name: "crates".to_owned() }, many: true, set: true };
+        let function = |name: &str, gives| Computed { name: name.to_owned(), sql: format!("public.{}", super::quote(name)), gives };
+        vec![function("shout \"", Gives::Value(Type::text())), function("near", rows)]
     };
     let relation = |name: &str, foreign_keys| Relation {
         schema: "public".to_owned(),
@@ -51,8 +59,10 @@ fn catalogue() -> Catalogue {
         columns: columns(),
         primary_key: vec!["id".to_owned()],
         oid: 0,
+        row_type: 0,
         view: false,
         foreign_keys,
+        computed: computed(),
     };
     let relations = [
         relation("things", vec![key("things_box", "name", "boxes")]),
@@ -66,6 +76,8 @@ fn catalogue() -> Catalogue {
         sql: "public.f".to_owned(),
         volatile: true,
         many: true,
+        one_row: false,
+        result: 25,
         arguments: vec![Argument {
             name: "a".to_owned(),
             sql: "\"a\"".to_owned(),
@@ -110,7 +122,7 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 /// Where hostile text may appear, as `{}`. Where a harmless one would be accepted too, the forms are compared.
-const PLACES: [&str; 36] = [
+const PLACES: [&str; 50] = [
     "name=eq.{}",
     "name=not.like.{}",
     "name=ilike.*{}",
@@ -130,6 +142,16 @@ const PLACES: [&str; 36] = [
     "select=name,{q}:boxes!things_box!inner(name)",
     "order=data->{q}.desc,data->>{q}",
     "limit=3&offset=4&name=eq.{}",
+    "name=like(any).{}",
+    "id=eq(all).{}",
+    "name=fts({}).{}",
+    "or=(name.wfts(english).{q},data.fts.{q})",
+    "select=name,...boxes({q}:name,data->{q})&boxes.name=eq.{}",
+    "select=name,...crates(*,{q}:id)&crates.name=eq.{}",
+    "select=boxes(count),crates({q}:count)&crates.name=eq.{}",
+    "select=name,boxes(name)&order=data->{q}&boxes=is.null&name=eq.{}",
+    "select={q}:shout%20%22,near({q}:name)&near.name=eq.{}",
+    "select=name,boxes(name)&order=boxes(data->{q})&or=(boxes.is.null,name.eq.{q})",
     // Names, types and operators that the client chose: refused, or looked up.
     "{q}=eq.1",
     "{}=eq.1",
@@ -148,6 +170,10 @@ const PLACES: [&str; 36] = [
     "on_conflict={q}",
     "limit={}",
     "or={}",
+    "select=...{q}(name)",
+    "order={q}(name)",
+    "name=fts({q}).x",
+    "{q}=is.null",
 ];
 
 fn encode(text: &str) -> String {
@@ -185,10 +211,11 @@ fn statements(query: &str, piece: &str) -> Vec<Statement> {
         let body = if array { serde_json::json!([object]) } else { object };
         Rows::parse(body.to_string().as_bytes()).expect("a body")
     };
-    let reading = Reading { count: true, most: Some(10), head_only: false };
+    let reading = Reading { count: true, most: Some(10), head_only: false, written: false };
     let named = serde_json::json!({ "a": piece }).to_string();
     let by_json = Arguments::Json { text: named, names: vec!["a".to_owned(), piece.to_owned()] };
     let by_query = Arguments::Literals(vec![("a".to_owned(), piece.to_owned()), (piece.to_owned(), piece.to_owned())]);
+    let whole = Arguments::Whole(piece.to_owned());
     let merge = Inserting { upsert: Some(Upsert::Merge), missing_default: true, show: true, count: true };
     let made = [
         compiler().read(things, reading).map(Some),
@@ -198,6 +225,7 @@ fn statements(query: &str, piece: &str) -> Vec<Statement> {
         compiler().delete(things, true, false).map(Some),
         compiler().call(function, by_json, reading).map(Some),
         compiler().call(function, by_query, reading).map(Some),
+        compiler().call(function, whole, reading).map(Some),
     ];
     made.into_iter().filter_map(|statement| statement.ok().flatten()).collect()
 }
@@ -240,7 +268,7 @@ proptest! {
 /// The property above would hold for a parser that refuses everything: most forms must make statements.
 #[test]
 fn hostile_values_are_carried_and_not_refused() {
-    for place in &PLACES[..19] {
+    for place in &PLACES[..29] {
         let pieces = [format!("'{MARK}\""), format!("\\{MARK}"), format!("{MARK}--"), format!("${MARK}")];
         let made = statements(&fill(place, &pieces), &pieces[0]);
         assert!(made.len() >= 4, "{place} made {} statements", made.len());

@@ -39,9 +39,9 @@ pub(super) struct Body {
     pub from: String,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     /// Inserts the rows of the body. `None` when there are none.
-    pub(crate) fn insert(mut self, relation: &Relation, body: Rows, how: Inserting) -> Result<Option<Statement>, WireError> {
+    pub(crate) fn insert(mut self, relation: &'a Relation, body: Rows, how: Inserting) -> Result<Option<Statement>, WireError> {
         let names = self.query.columns.as_ref().unwrap_or(&body.keys);
         let columns = names.iter().map(|name| written_column(relation, name)).collect::<Result<Vec<_>, _>>()?;
         let mut insert = format!("insert into {} as t0 ", relation.sql);

@@ -14,6 +14,8 @@ pub(crate) struct Reading {
     pub most: Option<u64>,
     /// Only the headers of the response are wanted.
     pub head_only: bool,
+    /// Rows that were written: all are returned.
+    pub written: bool,
 }
 
 /// The source of a page.
@@ -28,9 +30,9 @@ pub(super) struct Source<'s> {
     pub inserted: &'s str,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     /// A page of a table or view.
-    pub(crate) fn read(mut self, relation: &Relation, reading: Reading) -> Result<Statement, WireError> {
+    pub(crate) fn read(mut self, relation: &'a Relation, reading: Reading) -> Result<Statement, WireError> {
         let scope = Scope::of(relation);
         let conditions = self.conditions(&scope, &[])?;
         let source = Source { with: "", from: &relation.sql, conditions, inserted: NO_NUMBER };
@@ -39,27 +41,27 @@ impl Compiler<'_> {
     }
 
     /// The statement that returns rows of `source`.
-    pub(super) fn present(&mut self, scope: &Scope<'_>, source: Source<'_>, reading: Reading) -> Result<String, WireError> {
+    pub(super) fn present(&mut self, scope: &Scope<'a>, source: Source<'_>, reading: Reading) -> Result<String, WireError> {
         self.most = reading.most;
         let items = &self.query.select;
         let projection = self.project(scope, items, &[])?;
         let mut conditions = source.conditions;
         conditions.extend(self.inner_embeds(scope, items, &[])?);
         let filter = where_all(&conditions);
-        let page = self.page(scope, &[], reading.most)?;
+        let page = if reading.written { self.order(scope, &self.part(&[]).order, &[])? } else { self.page(scope, &[], reading.most)? };
         let Source { with, from, inserted, .. } = source;
         let rows = if reading.head_only { "''".to_owned() } else { joined(&projection.json) };
         let total = if reading.count { format!("(select pg_catalog.count(*) from {from} as t0{filter})") } else { NO_NUMBER.to_owned() };
         Ok(format!(
-            "{with}select {rows}, pg_catalog.count(*), {total}, {inserted} from (select {} from {from} as t0{filter}{page}) as p0",
-            projection.list
+            "{with}select {rows}, pg_catalog.count(*), {total}, {inserted} from (select {} from {from} as t0{}{filter}{page}) as p0",
+            projection.list, projection.joins
         ))
     }
 
     /// Order, limit and offset of the part under `path`.
-    pub(super) fn page(&mut self, scope: &Scope<'_>, path: &[String], most: Option<u64>) -> Result<String, WireError> {
+    pub(super) fn page(&mut self, scope: &Scope<'a>, path: &[String], most: Option<u64>) -> Result<String, WireError> {
         let part = self.part(path);
-        let mut sql = self.order(scope, &part.order)?;
+        let mut sql = self.order(scope, &part.order, path)?;
         if let Some(limit) = part.limit.into_iter().chain(most).min() {
             sql.push_str(&format!(" limit {}", self.values.number(limit)));
         }

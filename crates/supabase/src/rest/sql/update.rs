@@ -13,9 +13,9 @@ pub(crate) struct Updating {
     pub count: bool,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
     /// Updates the rows that pass the filters with the values of the body. `None` when the body has no values.
-    pub(crate) fn update(mut self, relation: &Relation, body: Rows, how: Updating) -> Result<Option<Statement>, WireError> {
+    pub(crate) fn update(mut self, relation: &'a Relation, body: Rows, how: Updating) -> Result<Option<Statement>, WireError> {
         let filter = self.write_filter(relation, "UPDATE")?;
         let names = self.query.columns.as_ref().unwrap_or(&body.keys);
         let columns = names.iter().map(|name| written_column(relation, name)).collect::<Result<Vec<_>, _>>()?;

@@ -17,7 +17,7 @@ pub(super) enum Place {
 pub(super) fn value(cursor: &mut Cursor<'_>, place: Place) -> Result<String, WireError> {
     match (place, cursor.peek()) {
         (Place::Parameter, _) => Ok(cursor.take_rest().to_owned()),
-        (Place::List, Some('"')) => cursor.quoted(),
+        (Place::List, Some('"')) if ends_after_quotes(cursor) => cursor.quoted(),
         (Place::List, Some('{')) => braced(cursor),
         (Place::List, _) => Ok(cursor.take_while(|c| !matches!(c, ',' | ')')).to_owned()),
     }
@@ -25,18 +25,30 @@ pub(super) fn value(cursor: &mut Cursor<'_>, place: Place) -> Result<String, Wir
 
 /// `(a,"b,c",d)`; nothing between the parentheses is an empty list.
 pub(super) fn list(cursor: &mut Cursor<'_>) -> Result<Vec<String>, WireError> {
+    cursor.skip_spaces();
     cursor.expect("(")?;
+    cursor.skip_spaces();
     if cursor.eat(")") {
         return Ok(Vec::new());
     }
     let mut values = Vec::new();
     loop {
-        values.push(if cursor.peek() == Some('"') { cursor.quoted()? } else { cursor.take_while(|c| !matches!(c, ',' | ')')).to_owned() });
+        values.push(if cursor.peek() == Some('"') && ends_after_quotes(cursor) {
+            cursor.quoted()?
+        } else {
+            cursor.take_while(|c| !matches!(c, ',' | ')')).to_owned()
+        });
         if !cursor.eat(",") {
             cursor.expect(")")?;
             return Ok(values);
         }
     }
+}
+
+/// Whether the value ends where its quotes end. Otherwise the quotes belong to it, and it ends as values without quotes do.
+fn ends_after_quotes(cursor: &Cursor<'_>) -> bool {
+    let mut ahead = cursor.clone();
+    ahead.quoted().is_ok() && matches!(ahead.peek(), None | Some(',' | ')' | ' '))
 }
 
 pub(super) fn is(cursor: &mut Cursor<'_>) -> Result<Is, WireError> {
