@@ -23,7 +23,7 @@ use commands::{
 use output::Output;
 use target::Target;
 
-/// Any PostgreSQL table as a fenced, self-healing, work-stealing queue.
+/// Turns any PostgreSQL table into a durable work queue.
 #[derive(Debug, Parser)]
 #[command(
     name = "gleaner",
@@ -31,7 +31,7 @@ use target::Target;
     max_term_width = 110,
     after_help = "\
 Examples:
-  gleaner up                                          start a private PostgreSQL and leave it running
+  gleaner up                                          start a private PostgreSQL and a server
   gleaner enqueue jobs --kind mail '{\"to\": \"ada\"}'    put work in
   gleaner work jobs --exec './send-mail'              do it, with a program in any language
   gleaner items list jobs                             see what became of it
@@ -59,7 +59,7 @@ struct Globals {
     /// Answer in JSON, for scripts
     #[arg(long, global = true)]
     json: bool,
-    /// Say only what was asked for, and errors
+    /// Print results and errors only
     #[arg(short, long, global = true)]
     quiet: bool,
     /// Log more; twice logs still more
@@ -88,7 +88,7 @@ enum Command {
     /// List activities without a contact, and link them
     #[command(subcommand)]
     Contacts(contacts::Command),
-    /// Plan messages to people, and call them off
+    /// Schedule messages to people, and cancel them
     #[command(subcommand)]
     Followups(followups::Command),
     /// Add documents and notes, and see what agents made of them

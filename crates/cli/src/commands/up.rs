@@ -33,7 +33,7 @@ Examples:
   gleaner up --detach                       run in the background, `gleaner down` stops
   GLEANER_HOME=~/second gleaner up          another one beside it, with data of its own
   gleaner up --no-agent                     run no agent; agents elsewhere do the work
-  gleaner up --systems crm                  the first time: without the systems dumps, runs and followups
+  gleaner up --systems crm                  the first time: only this system
   gleaner up --port 5433                    also listen on 127.0.0.1:5433, with a password
   DATABASE_URL=postgresql://… gleaner up    migrate that database instead")]
 pub(crate) struct Args {

@@ -13,7 +13,7 @@ use crate::output::{BAD, DIM, GOOD};
 use crate::table::{Cell, Table};
 use crate::words::count;
 
-/// Call off messages that are not sent yet.
+/// Cancel messages that are not sent yet.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long)]
     prospect: Option<String>,
     /// Why; stored with the follow-up
-    #[arg(long, default_value = "called off by hand")]
+    #[arg(long, default_value = "cancelled by hand")]
     reason: String,
 }
 
@@ -39,12 +39,12 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
             .await?;
         let cancelled: i32 = rows.first().map_or(0, |row| row.get(0));
         app.out.json(&json!({"cancelled": cancelled}));
-        app.out.line(format!("{} called off", count(cancelled, "follow-up")));
+        app.out.line(format!("{} cancelled", count(cancelled, "follow-up")));
         return Ok(ExitCode::SUCCESS);
     }
     let sql = "select r.id, r.outcome, r.status from public.cancel_scheduled_actions($1, $2) as r";
     let rows = client.query_typed(sql, &[(&args.ids, Type::UUID_ARRAY), (&args.reason, Type::TEXT)]).await?;
-    Ok(tell(app, "called off", &rows))
+    Ok(tell(app, "cancelled", &rows))
 }
 
 /// One line per action. The exit code is 1 when one was not found, or is being sent.

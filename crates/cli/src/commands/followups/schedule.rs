@@ -12,7 +12,7 @@ use crate::words::moment;
 
 /// Schedule a message to a person.
 ///
-/// A reply calls it off. It is composed when it is due: --text is sent as it is, --intent says what a model or the template shall write.
+/// A reply cancels it. It is composed when it is due: --text is sent as it is, --intent says what a model or the template should write.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -20,8 +20,8 @@ use crate::words::{count, shell_word};
 #[command(after_help = "\
 Examples:
   gleaner users disable bob@example.com
-  gleaner users disable bob@example.com --assign-to ada@example.com    his unfinished work is hers now
-  gleaner users enable bob@example.com                                 lets him in again")]
+  gleaner users disable bob@example.com --assign-to ada@example.com    assigns his unfinished work
+  gleaner users enable bob@example.com                                 allows sign-in again")]
 pub(crate) struct Disable {
     /// The user's e-mail address
     email: String,
