@@ -998,7 +998,7 @@ CREATE FUNCTION gleaner.cancel_activities_matching(p_match jsonb, p_reason text 
 declare
     v_ids uuid[];
 begin
-    execute 'select array(select q.id from (select q.* from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null) as q where '
+    execute 'select array(select q.id from (select q.* from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null and q.sales_id is not null union all select q.* from public.activities as q where q.processing_status in (''raw'', ''processing'', ''failed'') and q.due_at is not null and q.sales_id is null) as q where '
         || gleaner.condition_of('public.activities', p_match)
         -- The index knows a kind by the numbers of its lanes.
         || coalesce((select format(' and (hashtextextended(q.type collate "C", 0) & -16) between %L::bigint and %L::bigint', k.lane, k.lane | 15)
@@ -7813,6 +7813,8 @@ begin
     perform gleaner.lose_activities(q) from (
         select q.* from public.activities as q
         where q.processing_status in ('processing') and q.due_at <= v_now - p_older_than
+          -- Through the indexes of owned rows and of the others.
+          and q.id = any (array(select q.id from (select q.* from public.activities as q where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.sales_id is not null union all select q.* from public.activities as q where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.sales_id is null) as q where q.processing_status in ('processing') and q.due_at <= v_now - p_older_than order by q.id limit 1000))
         order by q.id limit 1000 for no key update skip locked) as q;
     get diagnostics v_count = row_count;
     return v_count;
@@ -9499,7 +9501,7 @@ begin
     return query
     with standing as materialized (
         select case when q.processing_status in ('processing') and q.due_at < v_now then 'expired' else gleaner.state_activities(q, v_now) end as state, q.due_at as at
-        from (select q.* from public.activities as q where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null) as q limit 10001
+        from (select q.* from public.activities as q where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.sales_id is not null union all select q.* from public.activities as q where q.processing_status in ('raw', 'processing', 'failed') and q.due_at is not null and q.sales_id is null) as q limit 10001
     ), dead as materialized (
         select count(*) as n from (select from public.activities as q where q.processing_status = 'failed' and q.due_at is null limit 10001) as d)
     select s.state, count(*), false, min(s.at) from standing as s group by s.state

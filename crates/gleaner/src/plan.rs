@@ -233,7 +233,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
 
         claimable: claimable(&status, &col, "q."),
         standing: standing(d, &status, &col, "q."),
-        unfinished: unfinished(d, table, &key, &status, &col),
+        unfinished: unfinished(d, table, &key, &status, &col, owner.as_ref().map(|o| o.column.as_str())),
         plain: format!("gleaner.is_plain({})", plain_arguments(d, table, &engine, recovered.as_ref(), &holder)),
         plain_arguments: plain_arguments(d, table, &engine, recovered.as_ref(), &holder),
         guarded: guarded(result.as_ref(), progress.as_ref(), error.as_ref(), &holder),
@@ -321,8 +321,12 @@ fn standing(d: &Declaration, status: &Status, col: &EngineColumns, row: &str) ->
 }
 
 /// All unfinished rows, as a source called `q`: single rows, rows in bulk ranges, and those of them that batch leases hold.
-fn unfinished(d: &Declaration, table: &Table, key: &Key, status: &Status, col: &EngineColumns) -> String {
+fn unfinished(d: &Declaration, table: &Table, key: &Key, status: &Status, col: &EngineColumns, owner: Option<&str>) -> String {
     let mut sql = format!("select q.* from {} as q where {}", table.sql(), standing(d, status, col, "q."));
+    // Owned rows and the others have an index each. Without saying which, neither would be used.
+    if let Some(owner) = owner {
+        sql = format!("{sql} and q.{owner} is not null union all {sql} and q.{owner} is null");
+    }
     if d.bulk.is_some() {
         sql += &format!(
             " union all

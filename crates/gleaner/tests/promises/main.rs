@@ -19,6 +19,7 @@ mod enqueueing;
 mod failures;
 mod grants;
 mod hands;
+mod large_tables;
 mod leases;
 mod linear;
 mod order;
