@@ -76,6 +76,10 @@ pub enum Error {
     #[error("follow-ups: {0}")]
     Followups(String),
 
+    /// The configuration asks for runs, and this machine cannot replay any.
+    #[error("runs need {0}, which is not on this machine; on Debian: apt-get install chromium chromium-driver")]
+    Runs(String),
+
     /// An error that a user cannot cause. The message says what it is.
     #[error("{0}")]
     Other(String),

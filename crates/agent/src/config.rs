@@ -3,12 +3,13 @@
 //! - [`settings`]: all settings, each with its variable and its default; the manual and `--print-config` read the same list.
 //! - [`layers`]: flags override the environment, which overrides the file, which overrides the defaults; and where each value
 //!   came from.
-//! - `followups`: the sections `followup_polling` and `followups`.
+//! - `followups`: the sections `followup_polling` and `followups`; `runs`: the section of that name.
 //! - [`read`]: parses durations, lists and other values as people write them.
 
 mod followups;
 pub mod layers;
 mod read;
+mod runs;
 pub mod settings;
 
 use std::net::SocketAddr;
@@ -50,6 +51,8 @@ pub struct Config {
     pub poll: Poll,
     /// How follow-ups are polled and sent.
     pub followups: gleaner_systems::followups::Settings,
+    /// What this machine offers for runs.
+    pub runs: gleaner_systems::runs::Settings,
     /// Where the status page listens. None turns it off.
     pub status: Option<Listen>,
     pub until: Until,
@@ -96,6 +99,7 @@ impl Config {
     /// Reads all sources. Reports all mistakes in them at once.
     pub fn load(sources: Sources) -> Result<Self, Error> {
         let home = sources.home.clone();
+        let secrets = runs::secrets(&sources.variables);
         let mut layers = sources.read()?;
         let chosen = !matches!(layers.origin("name"), Origin::Default);
         let config = Self {
@@ -125,6 +129,7 @@ impl Config {
                 seed: layers.maybe("poll.seed", read::seed),
             },
             followups: followups::read(&mut layers, &home),
+            runs: runs::read(&mut layers, secrets),
             status: layers
                 .maybe("status", read::listen)
                 .flatten()

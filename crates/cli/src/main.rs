@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     agent, attach, channels, completions, contacts, detach, down, dumps, enqueue, followups, items, keys, logs, migrate, prune, queues,
-    read_document, recover, replay, reset, serve, sql, status, up, users, work,
+    read_document, recover, replay, reset, runs, serve, sql, status, up, users, work,
 };
 use output::Output;
 use target::Target;
@@ -94,6 +94,9 @@ enum Command {
     /// Add documents and notes, and see what agents made of them
     #[command(subcommand)]
     Dumps(dumps::Command),
+    /// Replay recordings in a browser, and see how it went
+    #[command(subcommand)]
+    Runs(runs::Command),
     Enqueue(enqueue::Args),
     Work(work::Args),
     // The local processor.
@@ -159,6 +162,7 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Contacts(command) => contacts::run(&app, command).await,
         Command::Followups(command) => followups::run(&app, command).await,
         Command::Dumps(command) => dumps::run(&app, command).await,
+        Command::Runs(command) => runs::run(&app, command).await,
         Command::Enqueue(args) => enqueue::run(&app, args).await,
         Command::Work(args) => work::run(&app, args).await,
         Command::Agent(args) => agent::run(&app, *args).await,

@@ -4,8 +4,10 @@
 //!
 //! - [`caller`](Caller) runs statements on a caller's behalf; [`authenticate`](Authenticate) takes the caller from a request.
 //! - [`wire_error`](WireError) is the shape of errors; [`describe`] has the groups of errors that handlers describe.
+//! - [`address`] says which addresses belong to the public Internet.
 //! - [`extract`](Body) reads JSON bodies, paths and queries; [`database`] has database errors.
 
+pub mod address;
 mod authenticate;
 mod caller;
 pub mod database;

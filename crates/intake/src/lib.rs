@@ -7,6 +7,7 @@
 //! - [`mailboxes`] polls Gmail mailboxes.
 //! - [`contacts`] matches senders to contacts.
 //! - [`dumps`] takes documents.
+//! - [`runs`] keeps screenshots of replayed recordings.
 //! - [`files`] stores what does not belong in a table; [`media`] serves recordings and attachments.
 
 pub mod api;
@@ -16,4 +17,5 @@ pub mod dumps;
 pub mod files;
 pub mod mailboxes;
 pub mod media;
+pub mod runs;
 pub mod webhooks;

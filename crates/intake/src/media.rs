@@ -3,11 +3,10 @@
 //!
 //! # Layout
 //!
-//! - `medium` finds the files of an activity; `origin` fetches them from their provider; `guard` and `address` prevent
+//! - `medium` finds the files of an activity; `origin` fetches them from their provider; `guard` prevents
 //!   requests to addresses that must not be reachable from outside.
 //! - `serve` turns a file into a response; [`routes`] has the route.
 
-mod address;
 mod guard;
 pub(crate) mod medium;
 mod origin;

@@ -36,6 +36,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
         (name = "queues", description = "Enqueue and claim work, and report its result."),
         (name = "team", description = "People and the keys of programs, for administrators."),
         (name = "dumps", description = "Documents, and what agents make of them."),
+        (name = "runs", description = "Screenshots of recordings that agents replay."),
         (name = "channels", description = "The senders of webhooks, with their secrets."),
         (name = "contacts", description = "The contacts that activities came from."),
         (name = "media", description = "Recordings and attachments."),

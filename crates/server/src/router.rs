@@ -8,7 +8,7 @@ use axum::response::IntoResponse as _;
 use gleaner_http::{Role, WireError};
 use gleaner_intake::api::{self, Api};
 use gleaner_intake::channels::Addresses;
-use gleaner_intake::{contacts, dumps, mailboxes, media, webhooks};
+use gleaner_intake::{contacts, dumps, mailboxes, media, runs, webhooks};
 use gleaner_supabase::{auth, realtime, rest};
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -31,6 +31,8 @@ pub fn router(state: Arc<State>) -> Router {
         .merge(contacts::router(state.pool.clone(), access()))
         // /v1/dumps, /v1/dumps/{dump}/file
         .merge(dumps::router(state.dumps.clone(), access()))
+        // /v1/runs/{run}/artefacts
+        .merge(runs::router(state.artefacts.clone(), access()))
         // /v1/media/{activity}/{n}
         .merge(media::router(Arc::clone(&state.media), access()))
         // /functions/v1/ingest-activity

@@ -15,6 +15,7 @@ use gleaner_intake::dumps::{self, Dumps};
 use gleaner_intake::files::Files;
 use gleaner_intake::mailboxes::Gmail;
 use gleaner_intake::media::{self, Media};
+use gleaner_intake::runs::{self, Artefacts};
 use gleaner_intake::webhooks::{self, Committer, How, Newcomers, Parts, Webhooks};
 use gleaner_supabase::access::Keyring;
 use gleaner_supabase::auth::ClientAddress;
@@ -88,6 +89,7 @@ impl Server {
         let options = media::Options { allow_private: config.allow_private_media.clone(), ..config.media.clone() };
         let media = Arc::new(Media::new(options, pool.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
         let dumps = Dumps::new(pool.clone(), files.clone(), config.document_limit);
+        let artefacts = Artefacts::new(pool.clone(), files.clone());
         let queues = Queues::new(url, pool.clone(), access.clone());
         if let Err(error) = queues.learn().await {
             tracing::debug!(%error, "the queues could not be listed; each is known from its first use on");
@@ -114,6 +116,7 @@ impl Server {
             address,
             channels,
             dumps,
+            artefacts,
             files,
             access,
             gmail,
@@ -135,6 +138,7 @@ impl Server {
             tokio::spawn(webhooks::keep_writing(Arc::clone(&state.webhooks))),
             tokio::spawn(webhooks::keep_pruning(Arc::clone(&state.webhooks))),
             tokio::spawn(dumps::keep_forgetting(state.dumps.clone())),
+            tokio::spawn(runs::keep_forgetting(state.artefacts.clone())),
             tokio::spawn(state.channels.clone().keep_sealed(SEALING)),
             tokio::spawn(nodes::keep_writing(state.queues.nodes().clone(), state.pool.clone(), state.config.nodes_every)),
             tokio::spawn(contacts::keep_swept(state.pool.clone(), SWEEPING)),

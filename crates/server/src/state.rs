@@ -9,6 +9,7 @@ use gleaner_intake::dumps::Dumps;
 use gleaner_intake::files::Files;
 use gleaner_intake::mailboxes::Gmail;
 use gleaner_intake::media::Media;
+use gleaner_intake::runs::Artefacts;
 use gleaner_intake::webhooks::Webhooks;
 use gleaner_supabase::access::Access;
 use gleaner_supabase::realtime::Realtime;
@@ -27,6 +28,7 @@ pub struct State {
     pub probe: Probe,
     pub channels: Channels,
     pub dumps: Dumps,
+    pub artefacts: Artefacts,
     pub files: Files,
     pub access: Access,
     pub gmail: Arc<Gmail>,

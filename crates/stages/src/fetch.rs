@@ -50,6 +50,11 @@ pub trait Fetch: Debug + Send + Sync {
         let _ = request;
         Err(Failure::new(format!("this agent has no way to call {function}")).category(crate::failure::DOWNLOAD))
     }
+    /// Gives the server something to keep: posts JSON to one of its own paths.
+    async fn store(&self, path: &str, body: Value) -> Result<Value, Failure> {
+        let _ = (path, body);
+        Err(Failure::new("this agent has no server to keep files: set SUPABASE_URL and a key").category(crate::failure::DOWNLOAD))
+    }
 }
 
 /// Fetches nothing: for pipelines that need neither recordings nor records.

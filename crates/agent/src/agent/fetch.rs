@@ -35,6 +35,10 @@ impl<R: Fetch, F: Fetch> Fetch for Both<R, F> {
     async fn call(&self, function: &str, request: Value) -> Result<Value, Failure> {
         self.rows.call(function, request).await
     }
+
+    async fn store(&self, path: &str, body: Value) -> Result<Value, Failure> {
+        self.files.store(path, body).await
+    }
 }
 
 /// Uses the session or key of the wire, which renews its token by itself.
@@ -59,6 +63,10 @@ impl Fetch for Through {
 
     async fn call(&self, function: &str, request: Value) -> Result<Value, Failure> {
         self.0.rpc("gleaner", function, json!({"p_request": request})).await.map_err(as_failure)
+    }
+
+    async fn store(&self, path: &str, body: Value) -> Result<Value, Failure> {
+        self.0.rest(Method::POST, path, Some(&body)).await.map_err(as_failure)
     }
 }
 

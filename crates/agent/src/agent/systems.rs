@@ -1,4 +1,4 @@
-//! The pipelines, and the systems that are executed by code of their own: follow-ups are sent.
+//! The pipelines, and the systems that are executed by code of their own: follow-ups are sent, runs are replayed.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use gleaner::Item;
 use gleaner::worker::{Context, Poll, Replied};
 use gleaner_systems::followups::{self, Followups};
+use gleaner_systems::runs::{self, Runs};
 
 use super::piped::Piped;
 use super::work::{Apart, Work};
@@ -20,6 +21,9 @@ pub(super) struct Systems {
     piped: Piped,
     /// None where a pipeline works the queue, or where it must be asked for.
     followups: Option<Followups>,
+    /// None also where this machine has no browser.
+    runs: Option<Runs>,
+    poll: Poll,
     /// Replaced once, when the place has been reached.
     database: RwLock<Arc<dyn Fetch>>,
 }
@@ -27,13 +31,31 @@ pub(super) struct Systems {
 impl Systems {
     pub(super) fn load(config: &Config) -> Result<Self> {
         let piped = Piped::load(config)?;
-        let named = config.queues.as_ref().is_some_and(|queues| queues.iter().any(|queue| queue == followups::QUEUE));
-        // Only trusted callers work this queue. Who signs in at a server as a person is none, so there it must be named.
+        let named = |queue: &str| config.queues.as_ref().is_some_and(|queues| queues.iter().any(|named| named == queue));
+        // Only trusted callers work these queues. Who signs in at a server as a person is none, so there they must be named.
         let trusted = config.queues.is_none() && config.kinds.is_none() && !matches!(config.endpoint, EndpointAt::Wire(_));
-        let wanted = (named || trusted) && !piped.queues().iter().any(|queue| queue == followups::QUEUE);
+        let wanted = |queue: &str| (named(queue) || trusted) && !piped.queues().iter().any(|piped| piped == queue);
         let sender = || Followups::new(config.followups.clone(), piped.models()).map_err(Error::Followups);
-        let followups = wanted.then(sender).transpose()?;
-        Ok(Self { piped, followups, database: RwLock::new(Arc::new(Nothing)) })
+        let followups = wanted(followups::QUEUE).then(sender).transpose()?;
+        let runs = match (wanted(runs::QUEUE) && config.runs.slots > 0).then(|| Runs::new(config.runs.clone())).transpose() {
+            Ok(runs) => runs,
+            Err(missing) if named(runs::QUEUE) => return Err(Error::Runs(missing)),
+            // Other agents take them.
+            Err(missing) => {
+                tracing::info!("runs are not replayed here: there is no {missing}");
+                None
+            }
+        };
+        Ok(Self { piped, followups, runs, poll: config.poll.clone(), database: RwLock::new(Arc::new(Nothing)) })
+    }
+
+    fn runs(&self, queue: &str) -> Option<&Runs> {
+        self.runs.as_ref().filter(|_| queue == runs::QUEUE)
+    }
+
+    fn own(&self) -> impl Iterator<Item = String> {
+        let followups = self.followups.iter().map(|_| followups::QUEUE.to_owned());
+        followups.chain(self.runs.iter().map(|_| runs::QUEUE.to_owned()))
     }
 
     fn followups(&self, queue: &str) -> Option<&Followups> {
@@ -44,20 +66,27 @@ impl Systems {
 #[async_trait]
 impl Work for Systems {
     fn queues(&self) -> Vec<String> {
-        let own = self.followups.iter().map(|_| followups::QUEUE.to_owned());
-        self.piped.queues().into_iter().chain(own).collect()
+        self.piped.queues().into_iter().chain(self.own()).collect()
     }
 
     fn kinds(&self, queue: &str) -> Option<Vec<String>> {
-        if self.followups(queue).is_some() { None } else { self.piped.kinds(queue) }
+        match (self.followups(queue), self.runs(queue)) {
+            (Some(_), _) => None,
+            (_, Some(runs)) => Some(runs.kinds()),
+            _ => self.piped.kinds(queue),
+        }
     }
 
     fn time_limit(&self, queue: &str, kind: Option<&str>) -> Option<Duration> {
-        // A message that is being sent is not dropped half-way.
-        if self.followups(queue).is_some() { None } else { self.piped.time_limit(queue, kind) }
+        // A message that is being sent is not dropped half-way; a run has a time for each step.
+        if self.followups(queue).is_some() || self.runs(queue).is_some() { None } else { self.piped.time_limit(queue, kind) }
     }
 
     fn apart(&self, queue: &str) -> Option<Apart> {
+        if let Some(runs) = self.runs(queue) {
+            let slots = runs.slots();
+            return Some(Apart { concurrency: slots, batch: slots, early: Duration::ZERO, hold: runs::HOLD, poll: self.poll.clone() });
+        }
         let followups = self.followups(queue)?;
         let polling = followups.polling();
         let every = polling.poll_interval;
@@ -71,8 +100,7 @@ impl Work for Systems {
     }
 
     fn capabilities(&self) -> Vec<String> {
-        let own = self.followups.iter().map(|_| followups::QUEUE.to_owned());
-        self.piped.capabilities().into_iter().chain(own).collect()
+        self.piped.capabilities().into_iter().chain(self.own()).collect()
     }
 
     fn opened(&self, fetch: Arc<dyn Fetch>) {
@@ -81,8 +109,11 @@ impl Work for Systems {
     }
 
     async fn run(&self, queue: &str, item: Item, context: Context) -> Replied {
-        let Some(followups) = self.followups(queue) else { return self.piped.run(queue, item, context).await };
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner).clone();
-        followups.run(&*database, item, context).await
+        match (self.followups(queue), self.runs(queue)) {
+            (Some(followups), _) => followups.run(&*database, item, context).await,
+            (_, Some(runs)) => runs.run(&*database, item, context).await,
+            _ => self.piped.run(queue, item, context).await,
+        }
     }
 }

@@ -129,5 +129,19 @@ pub const ALL: &[Setting] = &[
     )
     .otherwise("nowhere"),
     setting("followups.command", &["FOLLOWUP_COMMAND"], "The command that the sink command runs").otherwise("none"),
+    setting("runs.slots", &["GLEANER_RUN_SLOTS"], "Runs replayed at once on this machine, each in a browser of its own; 0 takes none")
+        .or("1"),
+    setting("runs.labels", &["GLEANER_RUN_LABELS"], "Labels of this machine: it also takes runs that ask for one of these")
+        .otherwise("none"),
+    setting(
+        "runs.per_site",
+        &["GLEANER_RUN_PER_SITE"],
+        "Runs at once on one site, by all agents together, where run_sites does not say it",
+    )
+    .or("2"),
+    setting("runs.allow", &["GLEANER_RUN_ALLOW"], "Private networks that replayed pages may reach, such as 127.0.0.1 or 10.0.0.0/8")
+        .otherwise("none"),
+    setting("runs.chromium", &["GLEANER_RUN_CHROMIUM"], "The browser").otherwise("chromium on the PATH"),
+    setting("runs.chromedriver", &["GLEANER_RUN_CHROMEDRIVER"], "Its driver").otherwise("chromedriver on the PATH"),
     setting("status", &["GLEANER_AGENT_STATUS"], "Where the status page listens, on loopback; off is none").or("127.0.0.1:7433"),
 ];

@@ -9,6 +9,7 @@ mod host;
 mod mcp;
 mod pipelines;
 mod recording;
+mod runs;
 mod signing_in;
 mod stages;
 mod status;

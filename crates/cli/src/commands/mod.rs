@@ -20,6 +20,7 @@ pub(crate) mod read_document;
 pub(crate) mod recover;
 pub(crate) mod replay;
 pub(crate) mod reset;
+pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod sql;
 pub(crate) mod status;

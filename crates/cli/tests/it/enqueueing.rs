@@ -17,7 +17,7 @@ fn json_is_the_payload_of_a_job_and_the_columns_of_any_other_item() {
     let wrong = gleaner.run(&["enqueue", "jobs", "{to: ada}"]);
     assert!(wrong.code == 1 && wrong.err.contains("neither JSON"), "{wrong:?}");
     assert!(gleaner.run(&["enqueue", "jobs"]).err.contains("nothing to enqueue"));
-    assert!(gleaner.run(&["enqueue", "runs", "--kind", "x", "{}"]).err.contains("has no kinds"));
+    assert!(gleaner.run(&["enqueue", "dumps", "--kind", "x", "{}"]).err.contains("has no kinds"));
     assert!(gleaner.run(&["enqueue", "runs", "nonsense=1"]).err.contains("no such column"));
 }
 

@@ -15,6 +15,7 @@ mod mailboxes;
 mod mcp;
 mod migrating;
 mod restoring;
+mod runs;
 mod serving;
 mod signing_in;
 mod support;

@@ -155,6 +155,10 @@ impl Started {
         lines_until(self.child.stderr.as_mut().expect("piped"), text)
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it runs");
     }

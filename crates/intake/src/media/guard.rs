@@ -7,6 +7,7 @@ use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use gleaner_http::address::{canonical, is_public};
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, LOCATION};
 use ipnet::IpNet;
@@ -14,7 +15,6 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Response, Url};
 
 use super::Failure;
-use super::address::{canonical, is_public};
 
 /// The most redirects to follow. Providers need one, or two when a CDN moves.
 const REDIRECTS: usize = 4;

@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("gleaner-intake", &["gleaner", "gleaner-http", "gleaner-ingest"]),
     ("gleaner-server", &["gleaner", "gleaner-http", "gleaner-ingest", "gleaner-intake", "gleaner-supabase"]),
     ("gleaner-stages", &["gleaner"]),
-    ("gleaner-systems", &["gleaner", "gleaner-stages"]),
+    ("gleaner-systems", &["gleaner", "gleaner-http", "gleaner-stages"]),
     ("gleaner-agent", &["gleaner", "gleaner-postgres", "gleaner-stages", "gleaner-systems"]),
     (
         "gleaner-cli",

@@ -8,7 +8,7 @@ use gleaner_postgres::Home;
 
 use super::super::{agent, status};
 use crate::App;
-use crate::output::{WARN, paint};
+use crate::output::{DIM, WARN, paint};
 use crate::signals::Signals;
 
 /// Starts it with the settings of agent.toml and the environment, whatever endpoint those name. Recordings come through our own server.
@@ -23,7 +23,11 @@ pub(super) async fn start(app: &App, home: &Home, database: &str, server: &str) 
             session: None,
         }
     });
-    Ok(Agent::start_hosting(config).await?)
+    let agent = Agent::start_hosting(config).await?;
+    if !agent.queues().iter().any(|queue| queue == gleaner_systems::runs::QUEUE) {
+        app.out.note(paint(DIM, "Runs are not replayed here. For runs: apt-get install chromium chromium-driver, then start again."));
+    }
+    Ok(agent)
 }
 
 /// Where the page of the agent is that this process runs.

@@ -52,6 +52,12 @@ pub(super) const RELATIONS: &str = "
     public.queue_health           ---- ---- ---- s--- ---- s--- s--- s---  processing_state = 'claimed'
     public.execution_jobs         ---- ---- ---- si-- si-- si-- ---- siud  recording_id = 'waiting'
     public.execution_jobs         ---- ---- ---- si-- si-- si-- s--- siud  recording_id = 'held'
+    public.recordings             ---- ---- ---- si-d si-- si-d ---- siud  name = 'of the member'
+    public.recordings             ---- ---- ---- si-- si-- si-d ---- siud  name = 'of the service key'
+    public.recording_versions     ---- ---- ---- si-- si-- si-- ---- si-d  true
+    public.run_rows               ---- ---- ---- s--- s--- s--- ---- siud  true
+    public.run_artefacts          ---- ---- ---- s--- s--- s--- ---- siud  true
+    public.run_sites              ---- ---- ---- s--- s--- siud ---- siud  true
     public.scheduled_actions      ---- ---- ---- s--- s--- s--- ---- siud  prospect_id = 'waiting'
     public.scheduled_actions      ---- ---- ---- s--- s--- s--- s--- siud  prospect_id = 'held'
     public.contact_preferences    ---- ---- ---- siud siud siud ---- siud  contact_id = 1
@@ -68,6 +74,7 @@ pub(super) const RELATIONS: &str = "
     gleaner.forgotten_files       ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.media_reference       ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.forgotten_dump_files  ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.forgotten_artefacts   ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.audit                 ---- ---- ---- s--- s--- s--- ---- s---  key = '00000000-0000-0000-0000-0000000000f1'
     gleaner.audit                 ---- ---- ---- ---- s--- s--- ---- s---  key = '00000000-0000-0000-0000-0000000000f2'
     gleaner.audit                 ---- ---- ---- ---- ---- s--- ---- s---  queue = 'jobs'
@@ -134,6 +141,9 @@ pub(super) const FUNCTIONS: &str = "
     gleaner.contact_name                                                  authenticated service_role
     gleaner.{prepare_followup,begin_sending,refuse_contact,contact_of_prospect}  service_role
     gleaner.{reason_not_to_send,reason_to_wait}                           service_role
+    public.save_recording                                                 authenticated service_role
+    gleaner.{recording_problem,site_of}                                   authenticated service_role
+    gleaner.{begin_run,record_row,store_artefact}                         service_role
     public.list_contact_addresses                                         service_role
 ";
 
@@ -174,6 +184,7 @@ pub(super) const CALLS: &str = "
     - - - x x x - x  gleaner.cancel_activities('{00000000-0000-0000-0000-0000000000f9}') where outcome = 'done'
     - - - - - x - x  gleaner.cancel_activities_matching('{\"type\": \"call\"}') where outcome = 'done'
     - - - x x x - x  gleaner.cancel_runs((select array_agg(id) from execution_jobs)) where outcome = 'done'
+    - - - x x x - x  save_recording('mine', '{\"steps\": [{\"do\": \"open\", \"url\": \"https://a.example\"}]}') as s where s is not null
     - - - x x x - x  gleaner.requeue_followups((select array_agg(id) from scheduled_actions))
     - - - - - x - x  gleaner.cancel_jobs('{1}')
     - - - - - x - x  gleaner.prune_runs(1, '1 day')

@@ -39,6 +39,14 @@ insert into public.substrate_relationships (basket_id, from_type, from_id, to_ty
 values ('00000000-0000-0000-0000-0000000000bb', 'block', gen_random_uuid(), 'context_item', gen_random_uuid(), 'mentions');
 insert into public.scheduled_actions (prospect_id, action_type, scheduled_for) values ('waiting', 'email', now()), ('held', 'email', now());
 insert into public.execution_jobs (recording_id) values ('waiting'), ('held');
+insert into public.recordings (name) values ('of the service key'), ('of the member');
+update public.recordings set created_by = '00000000-0000-0000-0000-000000000001' where name = 'of the member';
+insert into public.recording_versions (recording_id, content)
+select id, '{"steps": [{"do": "open", "url": "https://a.example"}]}' from public.recordings where name = 'of the service key';
+insert into public.run_rows (run_id, row_number, status, duration_ms) select id, 1, 'passed', 1 from public.execution_jobs;
+insert into public.run_artefacts (run_id, row_number, step, name, media_type, size, sha256, expires_at)
+select id, 1, 1, 'x', 'image/png', 1, repeat('0', 64), now() from public.execution_jobs;
+insert into public.run_sites values ('a.example:443', 1);
 begin;
 -- As the engine would write them; the worker's key is no worker of these queues here, but a declaration may make it one.
 set local role gleaner_engine;
@@ -76,6 +84,7 @@ insert into gleaner.ingest_memory (provider_id, key, expires_at) values (gen_ran
 insert into gleaner.forgotten_files (activity_id) values (gen_random_uuid());
 insert into gleaner.media_reference (activity_id, provider_id, media)
 select a.id, gen_random_uuid(), '[]' from public.activities as a limit 1;
+insert into gleaner.forgotten_artefacts (artefact_id, run_id, sha256) values (gen_random_uuid(), gen_random_uuid(), 'x');
 insert into gleaner.forgotten_dump_files (dump_id, sha256) values (gen_random_uuid(), 'x');
 insert into gleaner.ingest_refusal (at_minute, reason, status, count, last_at) values (now(), 'mismatch', 401, 1, now());
 

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether a request may go to this address on behalf of an external client.
-pub(super) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_public_v4(v4),
         IpAddr::V6(v6) => match embedded(v6) {
@@ -16,7 +16,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 }
 
 /// The address in its usual form: `::ffff:127.0.0.1` is 127.0.0.1.
-pub(super) fn canonical(address: IpAddr) -> IpAddr {
+pub fn canonical(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => embedded(v6).map_or(address, IpAddr::V4),
         IpAddr::V4(_) => address,
