@@ -4,13 +4,14 @@
 //!
 //! - [`caller`](Caller) runs statements on a caller's behalf; [`authenticate`](Authenticate) takes the caller from a request.
 //! - [`wire_error`](WireError) is the shape of errors; [`describe`] has the groups of errors that handlers describe.
-//! - [`extract`](Body) reads JSON bodies, paths and queries; [`database`] has database errors.
+//! - [`extract`](Body) reads JSON bodies, paths and queries; [`database`] has database errors; [`memory`] is a budget for bodies.
 
 mod authenticate;
 mod caller;
 pub mod database;
 pub mod describe;
 mod extract;
+pub mod memory;
 mod wire_error;
 
 pub use authenticate::{Authenticate, Authenticator};
