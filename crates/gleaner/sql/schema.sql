@@ -2384,7 +2384,7 @@ begin
         where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.processing_status = 'completed') is not true;
         return query
         select array_agg(o.id), o.outcome, o.status from (
-            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.processing_status = 'completed' then 'already' else 'lost' end,
+            select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' when q.lease = u.lease and q.processing_status = 'completed' then 'already' else 'lost' end,
                    case when (v_trusted or q.session = v_session) then q.processing_status::text end
             from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
             left join public.activities as q on q.id = any (array[u.id])
@@ -2453,7 +2453,7 @@ begin
         where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.processing_state = 'completed'::public.processing_state) is not true;
         return query
         select array_agg(o.id), o.outcome, o.status from (
-            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.processing_state = 'completed'::public.processing_state then 'already' else 'lost' end,
+            select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' when q.lease = u.lease and q.processing_state = 'completed'::public.processing_state then 'already' else 'lost' end,
                    case when (v_trusted or q.session = v_session) then q.processing_state::text end
             from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
             left join public.agent_processing_queue as q on q.id = any (array[u.id])
@@ -2522,7 +2522,7 @@ begin
         where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'executed') is not true;
         return query
         select array_agg(o.id), o.outcome, o.status from (
-            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.status = 'executed' then 'already' else 'lost' end,
+            select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' when q.lease = u.lease and q.status = 'executed' then 'already' else 'lost' end,
                    case when (v_trusted or q.session = v_session) then q.status::text end
             from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
             left join public.scheduled_actions as q on q.id = any (array[u.id])
@@ -2678,7 +2678,7 @@ begin
         where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'done') is not true;
         return query
         select array_agg(o.id), o.outcome, o.status from (
-            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.status = 'done' then 'already' else 'lost' end,
+            select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' when q.lease = u.lease and q.status = 'done' then 'already' else 'lost' end,
                    case when (v_trusted or q.session = v_session) then (gleaner.as_held_jobs(q)).status::text end
             from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
             left join gleaner.jobs as q on q.id = any (array[u.id])
@@ -2743,7 +2743,7 @@ begin
         where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'done') is not true;
         return query
         select array_agg(o.id), o.outcome, o.status from (
-            select u.id, case when q.provider_id is null then 'gone' when q.lease = u.lease and q.status = 'done' then 'already' else 'lost' end,
+            select u.id, case when q.provider_id is null and gleaner.is_trusted() then 'gone' when q.lease = u.lease and q.status = 'done' then 'already' else 'lost' end,
                    case when (v_trusted or q.session = v_session) then q.status::text end
             from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
             left join gleaner.polls as q on q.provider_id = any (array[u.id])
@@ -2812,7 +2812,7 @@ begin
         where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'completed') is not true;
         return query
         select array_agg(o.id), o.outcome, o.status from (
-            select u.id, case when q.id is null then 'gone' when q.lease = u.lease and q.status = 'completed' then 'already' else 'lost' end,
+            select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' when q.lease = u.lease and q.status = 'completed' then 'already' else 'lost' end,
                    case when (v_trusted or q.session = v_session) then q.status::text end
             from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
             left join public.execution_jobs as q on q.id = any (array[u.id])
@@ -5496,7 +5496,7 @@ begin
     select q.* into held from public.activities as q where q.id = p_id for no key update;
     v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
     outcome := case
-        when held.id is null then 'gone'
+        when held.id is null and gleaner.is_trusted() then 'gone'
         when held.processing_status in ('processing') and held.lease = p_lease and v_own then 'done'
         when held.processing_status not in ('processing') and held.lease = p_lease + 1 then 'already'
         else 'lost'
@@ -5517,7 +5517,7 @@ begin
     select q.* into held from public.agent_processing_queue as q where q.id = p_id for no key update;
     v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
     outcome := case
-        when held.id is null then 'gone'
+        when held.id is null and gleaner.is_trusted() then 'gone'
         when held.processing_state in ('claimed'::public.processing_state, 'processing'::public.processing_state) and held.lease = p_lease and v_own then 'done'
         when held.processing_state not in ('claimed'::public.processing_state, 'processing'::public.processing_state) and held.lease = p_lease + 1 then 'already'
         else 'lost'
@@ -5538,7 +5538,7 @@ begin
     select q.* into held from public.scheduled_actions as q where q.id = p_id for no key update;
     v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
     outcome := case
-        when held.id is null then 'gone'
+        when held.id is null and gleaner.is_trusted() then 'gone'
         when held.status in ('processing') and held.lease = p_lease and v_own then 'done'
         when held.status not in ('processing') and held.lease = p_lease + 1 then 'already'
         else 'lost'
@@ -5560,7 +5560,7 @@ begin
     held := gleaner.as_held_jobs(held);
     v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
     outcome := case
-        when held.id is null then 'gone'
+        when held.id is null and gleaner.is_trusted() then 'gone'
         when held.status in ('running') and held.lease = p_lease and v_own then 'done'
         when held.status not in ('running') and held.lease = p_lease + 1 then 'already'
         else 'lost'
@@ -5581,7 +5581,7 @@ begin
     select q.* into held from gleaner.polls as q where q.provider_id = p_id for no key update;
     v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
     outcome := case
-        when held.provider_id is null then 'gone'
+        when held.provider_id is null and gleaner.is_trusted() then 'gone'
         when held.status in ('running') and held.lease = p_lease and v_own then 'done'
         when held.status not in ('running') and held.lease = p_lease + 1 then 'already'
         else 'lost'
@@ -5602,7 +5602,7 @@ begin
     select q.* into held from public.execution_jobs as q where q.id = p_id for no key update;
     v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
     outcome := case
-        when held.id is null then 'gone'
+        when held.id is null and gleaner.is_trusted() then 'gone'
         when held.status in ('running') and held.lease = p_lease and v_own then 'done'
         when held.status not in ('running') and held.lease = p_lease + 1 then 'already'
         else 'lost'
@@ -6855,6 +6855,46 @@ end
 $_$;
 
 COMMENT ON FUNCTION gleaner.phone_aliases(p_address text) IS 'Other spellings of a mobile number in Mexico, Brazil and Argentina.';
+
+CREATE FUNCTION gleaner.prepare_api_login(p_name text, p_verifier text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_role text;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('gleaner api login', 0));
+    -- Another database of the same server may make the role at this moment: existing is success.
+    begin
+        if not exists (select from pg_roles as r where r.rolname = 'gleaner_api') then
+            create role gleaner_api nologin noinherit;
+        end if;
+    exception when duplicate_object or unique_violation then
+        null;
+    end;
+    foreach v_role in array array['anon', 'authenticated', 'service_role'] loop
+        begin
+            if not pg_has_role('gleaner_api', v_role, 'member') then
+                execute format('grant %I to gleaner_api', v_role);
+            end if;
+        exception when unique_violation then
+            null;
+        end;
+    end loop;
+    if not exists (select from pg_roles as r where r.rolname = p_name) then
+        execute format('create role %I login inherit', p_name);
+    end if;
+    execute format('alter role %I password %L', p_name, p_verifier);
+    if not pg_has_role(p_name, 'gleaner_api', 'usage') then
+        execute format('grant gleaner_api to %I', p_name);
+    end if;
+    grant usage on schema gleaner to gleaner_api;
+    grant execute on function gleaner.refuse_banned(uuid) to gleaner_api;
+    grant execute on function gleaner.run_request(uuid, text[], text, text[], integer) to gleaner_api;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.prepare_api_login(p_name text, p_verifier text) IS 'Makes the login with which a server runs the statements of API requests.';
 
 CREATE FUNCTION gleaner.prepare_followup(p_request jsonb) RETURNS jsonb
     LANGUAGE plpgsql
@@ -8398,7 +8438,7 @@ $$;
 COMMENT ON FUNCTION gleaner.refresh_session(p_token text, p_next text, p_grace interval) IS 'Trades a refresh token for the next one; reuse ends the session.';
 
 CREATE FUNCTION gleaner.refuse_banned(p_user uuid) RETURNS void
-    LANGUAGE plpgsql STABLE STRICT
+    LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
@@ -9025,15 +9065,18 @@ $$;
 
 ALTER FUNCTION gleaner.restamp_activities(p_ids uuid[], p_open_at timestamp with time zone[]) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) RETURNS record
+CREATE FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], p_limit integer, OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) RETURNS record
     LANGUAGE plpgsql
     AS $$
 begin
+    if pg_catalog.current_setting('statement_timeout')::pg_catalog.interval is distinct from pg_catalog.make_interval(secs => p_limit / 1000.0) then
+        raise exception 'the transaction of this request was not begun' using errcode = '25P01';
+    end if;
     -- While the rights are still the server's own: the caller's role may not call it.
     perform gleaner.refuse_banned(p_user);
     perform pg_catalog.set_config(s.name, p_settings[s.n], true)
     from (values (1, 'search_path'), (2, 'role'), (3, 'request.jwt.claims'), (4, 'request.method'), (5, 'request.path'),
-                 (6, 'request.headers'), (7, 'timezone')) as s (n, name)
+                 (6, 'request.headers'), (7, 'timezone'), (8, 'transaction_read_only')) as s (n, name)
     where p_settings[s.n] is not null;
     if current_user::pg_catalog.text is distinct from p_settings[2] then
         raise exception 'the role % was not taken on', p_settings[2] using errcode = '42501';
@@ -9048,7 +9091,7 @@ begin
 end
 $$;
 
-COMMENT ON FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) IS 'Runs one statement of an API request as its caller.';
+COMMENT ON FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], p_limit integer, OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) IS 'Runs one statement of an API request as its caller.';
 
 CREATE FUNCTION gleaner.same_label(p_label text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -9498,7 +9541,7 @@ begin
     return query select d, 'done', ('processing')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id, case when q.id is null then 'gone' else 'lost' end,
+        select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.processing_status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join public.activities as q on q.id = any (array[u.id]);
@@ -9537,7 +9580,7 @@ begin
     return query select d, 'done', ('processing'::public.processing_state)::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id, case when q.id is null then 'gone' else 'lost' end,
+        select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.processing_state::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join public.agent_processing_queue as q on q.id = any (array[u.id]);
@@ -9575,7 +9618,7 @@ begin
     return query select d, 'done', ('processing')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id, case when q.id is null then 'gone' else 'lost' end,
+        select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join public.scheduled_actions as q on q.id = any (array[u.id]);
@@ -9644,7 +9687,7 @@ begin
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id, case when q.id is null then 'gone' else 'lost' end,
+        select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then (gleaner.as_held_jobs(q)).status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join gleaner.jobs as q on q.id = any (array[u.id]);
@@ -9682,7 +9725,7 @@ begin
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id, case when q.provider_id is null then 'gone' else 'lost' end,
+        select u.id, case when q.provider_id is null and gleaner.is_trusted() then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join gleaner.polls as q on q.provider_id = any (array[u.id]);
@@ -9720,7 +9763,7 @@ begin
     return query select d, 'done', ('running')::text from unnest(v_done) as d;
     if cardinality(v_done) < cardinality(p_ids) then
         return query
-        select u.id, case when q.id is null then 'gone' else 'lost' end,
+        select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' else 'lost' end,
                case when (v_trusted or q.session = v_session) then q.status::text end
         from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
         left join public.execution_jobs as q on q.id = any (array[u.id]);
@@ -13455,6 +13498,12 @@ CREATE POLICY polls_engine ON gleaner.polls TO gleaner_engine USING (true) WITH 
 
 CREATE POLICY polls_service ON gleaner.polls TO service_role USING (true) WITH CHECK (true);
 
+ALTER TABLE gleaner.queue ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY queue_people ON gleaner.queue FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+
+CREATE POLICY queue_programs ON gleaner.queue USING ((CURRENT_USER <> ALL (ARRAY['anon'::name, 'authenticated'::name]))) WITH CHECK (true);
+
 ALTER TABLE gleaner.raw_request ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY raw_request_administrators ON gleaner.raw_request FOR SELECT TO authenticated USING (( SELECT gleaner.is_administrator() AS is_administrator));
@@ -14308,6 +14357,8 @@ REVOKE ALL ON FUNCTION gleaner.pending_addresses(p_limit integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.phone_aliases(p_address text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.prepare_api_login(p_name text, p_verifier text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.prepare_followup(p_request jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.prepare_followup(p_request jsonb) TO service_role;
 
@@ -14536,7 +14587,7 @@ GRANT ALL ON FUNCTION gleaner.reserve_keys_jobs(p_count integer) TO service_role
 
 REVOKE ALL ON FUNCTION gleaner.restamp_activities(p_ids uuid[], p_open_at timestamp with time zone[]) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION gleaner.run_request(p_user uuid, p_settings text[], p_sql text, p_parameters text[], p_limit integer, OUT rows text, OUT shown bigint, OUT total bigint, OUT inserted bigint, OUT status text, OUT headers text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.same_label(p_label text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.same_label(p_label text) TO service_role;
@@ -14846,8 +14897,8 @@ GRANT SELECT ON TABLE gleaner.pause TO service_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.prune_mark TO gleaner_engine;
 
 GRANT SELECT ON TABLE gleaner.queue TO gleaner_engine;
-GRANT SELECT ON TABLE gleaner.queue TO authenticated;
 GRANT SELECT ON TABLE gleaner.queue TO service_role;
+GRANT SELECT ON TABLE gleaner.queue TO authenticated;
 
 GRANT SELECT ON TABLE gleaner.raw_request TO authenticated;
 GRANT SELECT ON TABLE gleaner.raw_request TO service_role;

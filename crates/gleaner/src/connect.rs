@@ -39,6 +39,15 @@ pub fn pool(url: &str, size: usize) -> Result<Pool> {
     Pool::builder(manager).max_size(size).build().map_err(|e| Error::Connect(e.to_string()))
 }
 
+/// A pool of connections to the database of `url` with another login.
+pub fn pool_as(url: &str, user: &str, password: &str, size: usize) -> Result<Pool> {
+    let mut config = parse(url)?;
+    config.user(user).password(password);
+    let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_connect(config, Connector::of(url)?, manager);
+    Pool::builder(manager).max_size(size).build().map_err(|e| Error::Connect(e.to_string()))
+}
+
 /// A connection from the pool. Unlike the pool's own error, ours says whether a retry may succeed.
 pub async fn checkout(pool: &Pool) -> Result<deadpool_postgres::Object> {
     Ok(pool.get().await?)

@@ -42,6 +42,8 @@ pub struct Config {
     pub raw: Raw,
     /// What `/rest/v1` exposes, and its limits.
     pub rest: rest::Settings,
+    /// The database URL of `/rest/v1` (`GLEANER_REST_DATABASE_URL`), where the server cannot make that login itself.
+    pub rest_url: Option<String>,
     /// How people sign in. Its base URL is set at the start, when the address is known.
     pub auth: auth::Settings,
     /// Whether changes are pushed to subscribers. This takes a replication slot while the server runs. Where no slot is
@@ -125,6 +127,7 @@ impl Config {
             connections: Connections::default(),
             raw: Raw::default(),
             rest: rest::Settings::default(),
+            rest_url: None,
             auth: auth::Settings::new(""),
             realtime: true,
             nodes_every: crate::nodes::EVERY,

@@ -9,11 +9,13 @@
 //!   people and keys over HTTP.
 //! - [`health`] has the health checks, [`openapi`] the description of the API; [`serve`] handles connections, [`layers`]
 //!   surround every route: CORS, request ids, tracing.
+//! - [`ApiLogin`] is the database login of `/rest/v1`.
 //! - `web` serves the embedded web interface; `secret` loads the project's secret.
 //!
 //! Webhooks, mailboxes and files are in `gleaner-intake`. The API for programs written for Supabase is in
 //! `gleaner-supabase`.
 
+mod api_login;
 pub mod change_feed;
 pub mod config;
 pub mod health;
@@ -30,6 +32,7 @@ mod state;
 mod team;
 mod web;
 
+pub use api_login::ApiLogin;
 pub use config::Config;
 pub use router::router;
 pub use secret::{SecretError, load_access};

@@ -26,9 +26,9 @@ pub fn router(state: Arc<State>) -> Router {
         // /v1/providers, /v1/channels/…
         .merge(api::router(Api { channels: state.channels.clone(), authenticator: access().into(), addresses }))
         // /v1/people/…, /v1/keys/…
-        .merge(team::router(state.pool.clone(), access(), base(&state)))
+        .merge(team::router(state.clients.clone(), access(), base(&state)))
         // /v1/contacts/…
-        .merge(contacts::router(state.pool.clone(), access()))
+        .merge(contacts::router(state.clients.clone(), access()))
         // /v1/dumps, /v1/dumps/{dump}/file
         .merge(dumps::router(state.dumps.clone(), access()))
         // /v1/runs/{run}/artefacts
@@ -44,7 +44,7 @@ pub fn router(state: Arc<State>) -> Router {
     // /openapi.json, /docs
     let routes = openapi::served(native)
         .nest("/rest/v1", rest::routes(state.rest.clone()))
-        .nest("/auth/v1", auth::routes_when_ready(state.pool.clone(), access(), sign_in(&state)))
+        .nest("/auth/v1", auth::routes_when_ready(state.sign_in.clone(), access(), sign_in(&state)))
         .merge(state.realtime.clone().map_or_else(Router::new, |realtime| Router::new().nest("/realtime/v1", realtime::routes(realtime))))
         // The pages
         .fallback(move |request: Request| std::future::ready(web.answer(&request).unwrap_or_else(|| WireError::no_route().into_response())))

@@ -20,7 +20,7 @@ use gleaner_intake::webhooks::{self, Committer, How, Newcomers, Parts, Webhooks}
 use gleaner_supabase::access::Keyring;
 use gleaner_supabase::auth::ClientAddress;
 use gleaner_supabase::realtime::Realtime;
-use gleaner_supabase::rest::Rest;
+use gleaner_supabase::rest::{Login, Rest};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -28,10 +28,13 @@ use tokio::task::JoinHandle;
 
 use crate::health::Probe;
 use crate::queues::Queues;
-use crate::{Config, State, change_feed, load_access, nodes, router, serve};
+use crate::{ApiLogin, Config, State, change_feed, load_access, nodes, router, serve};
 
 /// The most pending hints that a provider has something to fetch.
 const FETCHES: usize = 1024;
+
+/// The connections of sign-in.
+const SIGN_IN: usize = 4;
 
 /// How often we look for secrets written in clear on channels that get no requests.
 const SEALING: Duration = Duration::from_secs(60);
@@ -72,7 +75,12 @@ impl Server {
         // finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let keys = MasterKeys::load(&config.home).map_err(|error| StartError::Keys(error.to_string()))?;
-        let access = load_access(&config.home).map_err(|error| StartError::Keys(error.to_string()))?.with_programs(pool.clone());
+        // Webhooks have `pool` to themselves. Clients have as many connections again, half of them for /rest/v1; sign-in has a few of
+        // its own. So none of the three waits behind the others.
+        let separate = |size: usize| gleaner::pool(url, size).unwrap_or_else(|_| pool.clone());
+        let half = (pool.status().max_size / 2).max(1);
+        let (clients, sign_in) = (separate(half), separate(SIGN_IN));
+        let access = load_access(&config.home).map_err(|error| StartError::Keys(error.to_string()))?.with_programs(clients.clone());
         let files = Files::open(&config.home, config.files_url.as_deref())?;
         let listen = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
@@ -87,10 +95,10 @@ impl Server {
         let parts = Parts { pool: pool.clone(), channels: channels.clone(), files: files.clone(), committer, newcomers };
         let gmail = Arc::new(Gmail::new(config.google.clone(), parts.clone())?);
         let options = media::Options { allow_private: config.allow_private_media.clone(), ..config.media.clone() };
-        let media = Arc::new(Media::new(options, pool.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
-        let dumps = Dumps::new(pool.clone(), files.clone(), config.document_limit);
-        let artefacts = Artefacts::new(pool.clone(), files.clone());
-        let queues = Queues::new(url, pool.clone(), access.clone());
+        let media = Arc::new(Media::new(options, clients.clone(), channels.clone(), files.clone(), Arc::clone(&gmail))?);
+        let dumps = Dumps::new(clients.clone(), files.clone(), config.document_limit);
+        let artefacts = Artefacts::new(clients.clone(), files.clone());
+        let queues = Queues::new(url, clients.clone(), access.clone());
         if let Err(error) = queues.learn().await {
             tracing::debug!(%error, "the queues could not be listed; each is known from its first use on");
         }
@@ -106,9 +114,9 @@ impl Server {
                 .with_devices(Arc::new(queues.nodes().clone()))
                 .with_client_address(client_address(&config.trusted_proxies))
         });
-        // Requests of clients wait for each other, and not in front of webhooks and sign-in.
-        let clients = gleaner::pool(url, pool.status().max_size).unwrap_or_else(|_| pool.clone());
-        let rest = Rest::new(clients, Arc::new(Keyring::new(access.clone(), pool.clone())), config.rest.clone())
+        let login = ApiLogin::new(url, config.rest_url.as_deref(), clients.clone(), &access, half);
+        let rest = Rest::new(clients.clone(), Arc::new(Keyring::new(access.clone(), clients.clone())), config.rest.clone())
+            .with_login(Arc::clone(&login) as Arc<dyn Login>, half)
             .with_observer(Arc::new(queues.nodes().clone()));
         let webhooks = Arc::new(Webhooks::new(settings(&config, address), parts, gmail.clone(), fetches));
         let probe = Probe::new(url);
@@ -126,6 +134,8 @@ impl Server {
             realtime,
             webhooks,
             pool,
+            clients,
+            sign_in,
             probe,
             config,
         });
@@ -143,6 +153,8 @@ impl Server {
             tokio::spawn(nodes::keep_writing(state.queues.nodes().clone(), state.pool.clone(), state.config.nodes_every)),
             tokio::spawn(contacts::keep_swept(state.pool.clone(), SWEEPING)),
             tokio::spawn(pass_notifications_on(Arc::clone(&state))),
+            // Made now, so that an operator reads at the start what it lacks. The first request tries again.
+            tokio::spawn(async move { drop(login.pool().await) }),
         ];
         Ok(Self { state, stop, serving, finishing, background })
     }

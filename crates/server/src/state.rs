@@ -24,7 +24,11 @@ pub struct State {
     pub config: Config,
     /// The address we really listen on.
     pub address: SocketAddr,
+    /// The connections of webhooks.
     pub pool: Pool,
+    /// Those of the routes that members, workers and programs call, apart from `/rest/v1`.
+    pub clients: Pool,
+    pub sign_in: Pool,
     pub probe: Probe,
     pub channels: Channels,
     pub dumps: Dumps,

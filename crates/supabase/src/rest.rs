@@ -5,6 +5,7 @@
 //! - `catalogue` is what the database has, `query` what the client asks for; `sql` compiles one statement from the two.
 //! - `session` runs it in a transaction in which the database knows the caller; `respond` turns the result into a response.
 //! - `table` and `rpc` are the two kinds of requests; `prefer`, `media` and `body` parse their headers and bodies.
+//! - `login` says on which database login; `fairness` how much of it one caller may use at once.
 //! - `observe` notifies the server of requests that succeeded.
 //!
 //! Rights are not checked here: the database checks them all.
@@ -12,6 +13,8 @@
 mod body;
 mod catalogue;
 mod context;
+mod fairness;
+mod login;
 mod media;
 mod observe;
 mod prefer;
@@ -19,6 +22,7 @@ mod query;
 mod range;
 mod request;
 mod respond;
+mod rights;
 mod rpc;
 mod session;
 mod settings;
@@ -36,11 +40,14 @@ use gleaner_http::WireError;
 use gleaner_http::database::Pool;
 use http::Method;
 
+pub use login::Login;
 pub use observe::{Call, Observe};
 pub use settings::{Limits, Settings};
 
 use crate::access::Identify;
+use body::Bodies;
 use catalogue::{Cache, Catalogue};
+use fairness::Shares;
 use request::{Request, Resource};
 use session::Outcome;
 use sql::Statement;
@@ -49,6 +56,9 @@ use sql::Statement;
 #[derive(Clone)]
 pub struct Rest {
     pool: Pool,
+    login: Option<Arc<dyn Login>>,
+    shares: Arc<Shares>,
+    bodies: Bodies,
     settings: Arc<Settings>,
     identify: Arc<dyn Identify>,
     catalogue: Arc<Cache>,
@@ -64,7 +74,30 @@ impl std::fmt::Debug for Rest {
 impl Rest {
     pub fn new(pool: Pool, identify: Arc<dyn Identify>, settings: Settings) -> Self {
         let cache = Cache::new(pool.clone(), settings.schemas.clone(), settings.acquire_within, settings.catalogue_live);
-        Self { pool, settings: Arc::new(settings), identify, catalogue: Arc::new(cache), observer: Arc::new(observe::NoObserver) }
+        Self {
+            shares: Arc::new(Shares::of(pool.status().max_size)),
+            bodies: Bodies::within(settings.body_memory),
+            pool,
+            login: None,
+            settings: Arc::new(settings),
+            identify,
+            catalogue: Arc::new(cache),
+            observer: Arc::new(observe::NoObserver),
+        }
+    }
+
+    /// Runs statements of callers on this login instead of the one that reads the catalogue. `connections` is how many it may have.
+    #[must_use]
+    pub fn with_login(self, login: Arc<dyn Login>, connections: usize) -> Self {
+        Self { login: Some(login), shares: Arc::new(Shares::of(connections)), ..self }
+    }
+
+    /// Where statements of callers run.
+    async fn callers(&self) -> Result<Pool, WireError> {
+        match &self.login {
+            Some(login) => login.pool().await,
+            None => Ok(self.pool.clone()),
+        }
     }
 
     /// Notifies `observer` of each request that succeeds.
@@ -101,7 +134,11 @@ impl Rest {
         statement: &Statement,
         accept: Option<impl FnOnce(&Outcome) -> Result<(), WireError>>,
     ) -> Result<Outcome, WireError> {
-        let client = session::connect(&self.pool, self.settings.acquire_within).await?;
+        let within = self.settings.acquire_within;
+        let pool = self.callers().await?;
+        // Before a connection: one caller's statements wait for each other, not everybody for them.
+        let _share = self.shares.enter(&request.context, within).await?;
+        let client = session::connect(&pool, within).await?;
         session::run(client, &request.context, statement, accept).await
     }
 }

@@ -1,40 +1,26 @@
 //! Reading a request body: completely, with a limit on its size while it streams, and a limit on time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
+use gleaner_http::memory::{Memory, Share};
 use http_body_util::BodyExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::rejection::Rejection;
 use super::settings;
 
-/// Memory is allotted in pieces of this size.
-const PIECE: usize = 64 * 1024;
-
 /// How much a refused sender may still send before the connection is closed. If we stopped reading, many senders would
 /// never see the response: their kernel discards it together with the connection.
 const LEFTOVER: usize = 16 * 1024 * 1024;
-
-/// The memory budget for the bodies of all requests together.
-#[derive(Debug)]
-pub(super) struct Memory(Arc<Semaphore>);
 
 /// A body, and its share of the budget.
 #[derive(Debug)]
 pub(super) struct Held {
     pub bytes: Bytes,
-    _share: Option<OwnedSemaphorePermit>,
-}
-
-impl Memory {
-    pub(super) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes.div_ceil(PIECE))))
-    }
+    _share: Share,
 }
 
 /// Reads at most `limit` bytes, whatever the headers promise.
@@ -69,7 +55,7 @@ async fn receive(
     }
     let by = Instant::now() + patience.body_total;
     let mut bytes = BytesMut::new();
-    let mut share: Option<OwnedSemaphorePermit> = None;
+    let mut share = Share::default();
     loop {
         let frame = match timeout_at(by.min(Instant::now() + patience.body_idle), body.frame()).await {
             Err(_) => return Err(Rejection::Slow),
@@ -81,14 +67,8 @@ async fn receive(
         if bytes.len() + data.len() > limit {
             return Err(Rejection::TooLarge { limit });
         }
-        let needed = (bytes.len() + data.len()).div_ceil(PIECE) - bytes.len().div_ceil(PIECE);
-        if needed > 0 {
-            let more = u32::try_from(needed).ok().and_then(|needed| Arc::clone(&memory.0).try_acquire_many_owned(needed).ok());
-            let Some(more) = more else { return Err(Rejection::Unavailable("too many large bodies at once".to_owned())) };
-            match &mut share {
-                Some(share) => share.merge(more),
-                None => share = Some(more),
-            }
+        if !memory.extend(&mut share, bytes.len() + data.len()) {
+            return Err(Rejection::Unavailable("too many large bodies at once".to_owned()));
         }
         bytes.extend_from_slice(&data);
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use gleaner_http::database::Pool;
+use gleaner_http::memory::Memory;
 use gleaner_ingest::{Channel, Request};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::body::Memory;
 use super::committer::Committer;
 use super::contacts::Newcomers;
 use super::limits::Limits;

@@ -8,6 +8,8 @@ mod errors;
 mod filters;
 mod functions;
 mod hostile;
+mod limits;
+mod login;
 mod origin;
 mod preferences;
 mod reading;

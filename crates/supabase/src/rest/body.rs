@@ -6,8 +6,10 @@ use std::fmt;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use bytes::BytesMut;
 use gleaner_http::WireError;
-use http::header::CONTENT_TYPE;
+use gleaner_http::memory::{Memory, Share};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -39,18 +41,64 @@ impl Rows {
     }
 }
 
-/// Reads a body of at most `most` bytes, for as long as `within`.
-pub(super) async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes, WireError> {
-    let Ok(read) = tokio::time::timeout(within, Limited::new(body, most).collect()).await else {
-        return Err(WireError::new(StatusCode::REQUEST_TIMEOUT, "PGRST102", "The body took too long to arrive"));
-    };
-    match read {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            Err(WireError::new(StatusCode::PAYLOAD_TOO_LARGE, "PGRST102", format!("The body is larger than {most} bytes")))
-        }
-        Err(_) => Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST102", "The body ended early")),
+/// A body this large is read only from callers who may write what it is for.
+pub(super) const LARGE: usize = 64 << 10;
+
+/// The memory that bodies may take, all together. Anonymous callers have a quarter of their own, so that they cannot use up what
+/// signed-in callers have.
+#[derive(Debug, Clone)]
+pub(super) struct Bodies {
+    anonymous: Memory,
+    known: Memory,
+}
+
+impl Bodies {
+    pub(super) fn within(bytes: usize) -> Self {
+        Self { anonymous: Memory::new(bytes / 4), known: Memory::new(bytes - bytes / 4) }
     }
+
+    pub(super) fn of(&self, anonymous: bool) -> &Memory {
+        if anonymous { &self.anonymous } else { &self.known }
+    }
+}
+
+/// A body, and its share of the memory, for as long as the request takes.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub bytes: Bytes,
+    _share: Share,
+}
+
+/// Whether the body may be larger than [`LARGE`].
+pub(super) fn may_be_large(headers: &HeaderMap) -> bool {
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<usize>().ok());
+    length.is_none_or(|length| length > LARGE)
+}
+
+/// Reads a body of at most `most` bytes, for as long as `within`, while there is memory for it.
+pub(super) async fn read(body: Body, most: usize, within: Duration, memory: &Memory) -> Result<Held, WireError> {
+    let mut body = Limited::new(body, most);
+    let reading = async {
+        let (mut bytes, mut share) = (BytesMut::new(), Share::default());
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    WireError::new(StatusCode::PAYLOAD_TOO_LARGE, "PGRST102", format!("The body is larger than {most} bytes"))
+                } else {
+                    WireError::new(StatusCode::BAD_REQUEST, "PGRST102", "The body ended early")
+                }
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            if !memory.extend(&mut share, bytes.len() + data.len()) {
+                let message = "The server is reading as many large bodies as it has memory for; try again";
+                return Err(WireError::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST003", message));
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(Held { bytes: bytes.freeze(), _share: share })
+    };
+    let late = |_| WireError::new(StatusCode::REQUEST_TIMEOUT, "PGRST102", "The body took too long to arrive");
+    tokio::time::timeout(within, reading).await.map_err(late)?
 }
 
 /// Accepts JSON, or no content type at all; for a function also plain text. Returns whether it is that.

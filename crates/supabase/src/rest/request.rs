@@ -1,18 +1,18 @@
 //! A request, parsed as far as possible without the catalogue.
 
-use axum::body::Bytes;
 use axum::extract::Request as HttpRequest;
 use gleaner_http::{Caller, Role, WireError, person};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use serde_json::{Map, Value};
 
+use super::Rest;
+use super::body::{self, Held};
 use super::context::Context;
 use super::media::Media;
 use super::prefer::Preferences;
 use super::query::{Parameters, decode, decode_segment};
 use super::range::Range;
 use super::settings::{Limits, Settings};
-use super::{Rest, body};
 
 const ACCEPT_PROFILE: HeaderName = HeaderName::from_static("accept-profile");
 const CONTENT_PROFILE: HeaderName = HeaderName::from_static("content-profile");
@@ -26,7 +26,7 @@ pub(super) struct Request {
     pub preferences: Preferences,
     pub range: Option<Range>,
     pub media: Media,
-    pub body: Bytes,
+    pub body: Held,
     /// The body is text, not JSON.
     pub plain_text: bool,
     pub limits: Limits,
@@ -71,9 +71,12 @@ impl Request {
         let mut plain_text = false;
         let body = if matches!(parts.method, Method::POST | Method::PATCH) {
             plain_text = body::check_type(&parts.headers, matches!(resource, Resource::Function(_)))?;
-            body::read(body, rest.settings.max_body, rest.settings.body_within).await?
+            // The schema decides who may write. Nothing large is read for callers who may not.
+            let reads = !body::may_be_large(&parts.headers) || rest.may_write(&context, &schema, &resource, &parts.method).await?;
+            let memory = rest.bodies.of(context.is_anonymous());
+            if reads { body::read(body, rest.settings.max_body, rest.settings.body_within, memory).await? } else { Held::default() }
         } else {
-            Bytes::new()
+            Held::default()
         };
         Ok(Self { method: parts.method, resource, schema, parameters, preferences, range, media, body, plain_text, limits, context })
     }

@@ -60,7 +60,7 @@ pub(super) async fn answer(rest: &Rest, catalogue: &Catalogue, request: &Request
         role: &request.context.role,
         claims: &request.context.claims,
         headers: &request.context.headers,
-        arguments: &request.body,
+        arguments: &request.body.bytes,
         rows: &outcome.rows,
     });
     let offset = query.part(&[]).map_or(0, |part| part.offset);
@@ -104,14 +104,14 @@ fn most_affected(request: &Request, function: &Function) -> Result<Option<i64>, 
 /// The arguments in the body: an object with their names, or the only one of a function, which has no name. No body is an empty
 /// object.
 fn body_arguments(request: &Request, candidates: &[Arc<Function>]) -> Result<Arguments, WireError> {
-    let whole = || String::from_utf8(request.body.to_vec()).map(Arguments::Whole).map_err(|_| body::unusable());
+    let whole = || String::from_utf8(request.body.bytes.to_vec()).map(Arguments::Whole).map_err(|_| body::unusable());
     if request.plain_text {
         return whole();
     }
-    if request.body.trim_ascii().is_empty() {
+    if request.body.bytes.trim_ascii().is_empty() {
         return Ok(Arguments::Json { text: "{}".to_owned(), names: Vec::new() });
     }
-    match Rows::parse(&request.body) {
+    match Rows::parse(&request.body.bytes) {
         Ok(rows) if !rows.is_array => {
             // `columns` says which of the keys are meant.
             let columns = Query::parse(&request.parameters.iter().filter(|(name, _)| name == "columns").cloned().collect())?.columns;

@@ -1,7 +1,7 @@
 //! One request is one transaction, and in the common case one round trip: begin, the statement and commit are sent together.
-//! `gleaner.run_request` takes on the caller's role and runs the statement in one call, so that whatever becomes of the other
-//! messages, the statement never runs with the server's own rights. Statements are unnamed, so that they also work through a
-//! pooler in transaction mode.
+//! `gleaner.run_request` takes on the caller's role and runs the statement in one call, and runs nothing where the time limit shows
+//! that the messages before it had no effect. The login has no rights of its own ([`Login`](super::Login)). Statements are unnamed,
+//! so that they also work through a pooler in transaction mode.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio_postgres::{Client, Row};
 use super::context::Context;
 use super::sql::Statement;
 
-const RUN: &str = "select rows, shown, total, inserted, status, headers from gleaner.run_request($1, $2, $3, $4)";
+const RUN: &str = "select rows, shown, total, inserted, status, headers from gleaner.run_request($1, $2, $3, $4, $5)";
 
 /// The result of one of our statements.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(super) async fn run(
     let refused = |error| WireError::from_postgres(&error, context.is_anonymous());
     // The time limit counts from the next message on, so it cannot be set by the call it limits.
     let read_only = if context.read_only { " read only" } else { "" };
-    let begin = format!("begin{read_only}; set local statement_timeout = {}", context.statement_timeout.as_millis());
+    let begin = format!("begin{read_only}; set local statement_timeout = {}", context.statement_timeout.as_millis().min(i32::MAX as u128));
     let Some(accept) = accept else {
         // Polled in this order and so sent in this order. After an error PostgreSQL skips what follows, and commit rolls back.
         let (begun, answered, ended) = tokio::join!(
@@ -88,13 +88,23 @@ pub(super) async fn run(
 }
 
 async fn answer(client: &Client, context: &Context, statement: &Statement) -> Result<Vec<Row>, tokio_postgres::Error> {
-    let settings =
-        [&context.search_path, &context.role, &context.claims, &context.method, &context.path, &context.headers, &context.timezone];
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+    let settings = [
+        Some(context.search_path.as_str()),
+        Some(&context.role),
+        Some(&context.claims),
+        Some(&context.method),
+        Some(&context.path),
+        Some(&context.headers),
+        Some(&context.timezone),
+        context.read_only.then_some("on"),
+    ];
+    let limit = i32::try_from(context.statement_timeout.as_millis()).unwrap_or(i32::MAX);
+    let parameters: [(&(dyn ToSql + Sync), Type); 5] = [
         (&context.person, Type::UUID),
         (&settings.as_slice(), Type::TEXT_ARRAY),
         (&statement.sql, Type::TEXT),
         (&statement.parameters, Type::TEXT_ARRAY),
+        (&limit, Type::INT4),
     ];
     client.query_typed(RUN, &parameters).await
 }

@@ -15,6 +15,8 @@ pub struct Settings {
     pub service_role: Limits,
     /// The largest body in bytes.
     pub max_body: usize,
+    /// The memory for the bodies of all requests together, in bytes.
+    pub body_memory: usize,
     /// How long a body may take to arrive.
     pub body_within: Duration,
     /// How long a request waits for a connection.
@@ -83,6 +85,7 @@ impl Default for Settings {
             authenticated: limits(8),
             service_role: limits(60),
             max_body: 10 << 20,
+            body_memory: 128 << 20,
             body_within: Duration::from_secs(30),
             acquire_within: Duration::from_secs(10),
             catalogue_live: Duration::from_secs(10),

@@ -60,14 +60,14 @@ fn compile(request: &Request, relation: &Relation, query: &Query, compiler: Comp
     match request.method {
         Method::DELETE => compiler.delete(relation, show, count).map(Some),
         Method::PATCH => {
-            let rows = Rows::parse(&request.body)?;
+            let rows = Rows::parse(&request.body.bytes)?;
             if rows.count != 1 {
                 return Err(body::unusable().details("One object says what is to change"));
             }
             compiler.update(relation, rows, Updating { missing_default, show, count })
         }
         _ => {
-            let rows = Rows::parse(&request.body)?;
+            let rows = Rows::parse(&request.body.bytes)?;
             if query.columns.is_none() && !rows.even {
                 return Err(WireError::new(StatusCode::BAD_REQUEST, "PGRST102", "All object keys must match"));
             }

@@ -107,6 +107,7 @@ impl Options {
         config.document_limit = gleaner_intake::dumps::limit_from_env().map_err(anyhow::Error::msg)?;
         let variable = |name: &str| std::env::var(name).ok();
         config.rest = gleaner_supabase::rest::Settings::from_variables(variable).map_err(anyhow::Error::msg)?;
+        config.rest_url = variable("GLEANER_REST_DATABASE_URL").filter(|url| !url.trim().is_empty());
         config.auth = gleaner_supabase::auth::Settings::from_variables("", variable).map_err(anyhow::Error::msg)?;
         config.connections = config::Connections::from_variables(variable).map_err(anyhow::Error::msg)?;
         config.files_url = std::env::var("GLEANER_FILES_URL").ok().filter(|url| !url.is_empty());

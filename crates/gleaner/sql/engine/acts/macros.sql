@@ -146,7 +146,7 @@ left join {{ table }} as q on {{ tenant_is("q") }}q.{{ key.column }} = any (arra
 
 {#- The rows an act could not change, each with its outcome: never by raising. By `except`, which stays linear whatever the planner expects. -#}
 {%- macro others(already) -%}
-select u.id, case when q.{{ key.column }} is null then 'gone'{% if already != "false" %} when {{ already }} then 'already'{% endif %} else 'lost' end,
+select u.id, case when q.{{ key.column }} is null and gleaner.is_trusted() then 'gone'{% if already != "false" %} when {{ already }} then 'already'{% endif %} else 'lost' end,
            {% if engine == "bulk" %}case when {{ same_caller("q") }} then (gleaner.as_held_{{ name }}(q)).{{ status.column }}::text end{% else %}{{ status_for_caller("q") }}{% endif %}
     from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
     {{ join_meant() }}

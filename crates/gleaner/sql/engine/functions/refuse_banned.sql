@@ -2,9 +2,10 @@
  * Raises 42501 when the user of a token may not come in any more: an access token must not outlive a ban. Servers ask it in the
  * statement that tells a transaction who is calling, before the role is taken on; null (a key, nobody) is not asked about.
  * Where a platform keeps the users and does not show them to us, its own services see to it.
+ * Security definer: the login that asks has no rights of its own.
  */
 create or replace function gleaner.refuse_banned(p_user uuid) returns void
-language plpgsql stable strict
+language plpgsql stable strict security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare

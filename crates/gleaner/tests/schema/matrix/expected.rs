@@ -64,7 +64,7 @@ pub(super) const RELATIONS: &str = "
     public.contact_preferences    ---- ---- ---- s--- s--- siud ---- siud  contact_id is null
     public.do_not_contact         ---- ---- ---- siud siud siud ---- siud  true
 
-    gleaner.queue                 ---- s--- s--- s--- s--- s--- s--- s---  true
+    gleaner.queue                 ---- ---- ---- s--- s--- s--- s--- s---  true
     gleaner.jobs                  ---- ---- ---- ---- ---- ---- ---- siud  true
     gleaner.polls                 ---- ---- ---- ---- ---- ---- ---- siud  true
     gleaner.contact_settings      ---- ---- ---- ---- ---- ---- ---- s-u-  true

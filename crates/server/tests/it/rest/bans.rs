@@ -99,8 +99,8 @@ async fn users_that_are_hidden_from_us_are_not_asked_about() -> Result<()> {
     // Roles belong to the whole database server; this one is never committed.
     world
         .run(&format!(
-            "begin; create role onlooker; grant usage on schema gleaner, auth to onlooker;
-             grant execute on function gleaner.refuse_banned(uuid) to onlooker; set local role onlooker; {ask}; rollback"
+            "begin; create role onlooker; grant usage, create on schema gleaner to onlooker; grant usage on schema auth to onlooker;
+             alter function gleaner.refuse_banned(uuid) owner to onlooker; {ask}; rollback"
         ))
         .await
 }

@@ -129,3 +129,34 @@ async fn acts_do_not_reveal_to_a_member_which_rows_others_have() -> Result<()> {
     }
     Ok(())
 }
+
+/// Who never held a row is answered the same for one that another holds, for one that waits, and for one that does not exist.
+#[tokio::test]
+async fn complete_and_fail_do_not_reveal_which_rows_there_are() -> Result<()> {
+    let world = world().await?;
+    let (_, user) = world.person("ann", true).await?;
+    let (owner, _) = world.person("ben", false).await?;
+    let token = world.token(&user);
+    world.run(&format!(
+        "insert into activities (id, type, sales_id, raw_data) values
+            ('00000000-0000-0000-0000-00000000000a', 'note', {owner}, '{{}}'), ('00000000-0000-0000-0000-00000000000b', 'note', {owner}, '{{}}');
+         select gleaner.claim_activities('x', 1, p_owner => {owner})"
+    )).await?;
+    for act in ["complete", "fail", "release", "snooze", "progress", "start"] {
+        let mut answers = Vec::new();
+        for id in ["00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b", "00000000-0000-0000-0000-00000000000c"] {
+            let body = match act {
+                "complete" | "progress" => json!({"p_id": id, "p_lease": 7}),
+                "fail" => json!({"p_id": id, "p_lease": 7, "p_message": "x"}),
+                "snooze" => json!({"p_id": id, "p_lease": 7, "p_until": "2030-01-01T00:00:00Z"}),
+                _ => json!({"p_ids": [id], "p_leases": [7]}),
+            };
+            let path = format!("/rpc/{act}_activities");
+            let answer = world.post(&path, body).header("content-profile", "gleaner").signed_in(&token).send().await?;
+            answers.push((answer.status, answer.text.replace(id, "ID")));
+        }
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{act}: {answers:?}");
+        assert_eq!(answers[0].0, 200, "{act}: {answers:?}");
+    }
+    Ok(())
+}

@@ -104,25 +104,27 @@ async fn nothing_is_left_in_a_session() -> Result<()> {
     Ok(())
 }
 
-/// Role and statement are one call. Whatever becomes of the messages before it, the statement does not run as the server's login.
+/// Role and statement are one call, and the call runs nothing where the messages before it had no effect.
 #[tokio::test]
-async fn a_statement_runs_as_its_caller_even_where_no_transaction_began() -> Result<()> {
+async fn a_statement_runs_as_its_caller_and_only_in_the_transaction_of_its_request() -> Result<()> {
     let world = world().await?;
-    let run = async |role: &str, sql: &str| {
-        world
-            .client
-            .query_one(
-                "select rows from gleaner.run_request(null, array['public', $1, '{}', 'GET', '/', '{}', 'UTC'], $2, '{}')",
-                &[&role, &format!("select {sql}, 1::bigint, null::bigint, null::bigint")],
-            )
-            .await
-            .map(|row| row.get::<_, String>(0))
+    let run = async |role: &str, sql: &str, read_only: Option<&str>| {
+        let sql = format!("select {sql}, 1::bigint, null::bigint, null::bigint");
+        let call = "select rows from gleaner.run_request(null, array['public', $1, '{}', 'GET', '/', '{}', 'UTC', $3], $2, '{}', 3000)";
+        world.client.query_one(call, &[&role, &sql, &read_only]).await.map(|row| row.get::<_, String>(0))
     };
+    let code = |refused: tokio_postgres::Error| refused.code().map(|code| code.code().to_owned());
+    // No transaction began, so there is no time limit.
+    assert_eq!(code(run("service_role", "current_user::text", None).await.expect_err("not begun")).as_deref(), Some("25P01"));
+    world.run("set statement_timeout = 3000").await?;
     for role in ["anon", "authenticated", "service_role"] {
-        assert_eq!(run(role, "current_user::text").await?, role);
+        assert_eq!(run(role, "current_user::text", None).await?, role);
     }
-    let refused = run("anon", "(select count(*)::text from sales)").await.expect_err("no right to it");
-    assert_eq!(refused.code().map(|code| code.code()), Some("42501"));
+    let refused = run("anon", "(select count(*)::text from sales)", None).await.expect_err("no right to it");
+    assert_eq!(code(refused).as_deref(), Some("42501"));
+    world.run("create function note_it() returns text language sql as 'create table noted (); select $$x$$'; grant all on schema public to service_role").await?;
+    let wrote = run("service_role", "note_it()", Some("on")).await.expect_err("it is read only, whatever began");
+    assert_eq!(code(wrote).as_deref(), Some("25006"));
     assert_eq!(world.text("select (current_user = session_user)::text").await?.as_deref(), Some("true"), "the role ended with the call");
     let called = world.post("/rpc/run_request", serde_json::json!({})).header("content-profile", "gleaner").send().await?;
     assert!(called.status.is_client_error(), "not for callers: {}", called.text);

@@ -8,7 +8,7 @@ use axum::Router;
 use gleaner::Pool;
 use gleaner_http::Role;
 use gleaner_postgres::testing::TestDatabase;
-use gleaner_server::layers;
+use gleaner_server::{ApiLogin, layers};
 use gleaner_supabase::access::Access;
 use gleaner_supabase::rest::{self, Rest, Settings};
 use http::{HeaderMap, Method, StatusCode};
@@ -56,7 +56,8 @@ pub(super) async fn world_with(settings: Settings) -> Result<World> {
     let client = gleaner::connect(&database.url).await?;
     let pool = gleaner::pool(&database.url, 8)?;
     let access = Access::new(SECRET, "test")?;
-    let rest = Rest::new(pool.clone(), Arc::new(access.clone()), settings);
+    let login = ApiLogin::new(&database.url, None, pool.clone(), &access, 8);
+    let rest = Rest::new(pool.clone(), Arc::new(access.clone()), settings).with_login(login, 8);
     let router = layers::surround(Router::new().nest("/rest/v1", rest::routes(rest)));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
