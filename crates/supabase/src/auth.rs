@@ -21,6 +21,7 @@ mod limits;
 mod link;
 mod logout;
 mod mail;
+mod otp;
 mod password;
 pub mod people;
 mod project_key;
@@ -97,6 +98,8 @@ pub fn routes(auth: Auth) -> Router {
         .route("/signup", post(signup::post))
         .route("/recover", post(recover::post))
         .route("/verify", post(verify::post))
+        .route("/otp", post(otp::post))
+        .route("/resend", post(otp::resend))
         .route("/invite", post(invite::post))
         .route("/settings", get(health::settings))
         .merge(admin::routes())

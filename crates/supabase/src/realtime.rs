@@ -10,6 +10,7 @@
 //! - [`socket`]: one connection; [`outbox`]: its queue of frames; [`join`]: what a join asks for; [`frame`]: the two
 //!   serialisations; [`bans`]: closes the sockets of banned users.
 
+mod announce;
 mod bans;
 mod devices;
 mod dispatch;
@@ -31,10 +32,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{RawQuery, State};
+use axum::extract::{DefaultBodyLimit, RawQuery, State};
 use axum::http::request::Parts;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
 use gleaner_http::database::Pool;
 use gleaner_http::{Caller, WireError};
@@ -146,7 +147,12 @@ impl Realtime {
 }
 
 pub fn routes(realtime: Realtime) -> Router {
-    Router::new().route("/websocket", get(websocket)).with_state(realtime)
+    Router::new()
+        .route("/websocket", get(websocket))
+        .route("/api/broadcast", post(announce::many))
+        .route("/api/broadcast/{topic}/events/{event}", post(announce::one))
+        .layer(DefaultBodyLimit::max(MOST_FRAME))
+        .with_state(realtime)
 }
 
 /// The WebSocket upgrade. A request without a valid key is refused before it.

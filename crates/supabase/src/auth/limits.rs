@@ -30,6 +30,9 @@ pub(super) struct Limits {
     requests: Buckets<Network>,
     /// Mails to one address: three, then one in ten minutes. The earlier mails stay valid meanwhile.
     mails: Buckets<Account>,
+    /// Wrong codes for one address, from anywhere: ten, then two a minute. Unlike a password a code of six digits could be guessed
+    /// from many networks together. Wrong codes delay those of the right person, whose link still works.
+    codes: Buckets<Account>,
 }
 
 impl Default for Limits {
@@ -39,6 +42,7 @@ impl Default for Limits {
             refusals: Buckets::new(60, Duration::from_secs(1)),
             requests: Buckets::new(10, Duration::from_secs(60)),
             mails: Buckets::new(3, Duration::from_secs(600)),
+            codes: Buckets::new(10, Duration::from_secs(30)),
         }
     }
 }
@@ -50,6 +54,8 @@ pub(super) struct Try<'a> {
     limits: &'a Limits,
     network: Network,
     account: Option<Account>,
+    /// It was a code.
+    code: bool,
 }
 
 impl Limits {
@@ -61,13 +67,26 @@ impl Limits {
             self.guesses.give_back((network, account));
             return Err(Failure::too_many(wait));
         }
-        Ok(Try { limits: self, network, account: Some(account) })
+        Ok(Try { limits: self, network, account: Some(account), code: false })
     }
 
     /// An attempt with a token that cannot be guessed. The limit only protects the database from load.
     pub(super) fn try_token(&self, network: Network) -> Result<Try<'_>> {
         self.refusals.take(network).map_err(Failure::too_many)?;
-        Ok(Try { limits: self, network, account: None })
+        Ok(Try { limits: self, network, account: None, code: false })
+    }
+
+    /// An attempt with a code for an address.
+    pub(super) fn try_code(&self, network: Network, email: &str) -> Result<Try<'_>> {
+        let account = account(email);
+        self.codes.take(account).map_err(Failure::too_many)?;
+        match self.try_password(network, email) {
+            Ok(attempt) => Ok(Try { code: true, ..attempt }),
+            Err(failure) => {
+                self.codes.give_back(account);
+                Err(failure)
+            }
+        }
     }
 
     /// A request for an account or a link.
@@ -88,6 +107,9 @@ impl Try<'_> {
         self.limits.refusals.give_back(self.network);
         if let Some(account) = self.account {
             self.limits.guesses.give_back((self.network, account));
+            if self.code {
+                self.limits.codes.give_back(account);
+            }
         }
     }
 }

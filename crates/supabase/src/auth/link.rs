@@ -68,7 +68,7 @@ async fn looked_at(auth: &Auth, device: &Device, kind: &str, token: &str) -> Res
             "look at a link",
             "select min(t.relates_to) from auth.one_time_tokens as t
              where t.token_hash = $1 and t.token_type = $2 and t.expires_at > clock_timestamp()",
-            &[(&hash_of(token), Type::TEXT), (&kind.name(), Type::TEXT)],
+            &[(&hash_of(token), Type::TEXT), (&kind.stored(), Type::TEXT)],
         )
         .await?;
     let email = row.get::<_, Option<String>>(0).ok_or_else(link_is_over)?;
@@ -91,7 +91,7 @@ fn form(auth: &Auth, kind: LinkKind, token: &str, email: &str, wrong: Option<&st
     let title = match kind {
         LinkKind::Invite => "Welcome",
         LinkKind::Recovery => "New password",
-        LinkKind::Signup => "Confirm your address",
+        LinkKind::Signup | LinkKind::Magic => "Confirm your address",
     };
     let wrong = wrong.map(|text| format!("<p role=\"alert\">{}</p>", escaped(text))).unwrap_or_default();
     let field = if kind.asks_for_password() {

@@ -12,6 +12,11 @@ pub(super) enum Letter {
     Invite(String),
     Recovery(String),
     Signup(String),
+    /// A code, and a link where there is a page that takes it.
+    Magic {
+        code: String,
+        link: Option<String>,
+    },
     /// To a user who signed up a second time. Only the mail says so, because only the user can read it.
     KnownAlready,
 }
@@ -22,6 +27,7 @@ impl Letter {
             Self::Invite(_) => "You are invited",
             Self::Recovery(_) => "Your new password",
             Self::Signup(_) => "Confirm your address",
+            Self::Magic { .. } => "Your code for signing in",
             Self::KnownAlready => "You have an account already",
         }
     }
@@ -35,6 +41,10 @@ impl Letter {
                 )
             }
             Self::Signup(link) => format!("Confirm your address here:\r\n\r\n{link}\r\n"),
+            Self::Magic { code, link } => {
+                let link = link.as_ref().map(|link| format!("\r\nOr follow this link:\r\n\r\n{link}\r\n")).unwrap_or_default();
+                format!("Your code for signing in:\r\n\r\n{code}\r\n{link}\r\nIf you did not ask for it, you need do nothing.\r\n")
+            }
             Self::KnownAlready => {
                 "There was a sign-up with your address. You already have an account: sign in, or request a new password.\r\n".into()
             }

@@ -13,6 +13,7 @@ use super::password::{Busy, Hasher, Password};
 use super::strength;
 use super::user::address;
 
+pub(in crate::auth) use links::issue_code;
 pub use links::{LinkKind, invite, issue, reset};
 
 /// The administrator created at the first start, where the operator named no other.

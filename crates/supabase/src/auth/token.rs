@@ -130,6 +130,16 @@ pub(super) fn new_link_token() -> (String, String) {
     (token, hash)
 }
 
+/// A code of six digits, to be typed in.
+pub(super) fn new_code() -> String {
+    format!("{:06}", u64::from_le_bytes(random::<8>()) % 1_000_000)
+}
+
+/// The hash of a code that the database stores. The same code is given to many, so the address belongs to it.
+pub(super) fn code_hash(email: &str, code: &str) -> String {
+    hash_of(&format!("code {email} {code}"))
+}
+
 /// The hash of a link's token that the database stores.
 pub(super) fn hash_of(token: &str) -> String {
     hex::encode(Sha256::digest(token))

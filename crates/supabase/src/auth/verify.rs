@@ -15,7 +15,8 @@ use super::body::Body;
 use super::error::{Failure, Result};
 use super::people::LinkKind;
 use super::session::Device;
-use super::token::hash_of;
+use super::token::{code_hash, hash_of};
+use super::user::address;
 
 #[derive(Deserialize)]
 pub(super) struct VerifyRequest {
@@ -23,13 +24,16 @@ pub(super) struct VerifyRequest {
     kind: Option<String>,
     token: Option<String>,
     token_hash: Option<String>,
+    /// Whose code the token is.
+    email: Option<String>,
     redirect_to: Option<String>,
 }
 
 impl VerifyRequest {
     fn kind(&self) -> Result<LinkKind> {
         let name = self.kind.as_deref().unwrap_or_default();
-        LinkKind::named(name).ok_or_else(|| Failure::invalid("Verify requires a verification type of invite, recovery or signup"))
+        LinkKind::named(name)
+            .ok_or_else(|| Failure::invalid("Verify requires a verification type of invite, recovery, signup, magiclink or email"))
     }
 
     fn token(&self) -> Result<&str> {
@@ -39,7 +43,12 @@ impl VerifyRequest {
 }
 
 pub(super) async fn post(State(auth): State<Auth>, device: Device, Body(given): Body<VerifyRequest>) -> Result<Json<Value>> {
-    auth.follow(given.kind()?, given.token()?, &device).await.map(Json)
+    let (kind, token) = (given.kind()?, given.token()?);
+    match &given.email {
+        // An address comes with a code.
+        Some(email) if given.token_hash.is_none() => auth.enter(kind, &address(email)?, token, &device).await.map(Json),
+        _ => auth.follow(kind, token, &device).await.map(Json),
+    }
 }
 
 pub(super) async fn get(State(auth): State<Auth>, device: Device, Query(given): Query<VerifyRequest>) -> Result<Response> {
@@ -80,13 +89,25 @@ impl Auth {
         self.open_session(user, None, "otp", device).await
     }
 
+    /// Uses up a code and signs its user in.
+    async fn enter(&self, kind: LinkKind, email: &str, code: &str, device: &Device) -> Result<Value> {
+        let attempt = self.0.limits.try_code(device.network(), email)?;
+        let user = self.redeem_hash(kind, &code_hash(email, code), None).await?;
+        attempt.does_not_count();
+        self.open_session(user, None, "otp", device).await
+    }
+
     /// Uses up a link; sets a password, given as a hash, at the same time.
     pub(super) async fn redeem(&self, kind: LinkKind, token: &str, password: Option<&str>) -> Result<Uuid> {
+        self.redeem_hash(kind, &hash_of(token), password).await
+    }
+
+    async fn redeem_hash(&self, kind: LinkKind, hash: &str, password: Option<&str>) -> Result<Uuid> {
         let row = self
             .row(
                 "redeem a link",
                 "select gleaner.redeem_token($1, array[$2], $3)",
-                &[(&hash_of(token), Type::TEXT), (&kind.name(), Type::TEXT), (&password, Type::TEXT)],
+                &[(&hash, Type::TEXT), (&kind.stored(), Type::TEXT), (&password, Type::TEXT)],
             )
             .await?;
         row.get::<_, Option<Uuid>>(0).ok_or_else(link_is_over)

@@ -327,6 +327,12 @@ impl Hub {
         people
     }
 
+    /// A broadcast of a program that has not joined.
+    pub(super) fn announce(&self, topic: &str, payload: &Value) {
+        let shared = Shared::new(topic, "broadcast", &payload.to_string());
+        self.on(topic).iter().for_each(|member| shared.send(member));
+    }
+
     pub(super) fn broadcast(&self, from: &Member, payload: &Value) {
         let shared = Shared::new(&from.topic, "broadcast", &payload.to_string());
         for member in self.on(&from.topic) {

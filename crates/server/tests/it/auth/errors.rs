@@ -84,7 +84,7 @@ async fn a_bad_token_is_distinguished_from_none_and_from_an_ended_session() -> R
 #[tokio::test]
 async fn what_is_not_here_is_a_clean_error() -> Result<()> {
     let world = world().await?;
-    for path in ["/otp", "/authorize", "/factors", "/sso", "/nonsense"] {
+    for path in ["/authorize", "/factors", "/sso", "/nonsense"] {
         let answer = world.post(path, &json!({})).answer().await;
         assert_eq!(answer.refused(), (404, "not_found"), "{path}");
     }

@@ -278,3 +278,105 @@ async fn recover_answers_as_quickly_for_an_address_that_is_known() -> Result<()>
     assert!(mails.recv().await.expect("a mail").0.contains(ADA));
     Ok(())
 }
+
+/// The code in a mail: six digits on a line of their own.
+fn code_of(text: &str) -> String {
+    let is_code = |line: &&str| line.len() == 6 && line.bytes().all(|byte| byte.is_ascii_digit());
+    text.lines().map(str::trim).find(is_code).expect("a code").to_owned()
+}
+
+#[tokio::test]
+async fn a_mailed_code_signs_in_once_and_for_its_address_only() -> Result<()> {
+    let (url, mut mails) = post_office().await?;
+    let world = world_with(|settings| {
+        settings.mailer = Some(Mailer::new(&url, "gleaner@example.com").expect("a mailer"));
+        settings.redirects = vec!["http://app.example.com".to_owned()];
+    })
+    .await?;
+    world.ada().await?;
+    let unknown = world.post("/otp", &json!({"email": "nobody@example.com"})).answer().await;
+    let known = world.post("/otp", &json!({"email": ADA, "create_user": false})).answer().await;
+    assert_eq!((unknown.status, unknown.body, known.status, known.body), (200, json!({}), 200, json!({})), "both look alike");
+    let (to, text) = mails.recv().await.expect("a mail");
+    assert!(to.contains(ADA), "sign-up is off, so a stranger gets none: {to}");
+    let text = unquoted(&text);
+    let code = code_of(&text);
+    let enter = |email: &str, code: &str| json!({"type": "email", "email": email, "token": code});
+    let wrong = if code == "000000" { "000001" } else { "000000" };
+    assert_eq!(world.post("/verify", &enter(ADA, wrong)).answer().await.refused(), (403, "otp_expired"));
+    assert_eq!(world.post("/verify", &enter("bob@example.com", &code)).answer().await.refused(), (403, "otp_expired"));
+    let session = world.post("/verify", &enter(ADA, &code)).answer().await;
+    assert!(session.status == 200 && session.body["user"]["email"] == ADA, "{session:?}");
+    assert_eq!(world.post("/verify", &enter(ADA, &code)).answer().await.refused(), (403, "otp_expired"), "once");
+    // The link in the same mail leads to the program, with a session.
+    let link = text.split_whitespace().find(|word| word.contains("/verify?")).expect("a link");
+    let path = link.split_once("/auth/v1").map(|(_, path)| path).expect("our address");
+    let sent = world.bare(Method::GET, path).answer().await;
+    let place = sent.header("location").unwrap_or_default();
+    assert!(place.starts_with("http://app.example.com#") && place.contains("access_token="), "{sent:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_code_is_not_guessed_from_anywhere() -> Result<()> {
+    let world = world().await?;
+    world.ada().await?;
+    let mut refused = 0;
+    for n in 0..20 {
+        let client = format!("198.51.100.{n}");
+        let body = json!({"type": "email", "email": ADA, "token": format!("{n:06}")});
+        refused += u32::from(world.post("/verify", &body).header("x-test-client", &client).answer().await.status == 429);
+    }
+    assert!(refused >= 8, "{refused}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_confirmation_is_sent_again_to_those_who_wait_for_it() -> Result<()> {
+    let (url, mut mails) = post_office().await?;
+    let world = world_with(|settings| {
+        settings.mailer = Some(Mailer::new(&url, "gleaner@example.com").expect("a mailer"));
+        settings.signup = Signup::Confirmed;
+    })
+    .await?;
+    world.ada().await?;
+    world.post("/signup", &json!({"email": "carol@example.com", "password": PASSWORD})).answer().await;
+    mails.recv().await.expect("the first mail");
+    for email in [ADA, "nobody@example.com", "carol@example.com"] {
+        let answer = world.post("/resend", &json!({"type": "signup", "email": email})).answer().await;
+        assert_eq!((answer.status, answer.body), (200, json!({})), "{email}");
+    }
+    let (to, text) = mails.recv().await.expect("a mail");
+    assert!(to.contains("carol"), "{to}");
+    let session = world.post("/verify", &json!({"type": "signup", "token_hash": token_of(&unquoted(&text))})).answer().await;
+    assert_eq!(session.status, 200, "{session:?}");
+    assert_eq!(world.post("/resend", &json!({"type": "sms", "email": ADA})).answer().await.refused(), (400, "validation_failed"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_administrator_makes_links_and_codes_of_every_type() -> Result<()> {
+    let world = world().await?;
+    world.ada().await?;
+    for (kind, body) in [
+        ("magiclink", json!({"type": "magiclink", "email": ADA})),
+        ("magiclink", json!({"type": "magiclink", "email": "new@example.com"})),
+        ("recovery", json!({"type": "recovery", "email": ADA})),
+        ("invite", json!({"type": "invite", "email": "bob@example.com"})),
+        ("signup", json!({"type": "signup", "email": "carol@example.com", "password": PASSWORD})),
+    ] {
+        let made = world.post("/admin/generate_link", &body).service().answer().await;
+        assert_eq!((made.status, &made.body["verification_type"]), (200, &json!(kind)), "{made:?}");
+        let by_code = json!({"type": kind, "email": body["email"], "token": made.body["email_otp"]});
+        assert_eq!(world.post("/verify", &by_code).answer().await.status, 200, "{kind}");
+        let by_link = json!({"type": kind, "token_hash": made.body["hashed_token"]});
+        assert_eq!(world.post("/verify", &by_link).answer().await.status, 200, "{kind}");
+    }
+    assert_eq!(world.sign_in("carol@example.com", PASSWORD).await.status, 200);
+    for body in [json!({"type": "signup", "email": ADA, "password": PASSWORD}), json!({"type": "invite", "email": ADA})] {
+        assert_eq!(world.post("/admin/generate_link", &body).service().answer().await.refused(), (422, "email_exists"));
+    }
+    let refused = world.post("/admin/generate_link", &json!({"type": "email_change_new", "email": ADA})).service().answer().await;
+    assert_eq!(refused.refused(), (400, "validation_failed"));
+    Ok(())
+}

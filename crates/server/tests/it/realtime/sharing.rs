@@ -73,3 +73,30 @@ async fn a_socket_broadcasts_so_many_messages_and_so_many_bytes() -> Result<()> 
     assert!(refused > 0, "all were sent on");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_broadcast_over_http_reaches_all_who_have_joined() -> Result<()> {
+    let stage = stage().await?;
+    let mut listener = stage.connect(&anon()).await?;
+    listener.send("realtime:a room", "phx_join", json!({"config": {}})).await?;
+    listener.expect("phx_reply").await?;
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let http = reqwest::Client::new();
+    let url = format!("http://{}/realtime/v1/api/broadcast", stage.address);
+    // `channel.httpSend`.
+    let one = http.post(format!("{url}/a%20room/events/hello")).header("apikey", anon()).json(&json!({"n": 1}));
+    assert_eq!(one.send().await?.status(), 202);
+    let said = json!({"type": "broadcast", "event": "hello", "payload": {"n": 1}});
+    assert_eq!(listener.expect("broadcast").await?.payload, said);
+    // `channel.send` of a channel that is not joined.
+    let messages = json!({"messages": [{"topic": "a room", "event": "hello", "payload": {"n": 1}, "private": false}]});
+    assert_eq!(http.post(&url).header("apikey", anon()).json(&messages).send().await?.status(), 202);
+    assert_eq!(listener.expect("broadcast").await?.payload, said);
+    assert_eq!(http.post(&url).json(&messages).send().await?.status(), 401, "without a key");
+    let private = http.post(format!("{url}/a%20room/events/hello?private=true")).header("apikey", anon()).json(&json!({}));
+    assert_eq!(private.send().await?.status(), 403);
+    let large =
+        http.post(&url).header("apikey", anon()).json(&json!({"messages": [{"topic": "t", "event": "e", "payload": "x".repeat(300_000)}]}));
+    assert_eq!(large.send().await?.status(), 429);
+    listener.expect_nothing().await
+}

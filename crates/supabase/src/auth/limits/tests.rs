@@ -15,6 +15,18 @@ fn guessing_is_slowed_down_here_and_not_elsewhere() {
 }
 
 #[test]
+fn a_code_cannot_be_guessed_from_many_networks() {
+    let limits = Limits::default();
+    let elsewhere = |n: u8| Some(IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, n)));
+    let tried = (0..200).filter(|n| limits.try_code(elsewhere(*n), "ada@example.com").is_ok()).count();
+    assert!((10..13).contains(&tried), "{tried}");
+    assert!(limits.try_code(HERE, "bob@example.com").is_ok());
+    for _ in 0..100 {
+        limits.try_code(HERE, "eve@example.com").expect("a right code does not count").does_not_count();
+    }
+}
+
+#[test]
 fn a_right_password_does_not_count() {
     let limits = Limits::default();
     for _ in 0..1000 {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Trouble, find, must_serve};
 use crate::auth::settings::Settings;
-use crate::auth::token::new_link_token;
+use crate::auth::token::{code_hash, new_code, new_link_token};
 use crate::auth::user::address;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum LinkKind {
     Invite,
     Recovery,
     Signup,
+    /// Sign-in without a password, by a link or a code.
+    Magic,
 }
 
 impl LinkKind {
@@ -25,15 +27,23 @@ impl LinkKind {
             Self::Invite => "invite",
             Self::Recovery => "recovery",
             Self::Signup => "signup",
+            Self::Magic => "magiclink",
         }
     }
 
+    /// What the database calls it. A confirmed address and a sign-in by mail are the same proof: that its holder reads the mail.
+    pub(in crate::auth) fn stored(self) -> &'static str {
+        if self == Self::Magic { Self::Signup.name() } else { self.name() }
+    }
+
     pub(in crate::auth) fn named(name: &str) -> Option<Self> {
-        [Self::Invite, Self::Recovery, Self::Signup].into_iter().find(|kind| kind.name() == name)
+        // supabase-js calls a sign-in by code `email`.
+        let name = if name == "email" { "magiclink" } else { name };
+        [Self::Invite, Self::Recovery, Self::Signup, Self::Magic].into_iter().find(|kind| kind.name() == name)
     }
 
     pub(in crate::auth) fn asks_for_password(self) -> bool {
-        self != Self::Signup
+        matches!(self, Self::Invite | Self::Recovery)
     }
 
     /// The URL of the link: a page that asks for what is still needed. The web interface has those that ask for a password; what
@@ -43,7 +53,7 @@ impl LinkKind {
         match self {
             Self::Invite => return format!("{base}/invite#token={token}"),
             Self::Recovery => return format!("{base}/reset#token={token}"),
-            Self::Signup => {}
+            Self::Signup | Self::Magic => {}
         }
         let query = form_urlencoded::Serializer::new(String::new()).append_pair("type", self.name()).append_pair("token", token).finish();
         format!("{base}/auth/v1/link?{query}")
@@ -53,14 +63,38 @@ impl LinkKind {
 /// The token of a new link. It is returned here and not stored.
 pub async fn issue(client: &impl GenericClient, user: Uuid, kind: LinkKind, valid: Duration) -> gleaner_http::database::Result<String> {
     let (token, hash) = new_link_token();
+    remember(client, user, kind, &hash, valid).await?;
+    Ok(token)
+}
+
+/// A new code of six digits, which is good for this address and no other.
+pub(in crate::auth) async fn issue_code(
+    client: &impl GenericClient,
+    user: Uuid,
+    email: &str,
+    kind: LinkKind,
+    valid: Duration,
+) -> gleaner_http::database::Result<String> {
+    let code = new_code();
+    remember(client, user, kind, &code_hash(email, &code), valid).await?;
+    Ok(code)
+}
+
+async fn remember(
+    client: &impl GenericClient,
+    user: Uuid,
+    kind: LinkKind,
+    hash: &str,
+    valid: Duration,
+) -> gleaner_http::database::Result<()> {
     client
         .query_typed(
             "select gleaner.issue_token($1, $2, $3, $4 * interval '1 second')",
-            &[(&user, Type::UUID), (&kind.name(), Type::TEXT), (&hash, Type::TEXT), (&valid.as_secs_f64(), Type::FLOAT8)],
+            &[(&user, Type::UUID), (&kind.stored(), Type::TEXT), (&hash, Type::TEXT), (&valid.as_secs_f64(), Type::FLOAT8)],
         )
         .await
-        .map_err(Error::doing("issue a link"))?;
-    Ok(token)
+        .map(drop)
+        .map_err(Error::doing("issue a link"))
 }
 
 /// Adds a user without a password, and returns the link for setting one. A user who never set one gets a new link.
