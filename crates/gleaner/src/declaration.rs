@@ -244,6 +244,19 @@ pub struct Grant {
     /// In a queue without owners: limits `own` to the rows of the caller's groups, such as workspaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<Groups>,
+    /// In a queue without owners: limits the acts of `own` to rows that a function admits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admits: Option<Admits>,
+}
+
+/// Which rows the members of `own` may operate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Admits {
+    /// The column whose value the function is asked about.
+    pub column: String,
+    /// The function of one parameter that says whether the caller may operate such a row.
+    pub function: String,
 }
 
 /// Which rows belong to the groups of a caller.
@@ -259,7 +272,7 @@ pub struct Groups {
 impl Default for Grant {
     fn default() -> Self {
         // Acts bypass row-level security, so roles of signed-in users must be named explicitly.
-        Self { work: vec!["service_role".into()], operate: vec!["service_role".into()], own: Vec::new(), groups: None }
+        Self { work: vec!["service_role".into()], operate: vec!["service_role".into()], own: Vec::new(), groups: None, admits: None }
     }
 }
 

@@ -194,6 +194,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
     let unique = unique_column.map(|u| unique(u, tenant.as_ref(), &status, &col));
     let poison = retry::poison(d, &status, &col);
     let groups = check::groups(check, d);
+    let admits = check::admits(check, d, groups.as_ref());
     let recovered_value = recovered.as_ref().map(|r| recovered_value(r, &col.lost));
     let trigger = |event: &str| trigger_name(event, &name);
     let shape = Shape {
@@ -204,7 +205,7 @@ fn plan(check: &mut Check<'_>, d: &Declaration, around: Around<'_>) -> Option<Pl
         table_text: in_format(&table.sql()),
         body: String::new(),
         search_path: around.path.sql,
-        grant: shape::Grant::new(&d.grant, groups),
+        grant: shape::Grant::new(&d.grant, groups, admits),
         engine: if bulk.is_some() { Engine::Bulk } else { Engine::Rows },
         distributed,
 

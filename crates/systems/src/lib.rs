@@ -2,6 +2,8 @@
 //!
 //! - [`followups`] sends messages to people at their time.
 //! - [`runs`] replays recordings in a browser.
+//! - [`schedules`] turns the occurrences of recurring follow-ups into follow-ups.
 
 pub mod followups;
 pub mod runs;
+pub mod schedules;

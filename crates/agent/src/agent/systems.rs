@@ -1,4 +1,4 @@
-//! The pipelines, and the systems that are executed by code of their own: follow-ups are sent, runs are replayed.
+//! The pipelines, and the systems that are executed by code of their own: follow-ups are sent and recur, runs are replayed.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use gleaner::Item;
 use gleaner::worker::{Context, Poll, Replied};
 use gleaner_systems::followups::{self, Followups};
 use gleaner_systems::runs::{self, Runs};
+use gleaner_systems::schedules;
 
 use super::piped::Piped;
 use super::work::{Apart, Work};
@@ -36,7 +37,7 @@ impl Systems {
         let trusted = config.queues.is_none() && config.kinds.is_none() && !matches!(config.endpoint, EndpointAt::Wire(_));
         let wanted = |queue: &str| (named(queue) || trusted) && !piped.queues().iter().any(|piped| piped == queue);
         let sender = || Followups::new(config.followups.clone(), piped.models()).map_err(Error::Followups);
-        let followups = wanted(followups::QUEUE).then(sender).transpose()?;
+        let followups = (wanted(followups::QUEUE) || named(schedules::QUEUE)).then(sender).transpose()?;
         let runs = match (wanted(runs::QUEUE) && config.runs.slots > 0).then(|| Runs::new(config.runs.clone())).transpose() {
             Ok(runs) => runs,
             Err(missing) if named(runs::QUEUE) => return Err(Error::Runs(missing)),
@@ -54,13 +55,19 @@ impl Systems {
     }
 
     fn own(&self) -> impl Iterator<Item = String> {
-        let followups = self.followups.iter().map(|_| followups::QUEUE.to_owned());
+        let followups = self.followups.iter().flat_map(|_| [followups::QUEUE.to_owned(), schedules::QUEUE.to_owned()]);
         followups.chain(self.runs.iter().map(|_| runs::QUEUE.to_owned()))
     }
 
+    /// What sends follow-ups, where the queue is one of those that it concerns.
     fn followups(&self, queue: &str) -> Option<&Followups> {
-        self.followups.as_ref().filter(|_| queue == followups::QUEUE)
+        self.followups.as_ref().filter(|_| is_followups(queue))
     }
+}
+
+/// Whether a queue is one of those that the executor of follow-ups works.
+fn is_followups(queue: &str) -> bool {
+    [followups::QUEUE, schedules::QUEUE].contains(&queue)
 }
 
 #[async_trait]
@@ -90,11 +97,13 @@ impl Work for Systems {
         let followups = self.followups(queue)?;
         let polling = followups.polling();
         let every = polling.poll_interval;
+        let (concurrency, hold) =
+            if queue == schedules::QUEUE { (polling.batch_size, schedules::HOLD) } else { (followups.room(), followups::HOLD) };
         Some(Apart {
-            concurrency: followups.room(),
+            concurrency,
             batch: polling.batch_size,
             early: polling.preemptive_window,
-            hold: followups::HOLD,
+            hold,
             poll: Poll { base: every, max: every, unnotified: every, pushed_base: every, pushed_max: every, ..Poll::default() },
         })
     }
@@ -110,10 +119,15 @@ impl Work for Systems {
 
     async fn run(&self, queue: &str, item: Item, context: Context) -> Replied {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner).clone();
-        match (self.followups(queue), self.runs(queue)) {
-            (Some(followups), _) => followups.run(&*database, item, context).await,
-            (_, Some(runs)) => runs.run(&*database, item, context).await,
-            _ => self.piped.run(queue, item, context).await,
+        if let Some(followups) = self.followups(queue) {
+            if queue == schedules::QUEUE {
+                return schedules::run(&*database, item, followups.polling().preemptive_window).await;
+            }
+            return followups.run(&*database, item, context).await;
+        }
+        match self.runs(queue) {
+            Some(runs) => runs.run(&*database, item, context).await,
+            None => self.piped.run(queue, item, context).await,
         }
     }
 }

@@ -5,7 +5,10 @@ pub mod arguments;
 use rmcp::handler::server::tool::schema_for_input;
 use rmcp::model::{Tool, ToolAnnotations};
 
-use self::arguments::{Cancel, Claim, Complete, Explain, Fail, Held, LinkContact, List, Progress, ScheduleFollowup, Snooze};
+use self::arguments::{
+    Cancel, CancelFollowup, Claim, Complete, Explain, Fail, Held, LinkContact, List, ListFollowups, Progress, RescheduleFollowup,
+    ScheduleFollowup, Snooze,
+};
 use super::grant::{Grant, Grants};
 
 /// The acts of an assistant.
@@ -22,10 +25,13 @@ pub enum Act {
     Cancel,
     LinkContact,
     ScheduleFollowup,
+    RescheduleFollowup,
+    CancelFollowup,
+    ListFollowups,
 }
 
 impl Act {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::List,
         Self::Claim,
         Self::Progress,
@@ -37,6 +43,9 @@ impl Act {
         Self::Cancel,
         Self::LinkContact,
         Self::ScheduleFollowup,
+        Self::RescheduleFollowup,
+        Self::CancelFollowup,
+        Self::ListFollowups,
     ];
 
     pub fn named(name: &str) -> Option<Self> {
@@ -56,6 +65,9 @@ impl Act {
             Self::Cancel => "cancel",
             Self::LinkContact => "link_contact",
             Self::ScheduleFollowup => "schedule_followup",
+            Self::RescheduleFollowup => "reschedule_followup",
+            Self::CancelFollowup => "cancel_followup",
+            Self::ListFollowups => "list_followups",
         }
     }
 
@@ -64,7 +76,7 @@ impl Act {
         match self {
             Self::Cancel => Some(Grant::Cancel),
             Self::LinkContact => Some(Grant::Link),
-            Self::ScheduleFollowup => Some(Grant::Schedule),
+            Self::ScheduleFollowup | Self::RescheduleFollowup | Self::CancelFollowup | Self::ListFollowups => Some(Grant::Schedule),
             _ => None,
         }
     }
@@ -87,6 +99,9 @@ impl Act {
             Self::Cancel => "Cancel items",
             Self::LinkContact => "Link an activity to a contact",
             Self::ScheduleFollowup => "Schedule a follow-up",
+            Self::RescheduleFollowup => "Reschedule a follow-up",
+            Self::CancelFollowup => "Cancel a follow-up",
+            Self::ListFollowups => "List follow-ups",
         }
     }
 
@@ -115,6 +130,9 @@ impl Act {
             Self::ScheduleFollowup => {
                 "Schedules an action for a prospect at a given time. When the time comes another worker carries it out, which may send a message in the person's name."
             }
+            Self::RescheduleFollowup => "Gives a waiting follow-up another time. Answers `lost` while it is being sent.",
+            Self::CancelFollowup => "Cancels a follow-up that is not sent yet. Answers `lost` while it is being sent.",
+            Self::ListFollowups => "Lists the follow-ups that wait, of one prospect or of all, the next first. Changes nothing.",
         }
     }
 
@@ -131,18 +149,22 @@ impl Act {
             Self::Cancel => schema_for_input::<Cancel>(),
             Self::LinkContact => schema_for_input::<LinkContact>(),
             Self::ScheduleFollowup => schema_for_input::<ScheduleFollowup>(),
+            Self::RescheduleFollowup => schema_for_input::<RescheduleFollowup>(),
+            Self::CancelFollowup => schema_for_input::<CancelFollowup>(),
+            Self::ListFollowups => schema_for_input::<ListFollowups>(),
         };
         // Each is a struct with named fields. A test checks all of them.
         Tool::new(self.name(), self.description(), schema.unwrap_or_default()).with_title(self.title()).with_annotations(self.annotations())
     }
 
     fn annotations(self) -> ToolAnnotations {
-        let hints = ToolAnnotations::new().open_world(matches!(self, Self::ScheduleFollowup));
+        let hints = ToolAnnotations::new().open_world(matches!(self, Self::ScheduleFollowup | Self::RescheduleFollowup));
         match self {
-            Self::List | Self::Explain => hints.read_only(true),
-            Self::Cancel => hints.read_only(false).destructive(true).idempotent(true),
+            Self::List | Self::Explain | Self::ListFollowups => hints.read_only(true),
+            Self::Cancel | Self::CancelFollowup => hints.read_only(false).destructive(true).idempotent(true),
             // It may overwrite an earlier decision by a person.
             Self::LinkContact => hints.read_only(false).destructive(true).idempotent(true),
+            Self::RescheduleFollowup => hints.read_only(false).destructive(true).idempotent(true),
             // The lease makes a repeat safe: the second call is answered with `already`.
             Self::Progress | Self::Complete | Self::Fail | Self::Snooze | Self::Release => {
                 hints.read_only(false).destructive(false).idempotent(true)

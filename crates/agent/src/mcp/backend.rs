@@ -69,4 +69,13 @@ pub trait Backend: Debug + Send + Sync {
 
     /// The row of the follow-up.
     async fn schedule_followup(&self, followup: &Followup<'_>) -> Result<Value>;
+
+    /// Outcome and status.
+    async fn reschedule_followup(&self, key: &str, at: &str) -> Result<Vec<(String, Option<String>)>>;
+
+    /// Outcome and status.
+    async fn cancel_followup(&self, key: &str, reason: &str) -> Result<Vec<(String, Option<String>)>>;
+
+    /// Follow-ups that wait or are being sent, the next first.
+    async fn followups(&self, prospect: Option<&str>, limit: i64) -> Result<Vec<Value>>;
 }

@@ -1,15 +1,16 @@
 //! What each act does: it takes the arguments and returns the queue's answer as text and as fields.
 
+mod followups;
+
 use std::time::Duration;
 
-use chrono::DateTime;
 use gleaner::queue::{Answer, Item};
 use gleaner::{Completion, Failure, Held, Outcome, Progress};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::act::{Act, arguments as act};
-use super::backend::{Followup, Link};
+use super::backend::Link;
 use super::quote::{Quotes, sentence, word};
 use super::refusal::Refusal;
 use super::session::{Session, ToolReply};
@@ -33,7 +34,10 @@ pub(super) async fn call(session: &Session, act: Act, arguments: Value) -> Reply
         Act::Explain => explain(session, read(act, arguments)?).await,
         Act::Cancel => cancel(session, read(act, arguments)?).await,
         Act::LinkContact => link_contact(session, read(act, arguments)?).await,
-        Act::ScheduleFollowup => schedule_followup(session, read(act, arguments)?).await,
+        Act::ScheduleFollowup => followups::schedule(session, read(act, arguments)?).await,
+        Act::RescheduleFollowup => followups::reschedule(session, read(act, arguments)?).await,
+        Act::CancelFollowup => followups::cancel(session, read(act, arguments)?).await,
+        Act::ListFollowups => followups::list(session, read(act, arguments)?).await,
     }
 }
 
@@ -247,19 +251,6 @@ async fn link_contact(session: &Session, asked: act::LinkContact) -> Reply {
         says: format!("Linked {} to contact {}.", count(linked.len(), "activity"), asked.contact),
         value: json!({"activities": activities}),
     })
-}
-
-async fn schedule_followup(session: &Session, asked: act::ScheduleFollowup) -> Reply {
-    if DateTime::parse_from_rfc3339(&asked.at).is_err() {
-        return Err(Refusal::invalid("at is a time with its zone, such as 2026-03-01T09:00:00Z or 2026-03-01T10:00:00+01:00."));
-    }
-    let payload = asked.payload.filter(|payload| !payload.is_null()).unwrap_or_else(|| json!({}));
-    let action = asked.action.as_deref().unwrap_or("follow_up");
-    let followup = Followup { prospect: &asked.prospect, action, at: &asked.at, payload: &payload };
-    let row = session.service().backend().schedule_followup(&followup).await?;
-    tracing::info!(prospect = asked.prospect, at = asked.at, agent = session.agent(), "an assistant scheduled a follow-up");
-    let value = json!({"queue": "followups", "key": row["id"], "scheduled_for": row["scheduled_for"], "status": row["status"]});
-    Ok(ToolReply { says: format!("Scheduled as {} for {}.", row["id"].as_str().unwrap_or_default(), asked.at), value })
 }
 
 /// The result of an act on a held item. If the act was not done, that is a refusal and the hold ends.

@@ -1,6 +1,7 @@
 //! Follow-ups: sent at their time, once, and not after a reply.
 
 mod mail;
+mod recurring;
 mod sinks;
 mod world;
 

@@ -4,6 +4,7 @@ mod cancel;
 mod list;
 mod reschedule;
 mod schedule;
+mod schedules;
 
 use std::process::ExitCode;
 
@@ -18,13 +19,17 @@ Examples:
   gleaner followups schedule ada@example.com --in 2h --text 'Did you get my offer?'
   gleaner followups list
   gleaner followups reschedule 1f0c… --at '2026-12-01 09:00 Europe/Berlin'
-  gleaner followups cancel --prospect ada@example.com")]
+  gleaner followups cancel --prospect ada@example.com
+  gleaner followups schedules add ada@example.com --cron '0 9 * * MON' --zone Europe/Berlin --intent 'ask how it goes'")]
 pub(crate) enum Command {
     Schedule(schedule::Args),
     List(list::Args),
     Reschedule(reschedule::Args),
     Approve(reschedule::Approve),
     Cancel(cancel::Args),
+    /// Messages that recur
+    #[command(subcommand)]
+    Schedules(schedules::Command),
 }
 
 pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
@@ -34,6 +39,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<ExitCode> {
         Command::Reschedule(args) => reschedule::run(app, args).await,
         Command::Approve(args) => reschedule::approve(app, args).await,
         Command::Cancel(args) => cancel::run(app, args).await,
+        Command::Schedules(command) => schedules::run(app, command).await,
     }
 }
 

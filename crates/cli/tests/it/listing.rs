@@ -120,7 +120,7 @@ fn an_unknown_queue_names_the_known_ones() {
         &["recover", "job"],
     ] {
         let ran = gleaner.run(args);
-        assert!(ran.code == 1 && ran.err.contains("activities, dumps, followups, jobs, polls, runs"), "{args:?}: {ran:?}");
+        assert!(ran.code == 1 && ran.err.contains("activities, dumps, followups, jobs, polls, runs, schedules"), "{args:?}: {ran:?}");
     }
 }
 
@@ -158,7 +158,7 @@ fn a_queue_that_cannot_be_used_is_shown_as_broken_and_hides_no_other() {
     }
     assert!(listed.out.lines().any(|line| line.starts_with("jobs")), "{}", listed.out);
     let broken: Vec<_> = gleaner.json(&["queues"]).as_array().into_iter().flatten().map(|q| q["broken"].is_string()).collect();
-    assert_eq!(broken, [false, true, true, false, false, true], "activities, dumps, followups, jobs, polls, runs");
+    assert_eq!(broken, [false, true, true, false, false, true, false], "activities, dumps, followups, jobs, polls, runs, schedules");
     let status = gleaner.run(&["status"]);
     assert!(status.code == 0 && status.out.contains("broken queue runs: its table"), "{status:?}");
     assert_eq!(gleaner.json(&["status"])["broken_queues"].as_array().map(Vec::len), Some(3));

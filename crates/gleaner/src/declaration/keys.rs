@@ -92,7 +92,17 @@ const GROUPS: &[Key] = &[
     needed("column", "write column = \"…\", the column that names the group of a row"),
     needed("function", "write function = \"schema.name\", which returns the groups of the caller"),
 ];
-const GRANT: &[Key] = &[other("work"), other("operate"), other("own"), table("groups", GROUPS, "column", ", function = \"…\"")];
+const ADMITS: &[Key] = &[
+    needed("column", "write column = \"…\", the column that the function is asked about"),
+    needed("function", "write function = \"schema.name\", which says whether the caller may operate such a row"),
+];
+const GRANT: &[Key] = &[
+    other("work"),
+    other("operate"),
+    other("own"),
+    table("groups", GROUPS, "column", ", function = \"…\""),
+    table("admits", ADMITS, "column", ", function = \"…\""),
+];
 
 const DECLARATION: &[Key] = &[
     text("name"),

@@ -74,19 +74,37 @@ impl<'a> Check<'a> {
 /// The groups that members are limited to. Whether the function exists is not asked: a system may create it later.
 pub(super) fn groups(check: &mut Check<'_>, d: &Declaration) -> Option<Groups> {
     let declared = d.grant.groups.as_ref()?;
-    if d.owner.is_some() {
-        check.mistake("grant.groups: rows of this queue have owners, who already decide", "leave `groups` or `owner` out");
+    let (column, function) = limit(check, d, "groups", &declared.column, &declared.function)?;
+    Some(Groups { mine: format!("{function}()"), column })
+}
+
+/// The condition of rows, as `q`, that members may operate; none where `own` is not limited.
+pub(super) fn admits(check: &mut Check<'_>, d: &Declaration, groups: Option<&Groups>) -> Option<String> {
+    let declared = d.grant.admits.as_ref();
+    if declared.is_some() && groups.is_some() {
+        check.mistake("grant.admits: the groups of this queue already decide", "leave `admits` or `groups` out");
     }
-    check.column("grant.groups.column", &declared.column, &[])?;
-    let name: Vec<&str> = declared.function.split('.').collect();
-    let [schema, function] = name[..] else {
+    let of_groups = groups.map(|groups| format!("q.{} = any ({})", groups.column, groups.mine));
+    of_groups.or_else(|| {
+        let (column, function) = limit(check, d, "admits", &declared?.column, &declared?.function)?;
+        Some(format!("{function}(q.{column})"))
+    })
+}
+
+/// The column and the function of a limit on `own`, quoted.
+fn limit(check: &mut Check<'_>, d: &Declaration, key: &str, column: &str, function: &str) -> Option<(String, String)> {
+    if d.owner.is_some() {
+        check.mistake(format!("grant.{key}: rows of this queue have owners, who already decide"), format!("leave `{key}` or `owner` out"));
+    }
+    check.column(&format!("grant.{key}.column"), column, &[])?;
+    let [schema, name] = function.split('.').collect::<Vec<_>>()[..] else {
         check.mistake(
-            format!("grant.groups.function = {:?} is no function with its schema", declared.function),
-            "write it as \"public.my_groups\", without parameters",
+            format!("grant.{key}.function = {function:?} is no function with its schema"),
+            "write it as \"public.my_function\", without parentheses",
         );
         return None;
     };
-    Some(Groups { column: quote(&declared.column), mine: format!("{}.{}()", quote(schema), quote(function)) })
+    Some((quote(column), format!("{}.{}", quote(schema), quote(name))))
 }
 
 /// A time zone that PostgreSQL does not know would fail in every act.

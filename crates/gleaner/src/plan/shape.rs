@@ -310,6 +310,8 @@ pub struct Grant {
     /// Those who work or operate.
     pub look: String,
     pub groups: Option<Groups>,
+    /// The condition of rows, as `q`, that `own` is limited to.
+    pub admits: Option<String>,
 }
 
 /// The groups that `own` is limited to: the column of a row, and the call that returns those of the caller.
@@ -320,13 +322,13 @@ pub struct Groups {
 }
 
 impl Grant {
-    pub(super) fn new(declared: &crate::declaration::Grant, groups: Option<Groups>) -> Self {
+    pub(super) fn new(declared: &crate::declaration::Grant, groups: Option<Groups>, admits: Option<String>) -> Self {
         let list = |roles: &[String]| {
             let roles: Vec<String> = roles.iter().map(|role| literal(role)).collect();
             if roles.is_empty() { "'{}'".to_owned() } else { format!("array[{}]", roles.join(", ")) }
         };
         let look = list(&[&declared.work[..], &declared.operate].concat());
-        Self { operate: list(&declared.operate), own: list(&declared.own), look, groups }
+        Self { operate: list(&declared.operate), own: list(&declared.own), look, groups, admits }
     }
 }
 

@@ -14,7 +14,7 @@ async fn no_act_takes_the_callers_time() -> Result<()> {
     let rows = world
         .client
         .query(
-            "select distinct regexp_replace(p.proname, '_(activities|jobs|dumps|runs|followups|polls)(_matching)?$', '')
+            "select distinct regexp_replace(p.proname, '_(activities|jobs|dumps|runs|followups|schedules|polls)(_matching)?$', '')
              from pg_proc as p, unnest(p.proargtypes::oid[]) as t
              where p.pronamespace = 'gleaner'::regnamespace
                and has_function_privilege('service_role', p.oid, 'execute')

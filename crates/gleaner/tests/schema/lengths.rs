@@ -29,7 +29,7 @@ async fn no_function_is_longer_than_a_reader_holds_in_mind() -> Result<()> {
     let declaration = "table = 'public.orders'\nresult = 'receipt'\nhold = '2 minutes'\n[status]\ncolumn = 'state'\nready = 'new'\nrunning = 'packing'\ndone = 'sent'\nfailed = 'failed'\n";
     world.attach("orders", declaration).await?;
     let mut too_long = Vec::new();
-    for queue in ["orders", "jobs", "activities", "polls", "dumps", "runs", "followups"] {
+    for queue in ["orders", "jobs", "activities", "polls", "dumps", "runs", "followups", "schedules"] {
         for (name, lines) in functions(&world, queue).await? {
             let most = if name == "claim_orders" { 70 } else { 120 };
             if lines > most {

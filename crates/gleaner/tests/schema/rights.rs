@@ -88,7 +88,7 @@ async fn the_registry_lists_every_function_of_the_engines_role_and_the_acts_are_
     )
     .await?;
     assert_eq!(others.into_iter().collect::<BTreeSet<_>>(), helpers, "neither a forgotten function nor a leftover");
-    for queue in ["jobs", "activities", "dumps", "runs", "followups", "shop_orders"] {
+    for queue in ["jobs", "activities", "dumps", "runs", "followups", "schedules", "shop_orders"] {
         let recorded = world
             .count(&format!("select jsonb_array_length(added -> 'functions')::bigint from gleaner.queue where name = '{queue}'"))
             .await?;
@@ -130,7 +130,7 @@ async fn who_merely_signed_in_works_and_operates_nothing() -> Result<()> {
         )
     };
     let mut people = vec!["bury", "cancel", "explain", "prune", "requeue", "reschedule", "stats"];
-    for queue in ["jobs", "dumps", "runs", "followups"] {
+    for queue in ["jobs", "dumps", "runs", "followups", "schedules"] {
         assert_eq!(list(&world, &of("authenticated", queue)).await?, people, "{queue} is worked with the service key");
     }
     people.retain(|act| *act != "prune");

@@ -102,7 +102,7 @@ async fn a_migrator_without_superuser_migrates_a_project_that_has_its_roles_and_
     assert!(migrate(&url, &|_| {}).await?.is_empty());
     // Attach every queue again, now that policies are in force, as an upgrade of the templates does.
     admin.batch_execute("update gleaner.migration set checksum = 'older' where name like '%.toml'").await?;
-    assert_eq!(migrate(&url, &|_| {}).await?.len(), 6);
+    assert_eq!(migrate(&url, &|_| {}).await?.len(), 7);
     assert_eq!(
         text(&admin, "select md5(string_agg(prosrc, '' order by proname)) from pg_proc where pronamespace = 'auth'::regnamespace").await?,
         auth,

@@ -119,6 +119,7 @@ impl World {
             "dumps" => ("agent_processing_queue", ", claimed_at = claimed_at - $i"),
             "runs" => ("execution_jobs", ", started_at = started_at - $i"),
             "followups" => ("scheduled_actions", ", scheduled_for = scheduled_for - $i"),
+            "schedules" => ("followup_schedules", ", next_at = next_at - $i, seen_until = seen_until - $i"),
             other => (other, ""),
         };
         // The lease keeps its value: holders still use it.

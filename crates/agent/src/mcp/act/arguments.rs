@@ -168,6 +168,35 @@ pub struct ScheduleFollowup {
     pub payload: Option<Value>,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RescheduleFollowup {
+    /// The follow-up's key, as `schedule_followup` or `list_followups` gave it
+    pub key: String,
+    /// When, as an RFC 3339 time with its zone, such as 2026-03-01T09:00:00Z
+    #[schemars(extend("format" = "date-time"))]
+    pub at: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelFollowup {
+    /// The follow-up's key, as `schedule_followup` or `list_followups` gave it
+    pub key: String,
+    /// Why, for the record
+    pub reason: String,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListFollowups {
+    /// Only those for this prospect
+    pub prospect: Option<String>,
+    /// How many, 1 to 100; 20 when left out
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<u32>,
+}
+
 /// An object. The schema derived for `Value` is empty, and some clients treat that as no schema at all.
 fn object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": ["object", "null"], "additionalProperties": true})

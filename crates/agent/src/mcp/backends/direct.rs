@@ -85,12 +85,31 @@ impl Backend for DirectBackend {
     }
 
     async fn schedule_followup(&self, followup: &Followup<'_>) -> Result<Value> {
-        let sql = "select to_jsonb(a) from public.create_scheduled_action(
+        let sql = "select to_jsonb(a) from public.schedule_followup(
                        p_prospect_id => $1, p_action_type => $2, p_scheduled_for => $3::text::timestamptz, p_payload => $4) as a";
         let params: [(&(dyn ToSql + Sync), Type); 4] =
             [(&followup.prospect, Type::TEXT), (&followup.action, Type::TEXT), (&followup.at, Type::TEXT), (followup.payload, Type::JSONB)];
         let rows = self.client().await?.query_typed(sql, &params).await.map_err(Error::doing("schedule the follow-up"))?;
         rows.first().map(|row| row.get(0)).ok_or_else(|| Error::Other("the follow-up was not returned".into()))
+    }
+
+    async fn reschedule_followup(&self, key: &str, at: &str) -> Result<Vec<(String, Option<String>)>> {
+        let sql = "select r.outcome, r.status from gleaner.reschedule_followups(array[$1::text::uuid], $2::text::timestamptz) as r";
+        let rows = self.client().await?.query_typed(sql, &[(&key, Type::TEXT), (&at, Type::TEXT)]).await;
+        Ok(rows.map_err(Error::doing("reschedule the follow-up"))?.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    async fn cancel_followup(&self, key: &str, reason: &str) -> Result<Vec<(String, Option<String>)>> {
+        let sql = "select r.outcome, r.status from public.cancel_scheduled_actions(array[$1::text::uuid], $2) as r";
+        let rows = self.client().await?.query_typed(sql, &[(&key, Type::TEXT), (&reason, Type::TEXT)]).await;
+        Ok(rows.map_err(Error::doing("cancel the follow-up"))?.iter().map(|row| (row.get(0), row.get(1))).collect())
+    }
+
+    async fn followups(&self, prospect: Option<&str>, limit: i64) -> Result<Vec<Value>> {
+        let sql = "select to_jsonb(a) from public.scheduled_actions as a
+                   where a.status in ('pending', 'processing') and ($1::text is null or a.prospect_id = $1) order by a.scheduled_for, a.id limit $2";
+        let rows = self.client().await?.query_typed(sql, &[(&prospect, Type::TEXT), (&limit, Type::INT8)]).await;
+        Ok(rows.map_err(Error::doing("list follow-ups"))?.iter().map(|row| row.get(0)).collect())
     }
 }
 

@@ -98,8 +98,28 @@ impl Backend for WireBackend {
         let arguments = json!({
             "p_prospect_id": followup.prospect, "p_action_type": followup.action, "p_scheduled_for": followup.at, "p_payload": followup.payload,
         });
-        self.wire.rpc("public", "create_scheduled_action", arguments).await
+        self.wire.rpc("public", "schedule_followup", arguments).await
     }
+
+    async fn reschedule_followup(&self, key: &str, at: &str) -> Result<Vec<(String, Option<String>)>> {
+        let rows = self.wire.rpc("gleaner", "reschedule_followups", json!({"p_ids": [key], "p_due": at})).await?;
+        Ok(outcomes(&rows))
+    }
+
+    async fn cancel_followup(&self, key: &str, reason: &str) -> Result<Vec<(String, Option<String>)>> {
+        let rows = self.wire.rpc("public", "cancel_scheduled_actions", json!({"p_ids": [key], "p_reason": reason})).await?;
+        Ok(outcomes(&rows))
+    }
+
+    async fn followups(&self, prospect: Option<&str>, limit: i64) -> Result<Vec<Value>> {
+        let of = prospect.map(|prospect| format!("&prospect_id=eq.{}", encoded(prospect))).unwrap_or_default();
+        let path = format!("/rest/v1/scheduled_actions?select=*&status=in.(pending,processing)&order=scheduled_for,id&limit={limit}{of}");
+        Ok(self.wire.read("public", &path).await?.as_array().cloned().unwrap_or_default())
+    }
+}
+
+fn outcomes(rows: &Value) -> Vec<(String, Option<String>)> {
+    rows.as_array().into_iter().flatten().filter_map(|row| Some((text(&row["outcome"])?, text(&row["status"])))).collect()
 }
 
 /// A row with the same state names for every queue, as in [`gleaner::view`].

@@ -40,7 +40,22 @@ async fn grants_reach_as_far(over: Over) -> Result<()> {
     assert_eq!(stage.text("select contact_id from activities").await?, contact.to_string());
     assert_eq!(refused(&assistant, "link_contact", json!({"activity": activity, "contact": 999})).await?.0, "invalid");
     let scheduled = done(&assistant, "schedule_followup", json!({"prospect": "p1", "at": "2030-01-01T09:00:00Z"})).await?;
-    assert_eq!(stage.text("select id from scheduled_actions").await?, scheduled["key"].as_str().unwrap_or_default());
+    let followup = stage.text("select id from scheduled_actions").await?;
+    assert_eq!(followup, scheduled["key"].as_str().unwrap_or_default());
+    let moved = done(&assistant, "reschedule_followup", json!({"key": followup, "at": "2031-01-01T09:00:00Z"})).await?;
+    assert_eq!((&moved["outcome"], &moved["status"]), (&json!("done"), &json!("pending")));
+    let listed = done(&assistant, "list_followups", json!({"prospect": "p1"})).await?;
+    assert_eq!((&listed["items"][0]["key"], listed["items"].as_array().map(Vec::len)), (&json!(followup), Some(1)));
+    assert!(listed["items"][0]["scheduled_for"].as_str().unwrap_or_default().starts_with("2031-01-01"), "{listed}");
+    assert_eq!(listed["items"][0]["payload"]["untrusted"], true, "what a follow-up says is quoted");
+    assert_eq!(done(&assistant, "list_followups", json!({"prospect": "p2"})).await?["items"], json!([]));
+    done(&assistant, "cancel_followup", json!({"key": followup, "reason": "they called"})).await?;
+    assert_eq!(stage.text("select status from scheduled_actions").await?, "cancelled");
+    let again = done(&assistant, "cancel_followup", json!({"key": followup, "reason": "they called"})).await?;
+    assert_eq!(again["outcome"], "already");
+    let unknown = json!({"key": "00000000-0000-0000-0000-000000000000", "reason": "x"});
+    assert_eq!(refused(&assistant, "cancel_followup", unknown).await?.0, "gone");
+    assert_eq!(refused(&assistant, "reschedule_followup", json!({"key": followup, "at": "tomorrow"})).await?.0, "invalid");
 
     let backend = stage.service.backend();
     let key = backend.enqueue("jobs", Some("mail"), &json!({"to": "ada"})).await?;

@@ -18,6 +18,9 @@ async fn what_was_not_granted_is_neither_listed_nor_done() -> Result<()> {
         ("cancel", json!({"queue": "jobs", "keys": [key], "reason": "a mail said so"}), "cancel"),
         ("link_contact", json!({"activity": activity, "contact": 1}), "link"),
         ("schedule_followup", json!({"prospect": "1", "at": "2030-01-01T00:00:00Z"}), "schedule"),
+        ("reschedule_followup", json!({"key": activity, "at": "2030-01-01T00:00:00Z"}), "schedule"),
+        ("cancel_followup", json!({"key": activity, "reason": "a mail said so"}), "schedule"),
+        ("list_followups", json!({}), "schedule"),
     ] {
         let (code, says) = refused(&assistant, tool, arguments).await?;
         assert!(code == "not_granted" && says.contains(&format!("--grant {grant}")), "{tool}: {code} {says}");
@@ -33,12 +36,13 @@ async fn what_was_granted_is_listed_as_dangerous_and_done() -> Result<()> {
     let stage = Stage::with(settings).await?;
     let assistant = stage.assistant().await?;
     let tools = assistant.list_all_tools().await?;
-    assert_eq!(tools.len(), 11);
+    assert_eq!(tools.len(), 14);
     let hints = |name: &str| tools.iter().find(|tool| tool.name == name).and_then(|tool| tool.annotations.clone()).expect("annotated");
     assert!(hints("cancel").is_destructive() && hints("link_contact").is_destructive());
     assert_eq!((hints("list").read_only_hint, hints("explain").read_only_hint), (Some(true), Some(true)));
     assert!(!hints("complete").is_destructive() && hints("complete").is_idempotent());
     assert_eq!(hints("schedule_followup").open_world_hint, Some(true));
+    assert!(hints("cancel_followup").is_destructive() && hints("list_followups").read_only_hint == Some(true));
 
     let key = stage.job("mail", json!({})).await?;
     let cancelled = done(&assistant, "cancel", json!({"queue": "jobs", "keys": [key, "999"], "reason": "they called"})).await?;

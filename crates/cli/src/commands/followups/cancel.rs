@@ -58,7 +58,7 @@ pub(super) fn tell(app: &App, done: &str, rows: &[Row]) -> ExitCode {
             "done" => Cell::styled(done, GOOD),
             "already" => Cell::styled("nothing to change", DIM),
             "lost" => Cell::styled("is being sent", BAD),
-            _ => Cell::styled("no such follow-up", BAD),
+            _ => Cell::styled("not found", BAD),
         };
         table.row(vec![id.to_string().into(), outcome, status.clone().unwrap_or_default().into()]);
     }

@@ -24,6 +24,13 @@ pub(crate) struct Args {
     prospect: String,
     #[command(flatten)]
     when: When,
+    #[command(flatten)]
+    what: What,
+}
+
+/// What is sent, and how.
+#[derive(Debug, clap::Args)]
+pub(super) struct What {
     /// The text, sent as it is
     #[arg(long, required_unless_present_any = ["intent", "payload"])]
     text: Option<String>,
@@ -35,25 +42,32 @@ pub(crate) struct Args {
     sink: Option<String>,
     /// The kind of the action
     #[arg(long, default_value = "follow_up")]
-    kind: String,
+    pub(super) kind: String,
     /// Further members of the payload, as a JSON object
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
 }
 
-pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
-    let mut payload: Value = match &args.payload {
-        Some(text) => serde_json::from_str(text).context("--payload is not JSON")?,
-        None => json!({}),
-    };
-    if !payload.is_object() {
-        bail!("--payload takes a JSON object");
-    }
-    for (name, value) in [("text", &args.text), ("follow_up_intent", &args.intent), ("sink", &args.sink)] {
-        if let Some(value) = value {
-            payload[name] = json!(value);
+impl What {
+    pub(super) fn payload(&self) -> Result<Value> {
+        let mut payload: Value = match &self.payload {
+            Some(text) => serde_json::from_str(text).context("--payload is not JSON")?,
+            None => json!({}),
+        };
+        if !payload.is_object() {
+            bail!("--payload takes a JSON object");
         }
+        for (name, value) in [("text", &self.text), ("follow_up_intent", &self.intent), ("sink", &self.sink)] {
+            if let Some(value) = value {
+                payload[name] = json!(value);
+            }
+        }
+        Ok(payload)
     }
+}
+
+pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
+    let payload = args.what.payload()?;
     let client = app.target.client().await?;
     let (when, value) = args.when.sql(4)?;
     let sql = format!(
@@ -61,7 +75,7 @@ pub(super) async fn run(app: &App, args: Args) -> Result<ExitCode> {
          from public.create_scheduled_action($1, $2, {when}, $3) as a"
     );
     let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] =
-        [(&args.prospect, Type::TEXT), (&args.kind, Type::TEXT), (&payload, Type::JSONB), (&value, Type::TEXT)];
+        [(&args.prospect, Type::TEXT), (&args.what.kind, Type::TEXT), (&payload, Type::JSONB), (&value, Type::TEXT)];
     let rows = client.query_typed(&sql, &params).await?;
     let row = rows.first().context("the action was not stored")?;
     let (action, due): (Value, f64) = (row.get(0), row.get(1));

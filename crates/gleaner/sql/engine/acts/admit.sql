@@ -1,9 +1,9 @@
 {%- from "macros.sql" import inner, tenant_param, tenant_is -%}
-{%- if owner or grant.groups %}
+{%- if owner or grant.admits %}
 /*
  * Admits an operator to these rows, before anything changes. Roles that may operate, the service key and administrators are admitted
- * to all rows{% if grant.own != "'{}'" %}; members to {% if owner %}rows of their own and rows without an owner{% else %}rows of their groups{% endif %}{% endif %}.
- * Raises   42501 for other callers, and for a member where a row is another owner's or group's or does not exist: the answer to both is the same, so that
+ * to all rows{% if grant.own != "'{}'" %}; members to {% if owner %}rows of their own and rows without an owner{% elif grant.groups %}rows of their groups{% else %}rows that the declaration's function admits{% endif %}{% endif %}.
+ * Raises   42501 for other callers, and for a member where a row is not theirs or does not exist: the answer to both is the same, so that
  *          nobody learns which rows others have.
 {%- if owner %}
  * Locks    a member's rows in key order: an owner that was checked stays the owner.
@@ -40,10 +40,10 @@ begin
     select i.id into v_other from unnest(p_ids) as i (id)
     where not exists (
         select from {{ table }} as q
-        where {{ tenant_is("q") }}q.{{ key.column }} = any (array[i.id]) and q.{{ grant.groups.column }} = any ({{ grant.groups.mine }}))
+        where {{ tenant_is("q") }}q.{{ key.column }} = any (array[i.id]) and {{ grant.admits }})
     limit 1;
     if found then
-        raise exception '% does not exist or belongs to another group: only administrators may do this', v_other
+        raise exception '% does not exist or belongs to another {{ "group" if grant.groups else "member" }}: only administrators may do this', v_other
             using errcode = '42501', hint = 'Leave it out, or ask an administrator of the team.';
     end if;
 end

@@ -9,7 +9,7 @@ declare
     v_row {{ table }};
 begin
     {{ enter() }}
-{%- if owner or grant.groups %}
+{%- if owner or grant.admits %}
     perform gleaner.admit_{{ name }}({{ tenant_arg() }}p_ids);
 {%- else %}
     perform gleaner.operates({{ name_literal }}, {{ grant.operate }}, {{ grant.own }});

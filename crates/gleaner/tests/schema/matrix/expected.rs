@@ -58,8 +58,9 @@ pub(super) const RELATIONS: &str = "
     public.run_rows               ---- ---- ---- s--- s--- s--- ---- siud  true
     public.run_artefacts          ---- ---- ---- s--- s--- s--- ---- siud  true
     public.run_sites              ---- ---- ---- s--- s--- siud ---- siud  true
-    public.scheduled_actions      ---- ---- ---- s--- s--- s--- ---- siud  prospect_id = 'waiting'
+    public.scheduled_actions      ---- ---- ---- s--- s--- s--- ---- siud  prospect_id <> 'held'
     public.scheduled_actions      ---- ---- ---- s--- s--- s--- s--- siud  prospect_id = 'held'
+    public.followup_schedules     ---- ---- ---- s--- s--- s--- ---- siud  true
     public.contact_preferences    ---- ---- ---- siud siud siud ---- siud  contact_id = 1
     public.contact_preferences    ---- ---- ---- s--- s--- siud ---- siud  contact_id is null
     public.do_not_contact         ---- ---- ---- siud siud siud ---- siud  true
@@ -119,15 +120,15 @@ pub(super) const FUNCTIONS: &str = "
     gleaner.{explain,next_due}_activities                                 authenticated service_role
     gleaner.assign_activities                                             authenticated service_role
     gleaner.{enqueue,recover}_activities                                  service_role
-    gleaner.{bury,cancel,requeue,reschedule,stats}_{activities,jobs,polls,dumps,runs,followups} authenticated service_role
-    gleaner.cancel_{activities,jobs,polls,dumps,runs,followups}_matching  authenticated service_role
-    gleaner.{claim,start,progress,complete,fail,release,snooze}_{jobs,polls,dumps,runs,followups} service_role
-    gleaner.complete_{jobs,polls,dumps,runs,followups}_many               service_role
-    gleaner.explain_{jobs,polls,dumps,runs,followups}                     authenticated service_role
-    gleaner.next_due_{jobs,polls,dumps,runs,followups}                    service_role
-    gleaner.{enqueue,recover}_{jobs,polls,dumps,runs,followups}           service_role
+    gleaner.{bury,cancel,requeue,reschedule,stats}_{activities,jobs,polls,dumps,runs,followups,schedules} authenticated service_role
+    gleaner.cancel_{activities,jobs,polls,dumps,runs,followups,schedules}_matching  authenticated service_role
+    gleaner.{claim,start,progress,complete,fail,release,snooze}_{jobs,polls,dumps,runs,followups,schedules} service_role
+    gleaner.complete_{jobs,polls,dumps,runs,followups,schedules}_many               service_role
+    gleaner.explain_{jobs,polls,dumps,runs,followups,schedules}                     authenticated service_role
+    gleaner.next_due_{jobs,polls,dumps,runs,followups,schedules}                    service_role
+    gleaner.{enqueue,recover}_{jobs,polls,dumps,runs,followups,schedules}           service_role
     gleaner.{reserve_keys,register_range}_jobs                             service_role
-    gleaner.prune_{jobs,dumps,runs,followups}                             authenticated service_role
+    gleaner.prune_{jobs,dumps,runs,followups,schedules}                             authenticated service_role
     gleaner.{caller_role,caller_session,caller_uid,is_trusted}            service_role
     gleaner.{backoff,default_region,scoped_kinds,serves_auth,request_poll} service_role
     public.{fn_reflections,fn_workspace_create,fn_workspace_invite}        authenticated service_role
@@ -137,9 +138,11 @@ pub(super) const FUNCTIONS: &str = "
     public.{fn_block_create,fn_claim_next_dumps,fn_context_item_upsert_bulk,fn_relationship_upsert_bulk} service_role
     public.{create_scheduled_action,claim_due_actions,mark_processing}    service_role
     public.{cancel_pending_for_prospect,reset_stale_processing}           service_role
-    public.{schedule_followup,cancel_scheduled_actions,approve_scheduled_actions} authenticated service_role
+    public.{schedule_followup,schedule_recurring_followup}                authenticated service_role
+    public.{cancel_scheduled_actions,approve_scheduled_actions}           authenticated service_role
     gleaner.contact_name                                                  authenticated service_role
     gleaner.{prepare_followup,begin_sending,refuse_contact,contact_of_prospect}  service_role
+    gleaner.{prepare_schedule,advance_schedule}                           service_role
     gleaner.{reason_not_to_send,reason_to_wait}                           service_role
     public.save_recording                                                 authenticated service_role
     gleaner.{recording_problem,site_of}                                   authenticated service_role
@@ -185,7 +188,16 @@ pub(super) const CALLS: &str = "
     - - - - - x - x  gleaner.cancel_activities_matching('{\"type\": \"call\"}') where outcome = 'done'
     - - - x x x - x  gleaner.cancel_runs((select array_agg(id) from execution_jobs)) where outcome = 'done'
     - - - x x x - x  save_recording('mine', '{\"steps\": [{\"do\": \"open\", \"url\": \"https://a.example\"}]}') as s where s is not null
-    - - - x x x - x  gleaner.requeue_followups((select array_agg(id) from scheduled_actions))
+    - - - - - x - x  gleaner.requeue_followups((select array_agg(id) from scheduled_actions))
+    - - - x - x - x  gleaner.requeue_followups((select array_agg(id) from scheduled_actions where contact_id = 2))
+    - - - - x x - x  gleaner.requeue_followups((select array_agg(id) from scheduled_actions where contact_id = 3))
+    - - - x - x - x  gleaner.reschedule_followups((select array_agg(id) from scheduled_actions where contact_id = 2), '2030-01-01')
+    - - - x - x - x  cancel_scheduled_actions((select array_agg(id) from scheduled_actions where contact_id = 2))
+    - - - x - x - x  approve_scheduled_actions((select array_agg(id) from scheduled_actions where contact_id = 2))
+    - - - x - x - x  schedule_followup('contact:2', now())
+    - - - x x x - x  schedule_followup('contact:1', now())
+    - - - x - x - x  schedule_recurring_followup('contact:2', '@daily')
+    - - - x - x - x  gleaner.cancel_schedules((select array_agg(id) from followup_schedules))
     - - - - - x - x  gleaner.cancel_jobs('{1}')
     - - - - - x - x  gleaner.prune_runs(1, '1 day')
     - x x x x x x x  gleaner.me()

@@ -5,7 +5,8 @@ insert into public.sales (id, first_name, email, user_id, administrator, disable
     (2, 'private', 'private@example.com', '00000000-0000-0000-0000-000000000002', false, false, false),
     (3, 'admin',   'admin@example.com',   '00000000-0000-0000-0000-000000000003', true,  false, true),
     (4, 'former',  'former@example.com',  '00000000-0000-0000-0000-000000000004', true,  true,  true);
-insert into public.contacts (id, first_name, email) values (1, 'Bob', 'bob@example.com');
+insert into public.contacts (id, first_name, email, sales_id) values
+    (1, 'Bob', 'bob@example.com', null), (2, 'Eve', 'eve@example.com', 1), (3, 'Joe', 'joe@example.com', 2);
 insert into public.ingestion_providers (provider_code, name, sales_id) values ('gmail', 'mailbox', 2);
 insert into public.crm_processing_nodes (sales_id, device_name) values (1, 'laptop'), (2, 'laptop'), (4, 'laptop');
 
@@ -37,7 +38,9 @@ insert into public.context_items (basket_id, kind, label) values ('00000000-0000
 insert into public.context_item_sources (context_item_id) select id from public.context_items;
 insert into public.substrate_relationships (basket_id, from_type, from_id, to_type, to_id, relationship_type)
 values ('00000000-0000-0000-0000-0000000000bb', 'block', gen_random_uuid(), 'context_item', gen_random_uuid(), 'mentions');
-insert into public.scheduled_actions (prospect_id, action_type, scheduled_for) values ('waiting', 'email', now()), ('held', 'email', now());
+insert into public.scheduled_actions (prospect_id, action_type, scheduled_for) values
+    ('waiting', 'email', now()), ('held', 'email', now()), ('contact:2', 'email', now()), ('contact:3', 'email', now());
+insert into public.followup_schedules (prospect_id, cron) values ('contact:2', '@daily');
 insert into public.execution_jobs (recording_id) values ('waiting'), ('held');
 insert into public.recordings (name) values ('of the service key'), ('of the member');
 update public.recordings set created_by = '00000000-0000-0000-0000-000000000001' where name = 'of the member';

@@ -5,6 +5,8 @@
  * Takes    [{id, type, contact_id, sender_kind, sender_address, at, automatic, text, subject}], from gleaner.hear_replies.
  * Cancels  unfinished actions that were armed before the message came, running ones included. Not one whose sending has begun: it may
  *          be on its way, and a cancelled row would deny it. Not one with payload.keep_on_reply. An automatic answer cancels nothing.
+ * Pauses   schedules with until_reply.
+ * Rights   the message decides and not who stored it: plain updates, which the adapter makes acts, and a note in the audit.
  * Races    the row is locked and looked at again: of a reply and a sending step at the same moment, the first to lock decides.
  */
 create or replace function gleaner.answer_replies(p_heard jsonb) returns void
@@ -45,10 +47,16 @@ begin
               and a.payload ->> 'keep_on_reply' is distinct from 'true'
             order by a.id
             for no key update);
-        if v_ids <> '{}' then
-            perform from gleaner.cancel_followups(v_ids, v_why);
-            update public.scheduled_actions as a set cancelled_reason = v_why where a.id = any (v_ids) and a.status = 'cancelled';
-        end if;
+        update public.scheduled_actions as a set status = 'cancelled', cancelled_reason = v_why where a.id = any (v_ids);
+        with paused as (
+            update public.followup_schedules as s set status = 'paused', paused_reason = v_why
+            where (s.contact_id = v_reply.contact_id or s.contact_id is null and s.prospect_id = any (v_reply.names))
+              and s.until_reply and s.status in ('active', 'working') and s.created_at <= v_reply.at
+            returning s.id
+        )
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        select c.queue, c.id::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', v_why, 'activity', v_reply.id)
+        from (select 'followups', u.id from unnest(v_ids) as u (id) union all select 'schedules', p.id from paused as p) as c (queue, id);
     end loop;
 end
 $$;

@@ -1,6 +1,7 @@
 /*
- * A person approves actions: one that is due goes out now, any other at its time. Members of the team may.
+ * A person approves actions: one that is due goes out now, any other at its time. Members may where the contact is their own or has no owner.
  * Returns  per action: done; already (approved before, or ended); gone.
+ * Raises   42501 where one of them is not the caller's to change.
  */
 create or replace function public.approve_scheduled_actions(p_ids uuid[])
 returns table (id uuid, outcome text, status text)
@@ -11,7 +12,7 @@ as $$
 declare
     v_row public.scheduled_actions;
 begin
-    perform gleaner.operates('followups', '{service_role}', '{authenticated}');
+    perform gleaner.admit_followups(p_ids);
     for v_row in select a.* from public.scheduled_actions as a where a.id = any (p_ids) order by a.id for no key update loop
         id := v_row.id;
         status := v_row.status;

@@ -1,6 +1,7 @@
 /*
- * Calls off these actions, as a person does. Members of the team may.
+ * Calls off these actions, as a person does. Members may where the contact is their own or has no owner.
  * Returns  per action: done; already (it had ended); lost (its sending has begun: it may be on its way); gone.
+ * Raises   42501 where one of them is not the caller's to change.
  */
 create or replace function public.cancel_scheduled_actions(p_ids uuid[], p_reason text default 'called off by hand')
 returns table (id uuid, outcome text, status text)
@@ -12,7 +13,7 @@ declare
     v_row  record;
     v_idle uuid[] := '{}';
 begin
-    perform gleaner.operates('followups', '{service_role}', '{authenticated}');
+    perform gleaner.admit_followups(p_ids);
     for v_row in
         select a.id, a.status, a.status = 'processing' and a.sending_lease is not distinct from a.lease as sending
         from public.scheduled_actions as a where a.id = any (p_ids) order by a.id for no key update

@@ -14,22 +14,10 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 declare
-    v_row     public.scheduled_actions;
-    v_contact bigint := gleaner.contact_of_prospect(p_prospect_id);
+    v_row public.scheduled_actions;
 begin
-    if gleaner.operates('followups', '{service_role}', '{authenticated}') = 'own' then
-        if v_contact is null then
-            raise exception 'no contact is known as %', p_prospect_id
-                using errcode = 'GL002', hint = 'Add the contact, or give it this identity; contact:ID names one by its id.';
-        end if;
-        if not exists (select from public.contacts as c left join public.sales as s on s.id = c.sales_id
-                       where c.id = v_contact and (c.sales_id is null or s.user_id = gleaner.caller_uid()::uuid)) then
-            raise exception 'contact % belongs to another member', v_contact
-                using errcode = '42501', hint = 'Its owner or an administrator may plan a message.';
-        end if;
-    end if;
     insert into public.scheduled_actions (prospect_id, contact_id, action_type, scheduled_for, payload)
-    values (p_prospect_id, v_contact, p_action_type, p_scheduled_for, coalesce(p_payload, '{}'))
+    values (p_prospect_id, gleaner.require_own_contact(p_prospect_id), p_action_type, p_scheduled_for, coalesce(p_payload, '{}'))
     returning * into v_row;
     return v_row;
 end
