@@ -4413,6 +4413,67 @@ $$;
 
 ALTER FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) RETURNS SETOF uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 60
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+    v_words tsquery;
+    v_found uuid[];
+    v_seen  bigint;
+begin
+    select to_tsquery('pg_catalog.simple', string_agg(w || ':*', ' & ')) into v_words
+    from regexp_split_to_table(lower(p_text), '[^[:alnum:]]+') as w
+    where w <> '';
+    select count(*), array_agg(a.id order by a.created_at desc, a.id desc) filter (where w.words @@ v_words)
+    into v_seen, v_found
+    from (
+        select a.id, a.created_at
+        from public.activities as a
+        where (p_status is null or a.processing_status = p_status)
+          and (p_type is null or a.type = p_type)
+          and (p_owner is null or a.sales_id = p_owner)
+          and (p_unowned is not true or a.sales_id is null)
+          and (p_channel is null or a.provider_id = p_channel)
+          and (p_contact is null or a.contact_id = p_contact)
+          and (p_before is null or a.created_at <= p_before)
+          and (p_before is null or a.created_at < p_before or a.id < p_id)
+        order by a.created_at desc, a.id desc
+        limit 2000
+    ) as a
+    left join gleaner.activity_words as w on w.activity_id = a.id;
+    if v_seen = 2000 and coalesce(cardinality(v_found), 0) < 60 then
+        v_found := array(
+            select a.id
+            from (
+                select w.activity_id
+                from gleaner.activity_words as w
+                where w.words @@ v_words
+                  and (p_before is null or w.created_at <= p_before)
+                order by w.created_at desc, w.activity_id desc
+                limit 2000
+            ) as w
+            join public.activities as a on a.id = w.activity_id
+            where (p_status is null or a.processing_status = p_status)
+              and (p_type is null or a.type = p_type)
+              and (p_owner is null or a.sales_id = p_owner)
+              and (p_unowned is not true or a.sales_id is null)
+              and (p_channel is null or a.provider_id = p_channel)
+              and (p_contact is null or a.contact_id = p_contact)
+              and (p_before is null or a.created_at <= p_before)
+              and (p_before is null or a.created_at < p_before or a.id < p_id)
+            order by a.created_at desc, a.id desc
+            limit 60);
+    end if;
+    return query select unnest(v_found[1:60]);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) IS 'The newest activities with all these words.';
+
 CREATE FUNCTION gleaner.forget_context_items() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -9834,6 +9895,23 @@ $$;
 
 COMMENT ON FUNCTION gleaner.store_substrate() IS 'Stores what a checkpoint of the queue dumps found, in its transaction.';
 
+CREATE FUNCTION gleaner.store_words() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_words tsvector := gleaner.words_of(concat_ws(' ', new.raw_data ->> 'sender', new.sender_address, new.raw_data ->> 'subject', new.processed_data ->> 'summary', new.raw_data ->> 'content'));
+begin
+    insert into gleaner.activity_words as w (activity_id, created_at, words)
+    values (new.id, new.created_at, v_words)
+    on conflict (activity_id) do update set created_at = excluded.created_at, words = excluded.words
+    where (w.created_at, w.words) is distinct from (excluded.created_at, excluded.words);
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.store_words() IS 'Keeps the words of activities in step with them.';
+
 CREATE FUNCTION gleaner.take_each_activities(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) RETURNS SETOF public.activities
     LANGUAGE plpgsql
     AS $$
@@ -10587,6 +10665,15 @@ $$;
 
 COMMENT ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) IS 'A list of addresses with one more, unless it is there.';
 
+CREATE FUNCTION gleaner.words_of(p_text text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select to_tsvector('pg_catalog.simple', regexp_replace(left(p_text, 20000), '[^[:alnum:]]+', ' ', 'g'))
+$$;
+
+COMMENT ON FUNCTION gleaner.words_of(p_text text) IS 'The words of a text, for the search of activities.';
+
 CREATE FUNCTION gleaner.worker_session() RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -11309,6 +11396,17 @@ $$;
 
 COMMENT ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) IS 'Plans a message to a contact of the caller''s own.';
 
+CREATE FUNCTION public.search_activities(p_text text, p_status text DEFAULT NULL::text, p_type text DEFAULT NULL::text, p_owner bigint DEFAULT NULL::bigint, p_unowned boolean DEFAULT false, p_channel uuid DEFAULT NULL::uuid, p_contact bigint DEFAULT NULL::bigint, p_before timestamp with time zone DEFAULT NULL::timestamp with time zone, p_id uuid DEFAULT NULL::uuid) RETURNS SETOF public.activities
+    LANGUAGE sql STABLE ROWS 60
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select a.*
+    from gleaner.find_words(p_text, p_status, p_type, p_owner, p_unowned, p_channel, p_contact, p_before, p_id) as found (id)
+    join public.activities as a on a.id = found.id
+$$;
+
+COMMENT ON FUNCTION public.search_activities(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) IS 'Activities that contain all these words.';
+
 CREATE FUNCTION public.touch_execution_jobs() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -11464,6 +11562,16 @@ COMMENT ON TABLE auth.users IS 'People who can sign in.';
 COMMENT ON COLUMN auth.users.encrypted_password IS 'argon2id in PHC form; bcrypt of imported users until they next sign in; null: no password yet.';
 
 COMMENT ON COLUMN auth.users.banned_until IS 'Until then the user neither signs in nor refreshes.';
+
+CREATE TABLE gleaner.activity_words (
+    activity_id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    words tsvector NOT NULL
+);
+
+COMMENT ON TABLE gleaner.activity_words IS 'The words of each activity, for public.search_activities.';
+
+COMMENT ON COLUMN gleaner.activity_words.created_at IS 'When the activity was created, so that the newest are chosen without reading it.';
 
 CREATE TABLE gleaner.adopted_table (
     name text NOT NULL,
@@ -12355,6 +12463,9 @@ ALTER TABLE auth.users
 ALTER TABLE auth.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
 
+ALTER TABLE gleaner.activity_words
+    ADD CONSTRAINT activity_words_pkey PRIMARY KEY (activity_id);
+
 ALTER TABLE gleaner.adopted_table
     ADD CONSTRAINT adopted_table_pkey PRIMARY KEY (name);
 
@@ -12525,6 +12636,8 @@ CREATE INDEX refresh_tokens_session_id_idx ON auth.refresh_tokens USING btree (s
 
 CREATE INDEX sessions_user_id_idx ON auth.sessions USING btree (user_id);
 
+CREATE INDEX activity_words_words_idx ON gleaner.activity_words USING gin (words);
+
 CREATE UNIQUE INDEX api_key_name_key ON gleaner.api_key USING btree (name) WHERE (revoked_at IS NULL);
 
 CREATE INDEX audit_caller_idx ON gleaner.audit USING btree (caller text_pattern_ops, id DESC);
@@ -12573,15 +12686,25 @@ CREATE INDEX raw_request_received_at_idx ON gleaner.raw_request USING btree (rec
 
 CREATE INDEX request_at_idx ON gleaner.request USING btree (at);
 
-CREATE INDEX activities_contact_id_idx ON public.activities USING btree (contact_id, created_at);
+CREATE INDEX activities_contact_id_idx ON public.activities USING btree (contact_id, created_at DESC, id DESC);
 
-CREATE INDEX activities_created_at_idx ON public.activities USING btree (created_at);
+CREATE INDEX activities_feed_idx ON public.activities USING btree (created_at DESC, id DESC);
 
 CREATE UNIQUE INDEX activities_provider_id_external_id_key ON public.activities USING btree (provider_id, external_id) WHERE (provider_id IS NOT NULL);
 
-CREATE INDEX activities_sales_id_idx ON public.activities USING btree (sales_id, created_at);
+CREATE INDEX activities_provider_id_idx ON public.activities USING btree (provider_id, created_at DESC, id DESC) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX activities_sales_id_idx ON public.activities USING btree (sales_id, created_at DESC, id DESC);
+
+CREATE INDEX activities_status_idx ON public.activities USING btree (processing_status, created_at DESC, id DESC);
+
+CREATE INDEX activities_type_idx ON public.activities USING btree (type, created_at DESC, id DESC);
+
+CREATE INDEX activities_unmatched_idx ON public.activities USING btree (created_at DESC, id DESC) WHERE (contact_id IS NULL);
 
 CREATE INDEX activities_unmatched_sender_idx ON public.activities USING btree (sender_kind, sender_address, created_at) WHERE ((contact_id IS NULL) AND (sender_address IS NOT NULL));
+
+CREATE INDEX activities_unowned_idx ON public.activities USING btree (created_at DESC, id DESC) WHERE (sales_id IS NULL);
 
 CREATE INDEX activity_failures_created_at_idx ON public.activity_failures USING btree (created_at);
 
@@ -12657,13 +12780,15 @@ CREATE UNIQUE INDEX ingestion_providers_previous_key_hash_key ON public.ingestio
 
 CREATE INDEX ingestion_providers_sales_id_idx ON public.ingestion_providers USING btree (sales_id);
 
-CREATE INDEX raw_dumps_basket_id_idx ON public.raw_dumps USING btree (basket_id);
+CREATE INDEX raw_dumps_basket_id_idx ON public.raw_dumps USING btree (basket_id, created_at DESC, id DESC);
 
 CREATE UNIQUE INDEX raw_dumps_same_file_key ON public.raw_dumps USING btree (basket_id, file_sha256);
 
 CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
 
 CREATE INDEX scheduled_actions_receipt_idx ON public.scheduled_actions USING btree (((result ->> 'receipt_id'::text))) WHERE ((result ->> 'receipt_id'::text) IS NOT NULL);
+
+CREATE INDEX scheduled_actions_timeline_idx ON public.scheduled_actions USING btree (status, scheduled_for, id);
 
 CREATE INDEX substrate_relationships_dump_id_idx ON public.substrate_relationships USING btree (dump_id);
 
@@ -12731,6 +12856,8 @@ CREATE TRIGGER schedule_first_poll AFTER INSERT ON public.ingestion_providers FO
 
 CREATE TRIGGER schedule_poll AFTER UPDATE OF provider_code, is_active ON public.ingestion_providers FOR EACH ROW WHEN (((new.provider_code = 'gmail'::text) AND new.is_active AND ((old.provider_code IS DISTINCT FROM new.provider_code) OR (old.is_active IS DISTINCT FROM new.is_active)))) EXECUTE FUNCTION gleaner.schedule_poll();
 
+CREATE TRIGGER store_words AFTER INSERT OR UPDATE OF raw_data, processed_data, sender_address, created_at ON public.activities FOR EACH ROW EXECUTE FUNCTION gleaner.store_words();
+
 CREATE TRIGGER touch_execution_jobs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW EXECUTE FUNCTION public.touch_execution_jobs();
 
 CREATE TRIGGER touch_scheduled_actions BEFORE INSERT OR UPDATE ON public.scheduled_actions FOR EACH ROW EXECUTE FUNCTION public.touch_scheduled_actions();
@@ -12772,6 +12899,9 @@ ALTER TABLE auth.refresh_tokens
 
 ALTER TABLE auth.sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth.users(id) ON DELETE CASCADE;
+
+ALTER TABLE gleaner.activity_words
+    ADD CONSTRAINT activity_words_activity_id_fkey FOREIGN KEY (activity_id) REFERENCES public.activities(id) ON DELETE CASCADE;
 
 ALTER TABLE gleaner.media_reference
     ADD CONSTRAINT media_reference_activity_id_fkey FOREIGN KEY (activity_id) REFERENCES public.activities(id) ON DELETE CASCADE;
@@ -12850,6 +12980,8 @@ ALTER TABLE public.workspace_invitations
 
 ALTER TABLE public.workspace_members
     ADD CONSTRAINT workspace_members_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspaces(id) ON DELETE CASCADE;
+
+ALTER TABLE gleaner.activity_words ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE gleaner.audit ENABLE ROW LEVEL SECURITY;
 
@@ -13487,6 +13619,10 @@ REVOKE ALL ON FUNCTION gleaner.find_runs(p_limit integer, p_now timestamp with t
 
 REVOKE ALL ON FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.forget_context_items() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.forget_dump_files() FROM PUBLIC;
@@ -14018,6 +14154,8 @@ REVOKE ALL ON FUNCTION gleaner.store_relationships(p_basket_id uuid, p_dump_id u
 
 REVOKE ALL ON FUNCTION gleaner.store_substrate() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.store_words() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.take_each_activities(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.take_each_dumps(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) FROM PUBLIC;
@@ -14057,6 +14195,8 @@ REVOKE ALL ON FUNCTION gleaner.verify_key(p_hash bytea) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.words_of(p_text text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.worker_session() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.worker_session() TO gleaner_engine;
@@ -14156,6 +14296,10 @@ GRANT ALL ON FUNCTION public.reset_stale_processing(p_stale_after_seconds intege
 REVOKE ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) TO authenticated;
 GRANT ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.search_activities(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.search_activities(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO authenticated;
+GRANT ALL ON FUNCTION public.search_activities(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION public.touch_execution_jobs() FROM PUBLIC;
 
