@@ -170,10 +170,10 @@ export class Visitor {
     }
 
     /** A picture for a person to look at. */
-    async picture(name: string): Promise<void> {
+    async picture(name: string, { fullPage = true } = {}): Promise<void> {
         const folder = required('WEB_PICTURES');
         mkdirSync(folder, { recursive: true });
-        await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+        await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage });
     }
 
     /** Serious problems that axe finds. Script tags are blocked by the page's policy, so it is evaluated. */

@@ -36,7 +36,7 @@ pub mod text;
 pub use answer::Answer;
 pub use channel::{Channel, Settings};
 pub use event::{Address, Attachment, Direction, Event, Kind, Memory};
-pub use provider::{Inbound, Outcome, Provider, Sample, Setting, Stored, Verified};
+pub use provider::{Inbound, Message, Outcome, Provider, Sample, Setting, Stored, Verified};
 pub use refusal::Refusal;
 pub use request::Request;
 pub use scheme::Scheme;

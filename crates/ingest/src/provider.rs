@@ -51,7 +51,48 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     }
 
     /// A small event, signed as the provider would sign it for `url` at this time. `gleaner channels test` sends it.
-    fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String>;
+    fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String> {
+        self.compose(channel, url, unix_now, &Message::default())
+    }
+
+    /// The same with a message. `gleaner up --demo` sends some.
+    fn compose(&self, channel: &Channel, url: &str, unix_now: i64, message: &Message<'_>) -> Result<Sample, String>;
+}
+
+/// What a sample says, and who says it. Each provider sends the parts that it knows, and fills in those that are missing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Message<'a> {
+    pub name: Option<&'a str>,
+    pub email: Option<&'a str>,
+    /// In E.164.
+    pub phone: Option<&'a str>,
+    pub subject: Option<&'a str>,
+    pub text: Option<&'a str>,
+    /// Distinguishes messages of the same second.
+    pub id: Option<&'a str>,
+}
+
+impl Message<'_> {
+    pub(crate) fn name(&self) -> &str {
+        self.name.unwrap_or("Gleaner sample")
+    }
+
+    pub(crate) fn email(&self) -> &str {
+        self.email.unwrap_or("sample@example.com")
+    }
+
+    pub(crate) fn subject(&self) -> &str {
+        self.subject.unwrap_or("Sample")
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.text.unwrap_or("A sample from Gleaner: this channel works.")
+    }
+
+    /// What makes the event's id its own.
+    pub(crate) fn id(&self, unix_now: i64) -> String {
+        self.id.map_or_else(|| unix_now.to_string(), |id| format!("{unix_now}-{id}"))
+    }
 }
 
 /// One setting of a channel.

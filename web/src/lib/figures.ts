@@ -10,6 +10,7 @@ export type QueueFigures = {
 };
 export type Figures = {
     at: string; range_seconds: number; slice_seconds: number; queues: Record<string, QueueFigures>;
+    channels: { id: string; name: string; is_active: boolean; last: string | null }[] | null;
     agents: { online: number; busy: number; idle: number | null; samples: number };
 };
 

@@ -3,6 +3,7 @@
 mod administrator;
 mod agent;
 mod background;
+mod demo;
 mod next;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ Examples:
   gleaner up --detach                       run in the background, `gleaner down` stops
   GLEANER_HOME=~/second gleaner up          another one beside it, with data of its own
   gleaner up --no-agent                     run no agent; agents elsewhere do the work
+  GLEANER_HOME=~/demo gleaner up --demo     a fresh one with sample traffic, to look at
   gleaner up --systems crm                  the first time: only this system
   gleaner up --port 5433                    also listen on 127.0.0.1:5433, with a password
   DATABASE_URL=postgresql://… gleaner up    migrate that database instead")]
@@ -46,6 +48,9 @@ pub(crate) struct Args {
     /// Run no agent
     #[arg(long)]
     no_agent: bool,
+    /// Fill a fresh install with sample data, and send signed sample messages to its webhook endpoint while it runs
+    #[arg(long, conflicts_with_all = ["detach", "systems"])]
+    demo: bool,
     /// Install these systems, in addition to those the database has. The server needs crm, which is always added
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     systems: Vec<String>,
@@ -117,9 +122,13 @@ pub(crate) async fn run(app: &App, args: Args) -> Result<ExitCode> {
     } else {
         administrator::make(cluster.url()).await?
     };
+    let demo = if args.demo { Some(demo::prepare(cluster.home().path(), cluster.url(), &record.serving.url()).await?) } else { None };
     tell(app, &cluster, &record.serving, applied, began, admin.as_ref(), agent.as_ref().and_then(|agent| agent.url())).await?;
+    let demo = demo::run(app, demo);
+    tokio::pin!(demo);
     loop {
         tokio::select! {
+            () = &mut demo => {}
             () = signals.any() => break,
             () = agent::ended(app, &mut agent) => {}
             () = cluster.exited() => bail!("PostgreSQL ended by itself; `gleaner logs` shows why, `gleaner up` starts it again"),

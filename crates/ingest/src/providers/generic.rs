@@ -6,7 +6,7 @@ mod shape;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::provider::{Sample, Setting, Verified};
+use crate::provider::{Message, Sample, Setting, Verified};
 use crate::refusal::Why;
 use crate::scheme::{Keys, Scheme};
 use crate::schemes::{self, basic};
@@ -113,14 +113,17 @@ impl Provider for Generic {
         Ok(Inbound::Events { events: vec![draft::finished(event, &id)], remember: Vec::new() })
     }
 
-    fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, url: &str, unix_now: i64, message: &Message<'_>) -> Result<Sample, String> {
         let scheme = scheme(channel).map_err(|why| why.to_string())?;
-        let body = json!({
+        let mut body = json!({
             "type": "note",
-            "content": "A sample from Gleaner: this channel works.",
-            "subject": "Sample",
-            "external_id": format!("gleaner-sample-{unix_now}"),
+            "content": message.text(),
+            "subject": message.subject(),
+            "external_id": format!("gleaner-sample-{}", message.id(unix_now)),
         });
+        if let Some(from) = message.email {
+            body["from"] = json!(from);
+        }
         let body = body.to_string().into_bytes();
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/json"));

@@ -10,7 +10,7 @@ pub use self::message::message;
 pub use self::part::base64_any as decode;
 pub use self::push::key_id;
 
-use crate::provider::{Inbound, Sample, Setting, Verified};
+use crate::provider::{Inbound, Message, Sample, Setting, Verified};
 use crate::{Channel, Provider, Refusal, Request};
 
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Provider for Gmail {
         push::normalise(request)
     }
 
-    fn sample(&self, channel: &Channel, _: &str, _: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, _: &str, _: i64, _: &Message<'_>) -> Result<Sample, String> {
         Err(format!("only Google can sign a push; try the mailbox itself with `gleaner channels poll {}`", channel.name))
     }
 }

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::sendgrid::is_spam_verdict;
 use crate::mail::Mail;
-use crate::provider::{Outcome, Sample, Setting, Verified};
+use crate::provider::{Message, Outcome, Sample, Setting, Verified};
 use crate::scheme::{Keys, Scheme};
 use crate::schemes::mailgun::{self as scheme, Signed};
 use crate::{Answer, Channel, Inbound, Provider, Refusal, Request, draft, providers};
@@ -117,14 +117,15 @@ impl Provider for Mailgun {
         }
     }
 
-    fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, url: &str, unix_now: i64, message: &Message<'_>) -> Result<Sample, String> {
         let Signed { timestamp, token, signature } = scheme::signed_fields(&keys(channel), unix_now)?;
-        let id = format!("<gleaner-sample-{unix_now}@example.com>");
+        let id = format!("<gleaner-sample-{}@example.com>", message.id(unix_now));
+        let from = format!("{} <{}>", message.name(), message.email());
         let body = form_urlencoded::Serializer::new(String::new())
             .extend_pairs([("timestamp", timestamp), ("token", token), ("signature", signature), ("Message-Id", id)])
-            .extend_pairs([("recipient", "inbox@example.com"), ("sender", "sample@example.com")])
-            .extend_pairs([("from", "Gleaner sample <sample@example.com>"), ("subject", "Sample")])
-            .extend_pairs([("body-plain", "A sample from Gleaner: this channel works.")])
+            .extend_pairs([("recipient", "inbox@example.com"), ("sender", message.email())])
+            .extend_pairs([("from", from.as_str()), ("subject", message.subject())])
+            .extend_pairs([("body-plain", message.text())])
             .finish();
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static("application/x-www-form-urlencoded"));

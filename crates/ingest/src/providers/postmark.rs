@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::crypt::BASE64;
 use crate::provider::Setting;
 use crate::text::parse_json;
-use crate::{Answer, Channel, Inbound, Outcome, Provider, Refusal, Request, Sample, Verified};
+use crate::{Answer, Channel, Inbound, Message, Outcome, Provider, Refusal, Request, Sample, Verified};
 
 const MEGABYTE: usize = 1024 * 1024;
 /// 35 MB of attachments are 47 MB of base64; with the raw mail included it may be twice that.
@@ -106,7 +106,7 @@ impl Provider for Postmark {
         }
     }
 
-    fn sample(&self, channel: &Channel, url: &str, _unix_now: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, url: &str, _unix_now: i64, message: &Message<'_>) -> Result<Sample, String> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(password) = channel.settings.text("basic_auth.password") {
@@ -116,14 +116,15 @@ impl Provider for Postmark {
             basic.set_sensitive(true);
             headers.insert(AUTHORIZATION, basic);
         }
+        let (name, email) = (message.name.unwrap_or("Gleaner"), message.email.unwrap_or("test@gleaner.example"));
         let body = json!({
-            "FromName": "Gleaner",
-            "From": "test@gleaner.example",
-            "FromFull": {"Email": "test@gleaner.example", "Name": "Gleaner", "MailboxHash": ""},
+            "FromName": name,
+            "From": email,
+            "FromFull": {"Email": email, "Name": name, "MailboxHash": ""},
             "ToFull": [{"Email": "inbound@gleaner.example", "Name": "", "MailboxHash": ""}],
             "MessageStream": "inbound",
-            "Subject": "A test mail from Gleaner",
-            "TextBody": "Sent by gleaner channels test.",
+            "Subject": message.subject.unwrap_or("A test mail from Gleaner"),
+            "TextBody": message.text.unwrap_or("Sent by gleaner channels test."),
             "MessageID": Uuid::new_v4(),
             "Headers": [],
             "Attachments": [],

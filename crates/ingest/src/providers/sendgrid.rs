@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::form::{self, Field, Form};
 use crate::mail::{Enclosure, Mail};
-use crate::provider::{Sample, Setting, Verified};
+use crate::provider::{Message, Sample, Setting, Verified};
 use crate::scheme::{Keys, Scheme};
 use crate::schemes::basic::{self, Basic};
 use crate::schemes::none::KEY_ALONE;
@@ -188,14 +188,15 @@ impl Provider for Sendgrid {
         }
     }
 
-    fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, url: &str, unix_now: i64, message: &Message<'_>) -> Result<Sample, String> {
         const BOUNDARY: &str = "gleaner-sample";
+        let from = format!("{} <{}>", message.name(), message.email());
         let fields = [
-            ("headers", format!("Message-ID: <gleaner-sample-{unix_now}@example.com>\nFrom: Gleaner sample <sample@example.com>")),
-            ("from", "Gleaner sample <sample@example.com>".to_owned()),
+            ("headers", format!("Message-ID: <gleaner-sample-{}@example.com>\nFrom: {from}", message.id(unix_now))),
+            ("from", from),
             ("to", "inbox@example.com".to_owned()),
-            ("subject", "Sample".to_owned()),
-            ("text", "A sample from Gleaner: this channel works.".to_owned()),
+            ("subject", message.subject().to_owned()),
+            ("text", message.text().to_owned()),
         ];
         let part =
             |(name, value): &(&str, String)| format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");

@@ -5,7 +5,7 @@ mod update;
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::json;
 
-use crate::provider::{Sample, Setting, Verified};
+use crate::provider::{Message, Sample, Setting, Verified};
 use crate::refusal::Why;
 use crate::{Channel, Inbound, Provider, Refusal, Request, crypt, json, providers};
 
@@ -70,18 +70,19 @@ impl Provider for Telegram {
         })
     }
 
-    fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, url: &str, unix_now: i64, message: &Message<'_>) -> Result<Sample, String> {
         let secrets = channel.settings.both("secret_token");
         let secret = secrets.first().ok_or("the channel has no secret_token")?;
+        let id = message.id.and_then(|id| id.parse::<u64>().ok()).unwrap_or(1);
         let body = json!({
             // Telegram's own counters are 32 bits wide, so no real update has this id.
-            "update_id": (1_u64 << 40) + unix_now.unsigned_abs(),
+            "update_id": (1_u64 << 40) + unix_now.unsigned_abs() + (id << 36),
             "message": {
-                "message_id": 1,
+                "message_id": id,
                 "date": unix_now,
-                "chat": {"id": 1, "type": "private", "first_name": "Gleaner sample"},
-                "from": {"id": 1, "is_bot": false, "first_name": "Gleaner sample"},
-                "text": "A sample from Gleaner: this channel works.",
+                "chat": {"id": id, "type": "private", "first_name": message.name()},
+                "from": {"id": id, "is_bot": false, "first_name": message.name()},
+                "text": message.text(),
             },
         });
         let mut headers = HeaderMap::new();

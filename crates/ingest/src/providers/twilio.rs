@@ -21,7 +21,7 @@ use uuid::Uuid;
 use self::fields::{Fields, Source};
 use crate::provider::Setting;
 use crate::refusal::Why;
-use crate::{Answer, Channel, Inbound, Outcome, Provider, Refusal, Request, Sample, Verified};
+use crate::{Answer, Channel, Inbound, Message, Outcome, Provider, Refusal, Request, Sample, Verified};
 
 /// Anything but TwiML is an error to Twilio, and a caller would hear an error message. This response does nothing.
 const DO_NOTHING: &str = r#"<?xml version="1.0" encoding="UTF-8"?><Response/>"#;
@@ -128,7 +128,7 @@ impl Provider for Twilio {
         }
     }
 
-    fn sample(&self, channel: &Channel, url: &str, _unix_now: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, url: &str, _unix_now: i64, message: &Message<'_>) -> Result<Sample, String> {
         let token = channel.settings.text("auth_token").ok_or("auth_token is missing")?;
         // The fragment configures Twilio's retries. It is neither sent nor signed.
         let url = url.split('#').next().unwrap_or(url);
@@ -136,8 +136,8 @@ impl Provider for Twilio {
         let account = channel.settings.text("account_sid").unwrap_or("AC00000000000000000000000000000000");
         let fields = [
             ("AccountSid", account),
-            ("Body", "A test message from Gleaner"),
-            ("From", "+15005550006"),
+            ("Body", message.text.unwrap_or("A test message from Gleaner")),
+            ("From", message.phone.unwrap_or("+15005550006")),
             ("MessageSid", &id),
             ("NumMedia", "0"),
             ("SmsStatus", "received"),

@@ -5,7 +5,7 @@ mod message;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::provider::{Sample, Setting, Verified};
+use crate::provider::{Message, Sample, Setting, Verified};
 use crate::refusal::Why;
 use crate::scheme::{Keys, Scheme};
 use crate::schemes::hub_sha256::HubSha256;
@@ -113,17 +113,18 @@ impl Provider for Whatsapp {
         Ok(Inbound::Events { events, remember: Vec::new() })
     }
 
-    fn sample(&self, channel: &Channel, url: &str, unix_now: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, url: &str, unix_now: i64, message: &Message<'_>) -> Result<Sample, String> {
+        let phone = message.phone.unwrap_or("+15550123456").trim_start_matches('+');
         let body = json!({"object": "whatsapp_business_account", "entry": [{"id": "0", "changes": [{"field": "messages", "value": {
             "messaging_product": "whatsapp",
             "metadata": {"display_phone_number": "15550100", "phone_number_id": "0"},
-            "contacts": [{"profile": {"name": "Gleaner sample"}, "wa_id": "15550123456"}],
+            "contacts": [{"profile": {"name": message.name()}, "wa_id": phone}],
             "messages": [{
-                "from": "15550123456",
-                "id": format!("wamid.gleaner-sample-{unix_now}"),
+                "from": phone,
+                "id": format!("wamid.gleaner-sample-{}", message.id(unix_now)),
                 "timestamp": unix_now.to_string(),
                 "type": "text",
-                "text": {"body": "A sample from Gleaner: this channel works."},
+                "text": {"body": message.text()},
             }],
         }}]}]});
         let body = body.to_string().into_bytes();

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gleaner::Acts;
 use gleaner_http::database;
-use gleaner_ingest::Sample;
+use gleaner_ingest::{Message, Sample};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -154,17 +154,35 @@ impl Channels {
 
     /// Signs for one base URL and sends to another.
     async fn attempt(&self, opened: &Opened, signed_for: &str, sent_to: &str) -> Result<Attempt> {
+        let sample = self.signed(opened, signed_for, &Message::default())?;
+        // Keep what the provider appended to the URL it signed.
+        let target = sample.url.strip_prefix(signed_for).unwrap_or(&sample.url).to_owned();
+        Ok(match self.find_program(sent_to).await {
+            Program::Ours => send(sample, &format!("{sent_to}{target}"), true).await,
+            Program::Another => Attempt::Another,
+            Program::None(why) => Attempt::Unreachable(why),
+        })
+    }
+
+    fn signed(&self, opened: &Opened, base: &str, message: &Message<'_>) -> Result<Sample> {
         let channel = &opened.channel;
         let mistake = |why: String| Error::Mistakes(vec![format!("channel {:?} cannot be tested with a sample: {why}", channel.name)]);
         let provider = self.provider(&channel.provider_code).ok_or_else(|| mistake("its provider is not known".into()))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
-        let sample = provider.sample(channel, &url(signed_for, opened.key()?), now).map_err(mistake)?;
-        // Keep what the provider appended to the URL it signed.
-        let target = sample.url.strip_prefix(signed_for).unwrap_or(&sample.url).to_owned();
-        Ok(match self.find_program(sent_to).await {
-            Program::Ours => send(sample, &format!("{sent_to}{target}")).await,
-            Program::Another => Attempt::Another,
-            Program::None(why) => Attempt::Unreachable(why),
+        provider.compose(channel, &url(base, opened.key()?), now, message).map_err(mistake)
+    }
+
+    /// Sends a message to the webhook endpoint at `base`, signed as the channel's provider signs; nothing marks it as a test. With
+    /// `spoiled`, one sign is added after signing, and it is refused. Returns the status of the answer, or none if there was none.
+    pub async fn demonstrate(&self, opened: &Opened, base: &str, message: &Message<'_>, spoiled: bool) -> Result<Option<u16>> {
+        let mut sample = self.signed(opened, base, message)?;
+        if spoiled {
+            sample.body.push(b' ');
+        }
+        let to = sample.url.clone();
+        Ok(match send(sample, &to, false).await {
+            Attempt::Let { status, .. } | Attempt::TurnedAway { status, .. } => Some(status),
+            Attempt::Another | Attempt::Unreachable(_) => None,
         })
     }
 
@@ -205,12 +223,15 @@ pub(super) fn client(patience: Duration) -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(patience).no_proxy().build()
 }
 
-async fn send(sample: Sample, to: &str) -> Attempt {
+async fn send(sample: Sample, to: &str, marked: bool) -> Attempt {
     let client = match client(PATIENCE) {
         Ok(client) => client,
         Err(error) => return Attempt::Unreachable(plain(&error)),
     };
-    let request = client.request(sample.method, to).headers(sample.headers).header(MARK, "true").body(sample.body);
+    let mut request = client.request(sample.method, to).headers(sample.headers).body(sample.body);
+    if marked {
+        request = request.header(MARK, "true");
+    }
     let answer = match request.send().await {
         Ok(answer) => answer,
         Err(error) => return Attempt::Unreachable(plain(&error)),

@@ -23,7 +23,7 @@ use super::transaction::with_caller;
 /// How long figures are shown before new ones are made.
 const FRESH: Duration = Duration::from_secs(15);
 /// How long it is remembered what a caller may see.
-const ALLOWED: Duration = Duration::from_secs(30);
+const ALLOWED: Duration = Duration::from_secs(120);
 /// The most callers that are remembered. When there are more, they are asked for again.
 const MOST_CALLERS: usize = 10_000;
 /// The most samples of the agents that are kept, for the share of time in which they had no work.
@@ -80,6 +80,7 @@ pub(super) struct Allowed {
 pub(super) struct Made {
     at: String,
     pub(super) queues: BTreeMap<String, Value>,
+    channels: Value,
     pub(super) online: i64,
     pub(super) busy: i64,
     idle: Option<f64>,
@@ -108,6 +109,9 @@ pub(crate) struct FiguresResponse {
     #[schema(value_type = Object)]
     queues: BTreeMap<String, Value>,
     agents: AgentFigures,
+    /// For administrators: each channel with `id`, `name`, `is_active` and `last`, when its last event arrived; null for others.
+    #[schema(required, value_type = Option<Vec<Object>>)]
+    channels: Option<Value>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -135,7 +139,7 @@ pub(crate) struct AgentFigures {
         (status = 200, description = "The figures.", body = FiguresResponse,
             example = json!({"at": "2026-01-02T03:04:05Z", "range_seconds": 3600, "slice_seconds": 60,
                 "queues": {"jobs": {"counts": [{"state": "ready", "count": 3, "capped": false, "oldest_seconds": 1.5}], "sampled": 40, "done": 37}},
-                "agents": {"online": 2, "busy": 1, "idle": 0.5, "samples": 10}})),
+                "agents": {"online": 2, "busy": 1, "idle": 0.5, "samples": 10}, "channels": null})),
         Denied, Invalid,
     )
 )]
@@ -153,7 +157,14 @@ pub(crate) async fn figures(
     let mut shown = made.queues.clone();
     shown.retain(|name, _| allowed.queues.get(name).is_some_and(|scope| scope != "none"));
     let agents = AgentFigures { online: made.online, busy: made.busy, idle: made.idle, samples: made.samples };
-    Ok(Json(FiguresResponse { at: made.at.clone(), range_seconds, slice_seconds, queues: shown, agents }))
+    Ok(Json(FiguresResponse {
+        at: made.at.clone(),
+        range_seconds,
+        slice_seconds,
+        queues: shown,
+        agents,
+        channels: allowed.is_administrator.then(|| made.channels.clone()),
+    }))
 }
 
 impl Queues {
@@ -187,7 +198,7 @@ impl Queues {
         let mut queues = BTreeMap::new();
         for entry in entries {
             // A broken queue must not hide the others.
-            let found = match self.view(&entry.name).await {
+            let found = match self.view_of(&entry).await {
                 Ok(view) => view.figures(&**client, length, slice).await,
                 Err(error) => Err(error),
             };
@@ -198,12 +209,15 @@ impl Queues {
             queues.insert(entry.name, figures);
         }
         let sql = "select to_jsonb(clock_timestamp()) #>> '{}', count(*) filter (where n.last_heartbeat > now() - interval '2 minutes' and n.status <> 'offline'),
-                          count(*) filter (where n.last_heartbeat > now() - interval '2 minutes' and n.status = 'processing')
+                          count(*) filter (where n.last_heartbeat > now() - interval '2 minutes' and n.status = 'processing'),
+                          (select coalesce(jsonb_agg(jsonb_build_object('id', p.id, 'name', p.name, 'is_active', p.is_active, 'last',
+                                      (select max(a.created_at) from public.activities as a where a.provider_id = p.id)) order by p.name), '[]')
+                           from (select * from public.ingestion_providers order by name limit 50) as p)
                    from public.crm_processing_nodes as n";
         let rows = client.query_typed(sql, &[]).await.map_err(Error::doing("count the agents"))?;
         let (at, sample) = (rows[0].get(0), Sample { online: rows[0].get(1), busy: rows[0].get(2) });
         let (idle, samples) = self.shared.figures.note(sample);
-        Ok(Made { at, queues, online: sample.online, busy: sample.busy, idle, samples })
+        Ok(Made { at, queues, channels: rows[0].get(3), online: sample.online, busy: sample.busy, idle, samples })
     }
 
     /// What the caller may see, asked of the database from time to time.

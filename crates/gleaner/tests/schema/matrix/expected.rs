@@ -72,6 +72,7 @@ pub(super) const RELATIONS: &str = "
     gleaner.raw_request           ---- ---- ---- ---- ---- s--- ---- s---  true
     gleaner.ingest_refusal        ---- ---- ---- ---- ---- s--- ---- s---  true
     gleaner.ingest_memory         ---- ---- ---- ---- ---- ---- ---- ----  true
+    gleaner.activity_words        ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.forgotten_files       ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.media_reference       ---- ---- ---- ---- ---- ---- ---- ----  true
     gleaner.forgotten_dump_files  ---- ---- ---- ---- ---- ---- ---- ----  true
@@ -112,6 +113,8 @@ pub(super) const FUNCTIONS: &str = "
     public.{unlock_stale_locks,reset_stale_locks,get_pending_actions}     authenticated service_role
     public.{normalize_email,normalize_phone}                              authenticated service_role
     gleaner.pause_queue                                                   authenticated service_role
+    public.search_activities                                              authenticated service_role
+    gleaner.find_words                                                    authenticated service_role
     gleaner.{me,sees}                                                     authenticated service_role
     gleaner.{is_administrator,is_member,batch_keys,range_keys,worker_session}    authenticated service_role
     gleaner.{link_activity,unlink_activity,with_address}                  authenticated service_role

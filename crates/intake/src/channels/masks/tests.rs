@@ -27,7 +27,7 @@ impl Provider for Post {
     fn normalise(&self, _: &Channel, _: &Request<'_>) -> Result<Inbound, Refusal> {
         Ok(Inbound::Fetch)
     }
-    fn sample(&self, _: &Channel, _: &str, _: i64) -> Result<Sample, String> {
+    fn compose(&self, _: &Channel, _: &str, _: i64, _: &gleaner_ingest::Message<'_>) -> Result<Sample, String> {
         Err("none".into())
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use deadpool_postgres::Transaction;
 use futures_util::future::BoxFuture;
+use gleaner::registry::Entry;
 use gleaner::view::View;
 use gleaner::{Error, Result};
 use gleaner_http::Caller;
@@ -47,6 +48,15 @@ impl Queues {
         let view = Arc::new(View::of(&**client, queue).await?);
         self.shared.views.known.lock().expect("no panic holds it").insert(queue.to_owned(), (Instant::now(), view.clone()));
         Ok(view)
+    }
+
+    /// The queue as the registry lists it: planned again only when its declaration has changed, because the figures are made often.
+    pub(in crate::queues) async fn view_of(&self, entry: &Entry) -> Result<Arc<View>> {
+        let known = self.shared.views.known.lock().expect("no panic holds it").get(&entry.name).cloned();
+        match known.filter(|(_, view)| view.plan().declaration == entry.declaration) {
+            Some((_, view)) => Ok(view),
+            None => self.view(&entry.name).await,
+        }
     }
 
     /// Runs `read` as the caller, or with the server's own rights if the caller operates all rows of the queue. The database

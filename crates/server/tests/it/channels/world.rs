@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use gleaner::Pool;
 use gleaner_ingest::refusal::Why;
 use gleaner_ingest::sealing::MasterKeys;
-use gleaner_ingest::{Channel, Inbound, Provider, Refusal, Request, Sample, Setting, Settings, Verified};
+use gleaner_ingest::{Channel, Inbound, Message, Provider, Refusal, Request, Sample, Setting, Settings, Verified};
 use gleaner_intake::channels::{Channels, NewChannel, nest};
 use gleaner_postgres::testing::TestDatabase;
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ impl Provider for Parrot {
         Ok(Inbound::Nothing { remember: Vec::new(), warning: None })
     }
 
-    fn sample(&self, channel: &Channel, url: &str, _: i64) -> Result<Sample, String> {
+    fn compose(&self, channel: &Channel, url: &str, _: i64, _: &Message<'_>) -> Result<Sample, String> {
         let token = channel.settings.text("token").ok_or("it has no token")?;
         let mut headers = http::HeaderMap::new();
         headers.insert("x-token", token.parse().map_err(|_| "the token is no header value")?);

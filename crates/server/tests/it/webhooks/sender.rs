@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use gleaner_ingest::provider::{Inbound, Provider, Sample, Setting, Verified};
+use gleaner_ingest::provider::{Inbound, Message, Provider, Sample, Setting, Verified};
 use gleaner_ingest::refusal::Why;
 use gleaner_ingest::{Address, Answer, Attachment, Channel, Direction, Event, Kind, Memory, Refusal, Request};
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ impl Provider for Tester {
         }
     }
 
-    fn sample(&self, _: &Channel, _: &str, _: i64) -> Result<Sample, String> {
+    fn compose(&self, _: &Channel, _: &str, _: i64, _: &Message<'_>) -> Result<Sample, String> {
         Err("the tester has no sample".to_owned())
     }
 }

@@ -1,4 +1,4 @@
--- The inbox of activities no contact was found for; order by created_at and limit it, and activities_contact_id_idx serves it.
+-- The inbox of activities no contact was found for; order by created_at and id, descending, and limit it: activities_unmatched_idx serves it.
 -- Candidates are the contacts among whom a person must choose: several that matched, or one it was taken from.
 create or replace view public.unmatched_activities with (security_invoker = true) as
 select a.id, a.type, a.direction, a.sales_id, a.processing_status, a.raw_data, a.processed_data, a.metadata,
