@@ -520,6 +520,98 @@ $$;
 
 ALTER FUNCTION gleaner.adapt_runs() OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.adapt_schedules() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_attempts integer := old.attempts + 1;
+    -- The holder is known by its sign-in. Without a token only roles can be distinguished, and then a lease that was taken
+    -- by an act (it names its agent) is never ended by a plain write.
+    v_session  text := gleaner.caller_session();
+    v_mine     boolean := coalesce(old.session = v_session and (gleaner.caller_uid() is not null or old.agent is null), false);
+begin
+    if tg_op = 'INSERT' then
+        select 0, 0, 0, null, null, null into new.lease, new.lost, new.started, new.deadline_at, new.agent, new.session;
+        new.attempts := 0;
+        new.status := coalesce(new.status, 'active');
+        if new.status = 'active' then
+            new.due_at := coalesce(new.next_at, v_now);
+        elsif new.status in ('working') then
+            -- Inserted as already being worked on: the inserter holds it.
+            new.lease := (extract(epoch from v_now) * 1000000)::bigint;
+            select v_now + interval '1 minute', v_now + interval '10 minutes', 1, gleaner.caller_session()
+            into new.due_at, new.deadline_at, new.started, new.session;
+        else
+            -- Written as finished, or as failed by one who knows better: history, not work.
+            new.due_at := null;
+        end if;
+        return new;
+    end if;
+    -- Out of reach, always.
+    select old.lease, old.due_at, old.lost, old.started, old.deadline_at, old.agent, old.session, old.attempts
+    into new.lease, new.due_at, new.lost, new.started, new.deadline_at, new.agent, new.session, new.attempts;
+    if new.status is distinct from old.status or new.next_at is distinct from old.next_at then
+        perform pg_notify('gleaner', 'schedules');
+    end if;
+    if new.status is distinct from old.status and (
+        -- Completed by one who does not hold it; failed or put back so, before the lease has run out, and not by an operator.
+        old.status in ('working') and (new.status in ('working')) is not true and not v_mine and new.status is distinct from 'paused'
+            and (new.status = 'ended' or old.due_at > v_now and not (gleaner.is_trusted() and new.status = 'active'))
+        -- A late end: the one who held it last comes back to a row that waits for the next agent, or was called off.
+        or old.status in ('active', 'failed', 'paused') and v_mine and new.status in ('ended', 'failed')
+        -- What is finished is not given up by one who no longer holds it. Nor is it, or what is dead, claimable: it is put back first.
+        or old.status in ('ended', 'paused') and new.status = 'failed' or (old.status in ('ended', 'paused') or (old.status = 'failed' and old.due_at is null)) and new.status in ('working')
+    ) then
+        return null;
+    end if;
+    if old.status in ('working') and new.status in ('working') and not v_mine then
+        -- Another than the holder edits the row: what belongs to the work stays as the holder left it.
+        select old.error_message, old.status into new.error_message, new.status;
+    elsif old.status in ('working') and new.status in ('working') then
+        -- A sign of life: a holder that writes results, progress or its lock keeps the row, up to the deadline.
+        if (false) and old.due_at - v_now < (interval '1 minute') / 2 then
+            new.due_at := greatest(old.due_at, least(v_now + interval '1 minute', old.deadline_at));
+        end if;
+    elsif new.status is not distinct from old.status then
+        if new.next_at is distinct from old.next_at and old.due_at is not null and old.status in ('active', 'failed') then
+            new.due_at := coalesce(new.next_at, v_now);
+        end if;
+    elsif new.status in ('working') then
+        -- A plain claim.
+        select greatest(old.lease + 1, (extract(epoch from v_now) * 1000000)::bigint), v_now + interval '1 minute', v_now + interval '10 minutes', 1, null, v_session
+        into new.lease, new.due_at, new.deadline_at, new.started, new.agent, new.session;
+    elsif new.status is distinct from old.status then
+        if new.status = 'active' then
+            -- A requeue, or the holder's release.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := v_now;
+            select case when old.status in ('working') and v_mine then old.attempts else 0 end, case when old.status in ('working') and v_mine then old.lost else 0 end
+            into new.attempts, new.lost;
+        elsif new.status = 'failed' then
+            -- Counts an attempt and backs off; in the end the row is dead.
+            select v_attempts, old.lease + 1, case when (v_attempts < 20) then v_now + gleaner.backoff(interval '10 seconds', interval '15 minutes', v_attempts, old.id::text) end
+            into new.attempts, new.lease, new.due_at;
+            -- The same words may well be meant again.
+            if new.error_message is null then
+                new.error_message := 'marked as failed';
+            end if;
+        elsif (old.status in ('working') and new.status = 'ended') is not true then
+            -- Finished without a claim: a note, a decision by hand. No late result may reopen it.
+            new.lease := greatest(old.lease + 2, (extract(epoch from v_now) * 1000000)::bigint);
+            new.due_at := null;
+        end if;
+        select null, 0 into new.deadline_at, new.started;
+        new.finished_at := case when new.status = 'active' then null when (new.status in ('active', 'working', 'failed') and new.due_at is not null) then new.finished_at
+            else coalesce(nullif(new.finished_at, old.finished_at), v_now) end;
+    end if;
+    return new;
+end
+$$;
+
+ALTER FUNCTION gleaner.adapt_schedules() OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.add_first_administrator(p_email text, p_password text) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -612,6 +704,94 @@ $$;
 
 ALTER FUNCTION gleaner.admit_dumps(p_ids uuid[]) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.admit_followups(p_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_other uuid;
+begin
+    if gleaner.operates('followups', array['service_role'], array['authenticated']) = 'all' then
+        return;
+    end if;
+    select i.id into v_other from unnest(p_ids) as i (id)
+    where not exists (
+        select from public.scheduled_actions as q
+        where q.id = any (array[i.id]) and gleaner.owns_contact(q.contact_id))
+    limit 1;
+    if found then
+        raise exception '% does not exist or belongs to another member: only administrators may do this', v_other
+            using errcode = '42501', hint = 'Leave it out, or ask an administrator of the team.';
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.admit_followups(p_ids uuid[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.admit_schedules(p_ids uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_other uuid;
+begin
+    if gleaner.operates('schedules', array['service_role'], array['authenticated']) = 'all' then
+        return;
+    end if;
+    select i.id into v_other from unnest(p_ids) as i (id)
+    where not exists (
+        select from public.followup_schedules as q
+        where q.id = any (array[i.id]) and gleaner.owns_contact(q.contact_id))
+    limit 1;
+    if found then
+        raise exception '% does not exist or belongs to another member: only administrators may do this', v_other
+            using errcode = '42501', hint = 'Leave it out, or ask an administrator of the team.';
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.admit_schedules(p_ids uuid[]) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.advance_schedule(p_request jsonb) RETURNS jsonb
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_row   public.followup_schedules;
+    v_next  timestamptz := (p_request ->> 'next')::timestamptz;
+    v_added bigint;
+begin
+    select s.* into v_row from public.followup_schedules as s where s.id = (p_request ->> 'id')::uuid for no key update;
+    if not found or v_row.status <> 'working' or v_row.lease <> (p_request ->> 'lease')::bigint then
+        return '{"outcome": "lost"}';
+    end if;
+    if v_row.seen_until <> (p_request ->> 'seen_from')::timestamptz then
+        perform from gleaner.snooze_schedules(v_row.id, v_row.lease, clock_timestamp());
+        return '{"outcome": "changed"}';
+    end if;
+    with added as (
+        insert into public.scheduled_actions (prospect_id, contact_id, action_type, scheduled_for, payload, schedule_id, occurrence)
+        select v_row.prospect_id, v_row.contact_id, v_row.action_type, o.at::timestamptz, v_row.payload, v_row.id, o.at::timestamptz
+        from jsonb_array_elements_text(p_request -> 'occurrences') with ordinality as o (at, n)
+        order by o.n
+        on conflict (schedule_id, occurrence) where schedule_id is not null do nothing
+        returning 1
+    )
+    select count(*) into v_added from added;
+    update public.followup_schedules as s
+    set seen_until = (p_request ->> 'seen_until')::timestamptz, missed_count = s.missed_count + (p_request ->> 'missed')::bigint,
+        last_occurrence = coalesce((p_request #>> '{occurrences,-1}')::timestamptz, s.last_occurrence),
+        next_at = coalesce(v_next, s.next_at), error_message = null
+    where s.id = v_row.id;
+    if v_next is null then
+        perform from gleaner.complete_schedules(v_row.id, v_row.lease);
+    else
+        perform from gleaner.snooze_schedules(v_row.id, v_row.lease, v_next);
+    end if;
+    return jsonb_build_object('outcome', 'done', 'added', v_added);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.advance_schedule(p_request jsonb) IS 'Turns occurrences of a schedule into follow-ups and appoints the next.';
+
 CREATE FUNCTION gleaner.answer_replies(p_heard jsonb) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -650,15 +830,51 @@ begin
               and a.payload ->> 'keep_on_reply' is distinct from 'true'
             order by a.id
             for no key update);
-        if v_ids <> '{}' then
-            perform from gleaner.cancel_followups(v_ids, v_why);
-            update public.scheduled_actions as a set cancelled_reason = v_why where a.id = any (v_ids) and a.status = 'cancelled';
-        end if;
+        update public.scheduled_actions as a set status = 'cancelled', cancelled_reason = v_why where a.id = any (v_ids);
+        with paused as (
+            update public.followup_schedules as s set status = 'paused', paused_reason = v_why
+            where (s.contact_id = v_reply.contact_id or s.contact_id is null and s.prospect_id = any (v_reply.names))
+              and s.until_reply and s.status in ('active', 'working') and s.created_at <= v_reply.at
+            returning s.id
+        )
+        insert into gleaner.audit (queue, key, act, caller, detail)
+        select c.queue, c.id::text, 'cancel', gleaner.caller_session(), jsonb_build_object('reason', v_why, 'activity', v_reply.id)
+        from (select 'followups', u.id from unnest(v_ids) as u (id) union all select 'schedules', p.id from paused as p) as c (queue, id);
     end loop;
 end
 $$;
 
 COMMENT ON FUNCTION gleaner.answer_replies(p_heard jsonb) IS 'Calls off what was planned for people who were heard from.';
+
+CREATE FUNCTION gleaner.arrange_schedule() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    if tg_op = 'INSERT' then
+        new.contact_id := coalesce(new.contact_id, gleaner.contact_of_prospect(new.prospect_id));
+        return new;
+    end if;
+    new.updated_at := clock_timestamp();
+    if new.prospect_id is distinct from old.prospect_id and new.contact_id is not distinct from old.contact_id then
+        new.contact_id := gleaner.contact_of_prospect(new.prospect_id);
+    end if;
+    if (new.cron, new.time_zone, new.ends_at) is distinct from (old.cron, old.time_zone, old.ends_at)
+       or new.status = 'active' and old.status in ('paused', 'failed', 'ended') then
+        new.seen_until := new.updated_at;
+        new.next_at := new.updated_at;
+        new.paused_reason := null;
+        -- A definition that could not be read has been mended.
+        if new.status = 'failed' and old.status = 'failed' then
+            new.status := 'active';
+        end if;
+        new.error_message := case when new.status = 'active' then null else new.error_message end;
+    end if;
+    return new;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.arrange_schedule() IS 'Lets a changed or resumed schedule be looked at now.';
 
 CREATE TABLE gleaner.jobs (
     id bigint NOT NULL,
@@ -977,6 +1193,18 @@ ALTER FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) OWNER TO gleaner_e
 
 COMMENT ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) IS 'An operator''s skip: rows are dead, whatever they were doing, with the reason.';
 
+CREATE FUNCTION gleaner.bury_schedules(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_schedules('bury', p_ids, p_reason);
+$$;
+
+ALTER FUNCTION gleaner.bury_schedules(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.bury_schedules(p_ids uuid[], p_reason text) IS 'An operator''s skip: rows are dead, whatever they were doing, with the reason.';
+
 CREATE FUNCTION gleaner.caller_role() RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1236,6 +1464,40 @@ $$;
 ALTER FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) IS 'Cancels every unfinished row whose columns have the given values, for example ''{"kind": "mail"}''.';
+
+CREATE FUNCTION gleaner.cancel_schedules(p_ids uuid[], p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_schedules('cancel', p_ids, p_reason);
+$$;
+
+ALTER FUNCTION gleaner.cancel_schedules(p_ids uuid[], p_reason text) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.cancel_schedules(p_ids uuid[], p_reason text) IS 'Ends unfinished rows whose work is no longer wanted. The holder of a held one learns at its next call.';
+
+CREATE FUNCTION gleaner.cancel_schedules_matching(p_match jsonb, p_reason text DEFAULT NULL::text) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_ids uuid[];
+begin
+    execute 'select array(select q.id from (select q.* from public.followup_schedules as q where q.status in (''active'', ''working'', ''failed'') and q.due_at is not null) as q where '
+        || gleaner.condition_of('public.followup_schedules', p_match) || ')'
+    into v_ids;
+    return query select * from gleaner.operate_schedules('cancel', v_ids, p_reason);
+end
+$$;
+
+ALTER FUNCTION gleaner.cancel_schedules_matching(p_match jsonb, p_reason text) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.cancel_schedules_matching(p_match jsonb, p_reason text) IS 'Cancels every unfinished row whose columns have the given values, for example ''{"kind": "mail"}''.';
 
 CREATE FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) RETURNS void
     LANGUAGE plpgsql
@@ -1763,6 +2025,8 @@ CREATE TABLE public.scheduled_actions (
     armed_at timestamp with time zone DEFAULT now() NOT NULL,
     deferred_reason text,
     approved_at timestamp with time zone,
+    schedule_id uuid,
+    occurrence timestamp with time zone,
     due_at timestamp with time zone DEFAULT now(),
     lease bigint DEFAULT 0 NOT NULL,
     deadline_at timestamp with time zone,
@@ -1803,6 +2067,10 @@ COMMENT ON COLUMN public.scheduled_actions.armed_at IS 'A reply after this time 
 COMMENT ON COLUMN public.scheduled_actions.deferred_reason IS 'Why it waits beyond scheduled_for: quiet hours, the daily limit, approval.';
 
 COMMENT ON COLUMN public.scheduled_actions.approved_at IS 'When a person approved it.';
+
+COMMENT ON COLUMN public.scheduled_actions.schedule_id IS 'The schedule that this is an occurrence of; null for a follow-up of its own.';
+
+COMMENT ON COLUMN public.scheduled_actions.occurrence IS 'Which occurrence; scheduled_for may be moved, this is not.';
 
 CREATE FUNCTION gleaner.claim_followups(p_agent text, p_limit integer DEFAULT 1, p_kinds text[] DEFAULT NULL::text[], p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF public.scheduled_actions
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2306,6 +2574,147 @@ ALTER FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_kinds text[],
 
 COMMENT ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) IS 'Takes up to p_limit rows for p_agent, in order of due time, then key.
 Changes  status to ''running'', a new lease, due_at to the end of the hold; counts a lost lease, and ends rows that lost too many.
+Races    skip locked: no row is handed out twice and no caller waits for another.
+Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
+Agent    null: the caller is known by its sign-in alone and ends the work by plain updates.
+Early    trusted callers also get rows that wait and come due within p_early; below zero: only what has been due for so long.
+Repeats  with the same p_request the same rows come back, for as long as their leases stand.';
+
+CREATE TABLE public.followup_schedules (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    name text,
+    prospect_id character varying(255) NOT NULL,
+    contact_id bigint,
+    action_type text DEFAULT 'follow_up'::text NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    cron text NOT NULL,
+    time_zone text DEFAULT 'UTC'::text NOT NULL,
+    missed text DEFAULT 'latest'::text NOT NULL,
+    missed_limit integer DEFAULT 10 NOT NULL,
+    tolerance interval DEFAULT '00:05:00'::interval NOT NULL,
+    until_reply boolean DEFAULT false NOT NULL,
+    ends_at timestamp with time zone,
+    status character varying(20) DEFAULT 'active'::character varying NOT NULL,
+    next_at timestamp with time zone DEFAULT now() NOT NULL,
+    seen_until timestamp with time zone DEFAULT now() NOT NULL,
+    last_occurrence timestamp with time zone,
+    missed_count bigint DEFAULT 0 NOT NULL,
+    paused_reason text,
+    error_message text,
+    finished_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    due_at timestamp with time zone DEFAULT now(),
+    lease bigint DEFAULT 0 NOT NULL,
+    deadline_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    lost integer DEFAULT 0 NOT NULL,
+    started smallint DEFAULT 0 NOT NULL,
+    agent text,
+    session text,
+    CONSTRAINT followup_schedules_missed_check CHECK ((missed = ANY (ARRAY['skip'::text, 'latest'::text, 'all'::text]))),
+    CONSTRAINT followup_schedules_missed_limit_check CHECK (((missed_limit >= 1) AND (missed_limit <= 1000))),
+    CONSTRAINT followup_schedules_status_check CHECK (((status)::text = ANY ((ARRAY['active'::character varying, 'working'::character varying, 'ended'::character varying, 'failed'::character varying, 'paused'::character varying])::text[]))),
+    CONSTRAINT followup_schedules_tolerance_check CHECK ((tolerance >= '00:00:00'::interval))
+);
+
+COMMENT ON TABLE public.followup_schedules IS 'Follow-ups that recur: each occurrence becomes a row of scheduled_actions, once.';
+
+COMMENT ON COLUMN public.followup_schedules.cron IS 'Five fields: minute, hour, day of month, month, day of week; or @daily and its like.';
+
+COMMENT ON COLUMN public.followup_schedules.time_zone IS 'Name of the time zone in which cron is meant, such as Europe/Berlin.';
+
+COMMENT ON COLUMN public.followup_schedules.missed IS 'What becomes of occurrences that were missed: skip them, the latest is made up for, or all up to missed_limit.';
+
+COMMENT ON COLUMN public.followup_schedules.tolerance IS 'An occurrence counts as missed when it is noticed later than this.';
+
+COMMENT ON COLUMN public.followup_schedules.until_reply IS 'Whether a reply of the prospect pauses the schedule.';
+
+COMMENT ON COLUMN public.followup_schedules.ends_at IS 'After this time there are no more occurrences; null for never.';
+
+COMMENT ON COLUMN public.followup_schedules.next_at IS 'When the next occurrence is; until an agent has looked at a new row, its creation.';
+
+COMMENT ON COLUMN public.followup_schedules.seen_until IS 'Occurrences up to this time have become rows, or were missed.';
+
+COMMENT ON COLUMN public.followup_schedules.missed_count IS 'How many occurrences were missed and not made up for.';
+
+CREATE FUNCTION gleaner.claim_schedules(p_agent text, p_limit integer DEFAULT 1, p_request uuid DEFAULT NULL::uuid, p_started boolean DEFAULT false, p_hold interval DEFAULT NULL::interval, p_early interval DEFAULT '00:00:00'::interval) RETURNS SETOF public.followup_schedules
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $_$
+declare
+    -- The database's clock, read once: now() is the start of the caller's transaction, which may be long ago.
+    v_now         timestamptz := clock_timestamp();
+    v_session     text := gleaner.begin_claim('schedules', p_agent);
+    v_by          timestamptz := v_now + case when p_early <= interval '0' or gleaner.is_trusted() then p_early else interval '0' end;
+    v_lease       bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_left        integer := least(coalesce(p_limit, 1), 10000);
+    v_asked       integer; v_seen integer; v_count integer; v_total integer := 0; v_tries integer := 0; v_alone boolean := false;
+    v_key         uuid; v_keys uuid[]; v_held_before smallint[]; v_passed uuid[] := '{}'; v_taken uuid[] := '{}'; v_found record; v_chosen record;
+    v_plain       double precision := coalesce(nullif(current_setting('gleaner.plain_schedules', true), ''), '0');
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    if p_request is not null and gleaner.is_repeated('schedules', p_request) then
+        return query execute 'select * from gleaner.repeat_schedules($1, $2)' using p_request, v_session; return;
+    end if;
+    if abs(v_plain) < extract(epoch from v_now) then
+        v_plain := gleaner.check_plain('gleaner.plain_schedules', v_now, 'public.followup_schedules', array['due_at', 'lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'status'], 'status');
+    end if;
+    if p_limit = 1 and v_left = 1 and v_plain > 0 and coalesce(current_setting('gleaner.cursor_schedules', true), '') = '' then
+        -- One row, the usual claim. What is not found so, such as a row that had a holder, is looked for below.
+        v_key := gleaner.take_first_schedules(v_by, p_agent, v_session, v_now, p_hold, p_started);
+        return query select q.* from public.followup_schedules as q where q.id = v_key;
+        if found then v_left := 0; v_total := 1; v_taken := array[v_key]; end if;
+    end if;
+    while v_left > 0 and not v_alone and v_tries < 100 loop
+        exit when exists (select from gleaner.pause as p where p.queue = 'schedules');
+        v_asked := case when v_plain <= 0 and v_tries % 25 > 0 then greatest(v_left, 100) else v_left end;
+        v_found := gleaner.find_schedules(v_asked, v_now, v_by, v_passed);
+        v_keys := v_found.keys; v_held_before := v_found.held_before; v_seen := v_found.seen;
+        exit when cardinality(v_keys) = 0;
+        if 0 <> any (v_held_before) then
+            v_tries := v_tries + 25;
+            v_chosen := gleaner.choose_rows(v_held_before, v_left, v_total);
+            perform gleaner.lose_schedules(q) from unnest(v_chosen.ended) as p join public.followup_schedules as q on q.id = any (array[v_keys[p]]);
+            v_passed := v_passed || array(select v_keys[p] from unnest(v_chosen.passed) as p);
+            v_keys := array(select v_keys[p] from unnest(v_chosen.places) as p);
+            v_alone := v_chosen.alone; v_left := v_chosen.room;
+            -- What was found and not chosen must be found again.
+            if cardinality(v_keys) < v_seen then perform set_config('gleaner.cursor_schedules', '', false); end if;
+        end if;
+        if v_plain > 0 then
+            return query
+            update public.followup_schedules as q
+            set status = 'working',
+                due_at = v_now + least(coalesce(p_hold, interval '1 minute'), interval '10 minutes'), deadline_at = v_now + interval '10 minutes',
+                lease = greatest(q.lease + 1, v_lease),
+                lost = q.lost + (case when q.status in ('working') and q.started >= 1 then 1 else 0 end),
+                started = case when p_started or v_alone then 1 when q.status in ('working') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
+                agent = p_agent, session = v_session
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id])
+            returning q.*;
+        else
+            -- By `execute`: a plan that was kept would not notice that the table got another column.
+            return query execute 'select * from gleaner.take_each_schedules($1, $2, $3, $4, $5, $6, $7)'
+            using v_keys, v_left, p_agent, v_session, v_now, p_hold, p_started or v_alone, null::text, null::text, null::text;
+        end if;
+        get diagnostics v_count = row_count;
+        v_alone := v_alone and v_count > 0; v_tries := v_tries + (v_count < least(v_seen, v_left))::integer;
+        v_total := v_total + v_count; v_left := v_left - v_count; v_taken := v_taken || v_keys;
+        exit when v_seen < v_asked;
+    end loop;
+    if p_request is not null and v_total > 0 then perform gleaner.remember_schedules(p_request, v_taken, v_lease, v_session); end if;
+end
+$_$;
+
+ALTER FUNCTION gleaner.claim_schedules(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.claim_schedules(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) IS 'Takes up to p_limit rows for p_agent, in order of due time, then key.
+Changes  status to ''working'', a new lease, due_at to the end of the hold; counts a lost lease, and ends rows that lost too many.
 Races    skip locked: no row is handed out twice and no caller waits for another.
 Returns  the rows as they now stand, lease included; none when nothing is due. A short answer is no proof of emptiness.
 Agent    null: the caller is known by its sign-in alone and ends the work by plain updates.
@@ -2827,6 +3236,71 @@ COMMENT ON FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], 
 Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
 Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.';
 
+CREATE FUNCTION gleaner.complete_schedules(p_id uuid, p_lease bigint, p_result jsonb DEFAULT NULL::jsonb) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+begin
+    return query
+    select p_id, m.outcome, m.status from gleaner.complete_schedules_many(array[p_id], array[p_lease], array[p_result]) as m;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_schedules(p_id uuid, p_lease bigint, p_result jsonb) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.complete_schedules(p_id uuid, p_lease bigint, p_result jsonb) IS 'The same for one row: for people at a prompt, and programs that work one at a time.';
+
+CREATE FUNCTION gleaner.complete_schedules_many(p_ids uuid[], p_leases bigint[], p_results jsonb[] DEFAULT NULL::jsonb[]) RETURNS TABLE(ids uuid[], outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now     timestamptz := clock_timestamp();
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[]; v_leases bigint[];
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.check_leases(p_ids, p_leases);
+    with changed as (
+        update public.followup_schedules as q
+        set status = 'ended',
+            finished_at = v_now,
+            deadline_at = null, started = 0
+        -- In key order, so that two batches never deadlock.
+        from (select * from unnest(p_ids, p_leases, p_results) as u (id, lease, result) order by u.id) as u
+        where q.id = any (array[u.id]) and q.lease = u.lease and q.status in ('working') and (v_trusted or q.session = v_session)
+        returning q.id as id, q.lease as lease
+    )
+    select coalesce(array_agg(changed.id), '{}'), coalesce(array_agg(changed.lease), '{}') into v_done, v_leases from changed;
+    return query select v_done, 'done', ('ended')::text where cardinality(v_done) > 0;
+    if cardinality(v_done) < cardinality(p_ids) then
+        perform gleaner.keep_late('schedules', '', u.id::text, u.lease, u.result)
+        from unnest(p_ids, p_leases, p_results) as u (id, lease, result)
+        left join public.followup_schedules as q on q.id = any (array[u.id])
+        where (v_trusted or u.lease <= q.lease) and (q.lease = u.lease and q.status = 'ended') is not true;
+        return query
+        select array_agg(o.id), o.outcome, o.status from (
+            select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' when q.lease = u.lease and q.status = 'ended' then 'already' else 'lost' end,
+                   case when (v_trusted or q.session = v_session) then q.status::text end
+            from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+            left join public.followup_schedules as q on q.id = any (array[u.id])
+        ) as o (id, outcome, status) group by o.outcome, o.status;
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.complete_schedules_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.complete_schedules_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) IS 'Results in, leases out, for many rows at once.
+Fence    the lease and the status. A lease that ran out but was taken by no other still completes: laptops sleep.
+Returns  per outcome, its rows: done; already (this lease completed it before); lost (another holder or none; the result is kept); gone.';
+
 CREATE FUNCTION gleaner.condition_of(p_table regclass, p_match jsonb) RETURNS text
     LANGUAGE plpgsql
     AS $_$
@@ -3163,6 +3637,33 @@ ALTER FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) OWNER TO
 
 COMMENT ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) IS 'Enqueues an item, or an array of items: objects whose keys are columns. Answers in their order.';
 
+CREATE FUNCTION gleaner.enqueue_schedules(p_items jsonb, p_on_duplicate text DEFAULT 'skip'::text) RETURNS TABLE(id uuid, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $_$
+declare
+    v_run record;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    for v_run in select * from gleaner.group_items('public.followup_schedules', p_items, p_on_duplicate, array['lease', 'deadline_at', 'attempts', 'lost', 'started', 'agent', 'session', 'due_at']) loop
+        return query execute format(
+            'insert into public.followup_schedules as q (%sdue_at) '
+            'select %sw.due '
+            'from jsonb_populate_recordset(null::public.followup_schedules, $1) as r cross join lateral (select coalesce(r.next_at, r.due_at, r.created_at, $2) as due) as w ',
+            v_run.columns, v_run.taken)
+            || 'returning q.id, ''enqueued''' using v_run.items, clock_timestamp();
+    end loop;
+end
+$_$;
+
+ALTER FUNCTION gleaner.enqueue_schedules(p_items jsonb, p_on_duplicate text) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.enqueue_schedules(p_items jsonb, p_on_duplicate text) IS 'Enqueues an item, or an array of items: objects whose keys are columns. Answers in their order.';
+
 CREATE FUNCTION gleaner.enqueue_unique_jobs(p_items jsonb, p_on_duplicate text) RETURNS TABLE(n bigint, id bigint, outcome text)
     LANGUAGE plpgsql
     AS $_$
@@ -3452,6 +3953,31 @@ ALTER FUNCTION gleaner.explain_runs(p_id uuid, p_kinds text[]) OWNER TO gleaner_
 
 COMMENT ON FUNCTION gleaner.explain_runs(p_id uuid, p_kinds text[]) IS 'Why this row is or is not claimable, and when it will be; null when there is no such row.';
 
+CREATE FUNCTION gleaner.explain_schedules(p_id uuid) RETURNS jsonb
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now    timestamptz := clock_timestamp(); v_row public.followup_schedules;
+begin
+    -- Those who work the queue, and those who operate it.
+    perform gleaner.operates('schedules', array['service_role', 'service_role'], array['authenticated']);
+    select q.* into v_row from public.followup_schedules as q where q.id = p_id;
+    return gleaner.explain_row('schedules', '', v_row.id::text, v_now, v_row.session, jsonb_build_object(
+        'id', v_row.id, 'status', v_row.status, 'claimable_at', v_row.due_at, 'due_at', v_row.due_at,
+        'state', gleaner.state_schedules(v_row, v_now), 'attempts', v_row.attempts, 'lost', v_row.lost,
+        'agent', coalesce(v_row.agent, v_row.session), 'deadline_at', v_row.deadline_at), false);
+end
+$$;
+
+ALTER FUNCTION gleaner.explain_schedules(p_id uuid) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.explain_schedules(p_id uuid) IS 'Why this row is or is not claimable, and when it will be; null when there is no such row.';
+
 CREATE FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -3622,6 +4148,34 @@ $$;
 ALTER FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'The work failed, which counts an attempt: the row waits, longer each time, or is dead.';
+
+CREATE FUNCTION gleaner.fail_schedules(p_id uuid, p_lease bigint, p_message text, p_category text DEFAULT 'Error'::text, p_retryable boolean DEFAULT true, p_retry_in interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now      timestamptz := clock_timestamp();
+    v_it       record; v_row public.followup_schedules; v_attempts integer; v_due timestamptz;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    v_it := gleaner.lock_schedules(p_id, p_lease);
+    if v_it.outcome = 'done' then
+        v_row := v_it.held;
+        v_attempts := v_row.attempts + 1;
+        v_due := case when p_retryable and (v_attempts < 20) then v_now + coalesce(p_retry_in, gleaner.backoff(interval '10 seconds', interval '15 minutes', v_attempts, p_id::text)) end;
+        v_it.status := gleaner.settle_schedules(v_row, 'failed', v_due, true, v_attempts, v_row.lost, coalesce(p_category, 'Error'), p_message);
+    end if;
+    return query select p_id, v_it.outcome, v_it.status;
+end
+$$;
+
+ALTER FUNCTION gleaner.fail_schedules(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.fail_schedules(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) IS 'The work failed, which counts an attempt: the row waits, longer each time, or is dead.';
 
 CREATE FUNCTION gleaner.find_ban(p_user uuid) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -4519,6 +5073,44 @@ $$;
 
 ALTER FUNCTION gleaner.find_runs(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.find_schedules(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun  timestamptz;
+    v_cursor jsonb := gleaner.read_cursor('gleaner.cursor_schedules', '', p_now);
+    v_at     timestamptz;
+begin
+    loop
+        v_begun := clock_timestamp();
+        select coalesce(array_agg(f.id), '{}'), array_agg(f.held_before), count(*), max(f.at)
+        into keys, held_before, seen, v_at
+        from (
+                select q.id as id, q.due_at as at, (case when q.lost = 0 and q.status not in ('working') then 0
+                    when q.lost = 0 and q.started <= 0 then 1 - q.started when q.lost + (case when q.status in ('working') and q.started >= 1 then 1 else 0 end) >= 1000000 then -2 else -1 end)::smallint as held_before
+                from public.followup_schedules as q
+                where q.status in ('active', 'working', 'failed') and q.due_at is not null
+                  and q.due_at <= p_by and (q.due_at <= p_now or q.status in ('active', 'failed'))
+                  and (q.due_at, q.id) >= (coalesce((v_cursor ->> 'at')::timestamptz, '-infinity'), coalesce((v_cursor ->> 'key')::uuid, '00000000-0000-0000-0000-000000000000'::uuid))
+                  and q.id <> all (p_passed)
+                  and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'schedules' and r.tenant = '' and r.until > p_now)
+                order by q.due_at, q.id
+                limit p_limit
+                for no key update skip locked
+        ) as f;
+        exit when seen > 0 or v_cursor is null;
+        v_cursor := null;
+    end loop;
+    -- Not behind rows that this claim passed over: the next one must find them.
+    if cardinality(p_passed) = 0 and (seen > 0) and (v_cursor is not null or seen >= 64 and seen = p_limit or clock_timestamp() - v_begun - seen * interval '5 microseconds' > interval '3 milliseconds') then
+        perform gleaner.write_cursor('gleaner.cursor_schedules', '', v_cursor, p_now, clock_timestamp() - v_begun,
+            jsonb_build_object('at', v_at, 'key', keys[cardinality(keys)]));
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.find_schedules(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -4548,6 +5140,67 @@ end
 $$;
 
 ALTER FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) RETURNS SETOF uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 60
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+    v_words tsquery;
+    v_found uuid[];
+    v_seen  bigint;
+begin
+    select to_tsquery('pg_catalog.simple', string_agg(w || ':*', ' & ')) into v_words
+    from regexp_split_to_table(lower(p_text), '[^[:alnum:]]+') as w
+    where w <> '';
+    select count(*), array_agg(a.id order by a.created_at desc, a.id desc) filter (where w.words @@ v_words)
+    into v_seen, v_found
+    from (
+        select a.id, a.created_at
+        from public.activities as a
+        where (p_status is null or a.processing_status = p_status)
+          and (p_type is null or a.type = p_type)
+          and (p_owner is null or a.sales_id = p_owner)
+          and (p_unowned is not true or a.sales_id is null)
+          and (p_channel is null or a.provider_id = p_channel)
+          and (p_contact is null or a.contact_id = p_contact)
+          and (p_before is null or a.created_at <= p_before)
+          and (p_before is null or a.created_at < p_before or a.id < p_id)
+        order by a.created_at desc, a.id desc
+        limit 2000
+    ) as a
+    left join gleaner.activity_words as w on w.activity_id = a.id;
+    if v_seen = 2000 and coalesce(cardinality(v_found), 0) < 60 then
+        v_found := array(
+            select a.id
+            from (
+                select w.activity_id
+                from gleaner.activity_words as w
+                where w.words @@ v_words
+                  and (p_before is null or w.created_at <= p_before)
+                order by w.created_at desc, w.activity_id desc
+                limit 2000
+            ) as w
+            join public.activities as a on a.id = w.activity_id
+            where (p_status is null or a.processing_status = p_status)
+              and (p_type is null or a.type = p_type)
+              and (p_owner is null or a.sales_id = p_owner)
+              and (p_unowned is not true or a.sales_id is null)
+              and (p_channel is null or a.provider_id = p_channel)
+              and (p_contact is null or a.contact_id = p_contact)
+              and (p_before is null or a.created_at <= p_before)
+              and (p_before is null or a.created_at < p_before or a.id < p_id)
+            order by a.created_at desc, a.id desc
+            limit 60);
+    end if;
+    return query select unnest(v_found[1:60]);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) IS 'The newest activities with all these words.';
 
 CREATE FUNCTION gleaner.forget_artefacts() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
@@ -5614,6 +6267,27 @@ $$;
 
 ALTER FUNCTION gleaner.lock_runs(p_id uuid, p_lease bigint, OUT held public.execution_jobs, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.lock_schedules(p_id uuid, p_lease bigint, OUT held public.followup_schedules, OUT outcome text, OUT status text) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_own boolean;
+begin
+    select q.* into held from public.followup_schedules as q where q.id = p_id for no key update;
+    v_own := gleaner.is_trusted() or held.session = gleaner.caller_session();
+    outcome := case
+        when held.id is null and gleaner.is_trusted() then 'gone'
+        when held.status in ('working') and held.lease = p_lease and v_own then 'done'
+        when held.status not in ('working') and held.lease = p_lease + 1 then 'already'
+        else 'lost'
+    end;
+    -- A caller who did not hold it last does not learn its status.
+    status := case when v_own then held.status::text end;
+end
+$$;
+
+ALTER FUNCTION gleaner.lock_schedules(p_id uuid, p_lease bigint, OUT held public.followup_schedules, OUT outcome text, OUT status text) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.look_again(p_kind text, p_addresses text[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -5803,6 +6477,26 @@ end
 $$;
 
 ALTER FUNCTION gleaner.lose_runs(v_row public.execution_jobs) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.lose_schedules(v_row public.followup_schedules) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lost   integer := v_row.lost + case when v_row.status in ('working') and v_row.started >= 1 then 1 else 0 end;
+    v_reason text := case when v_lost >= 1000000 then format('lost %s leases', v_lost) end;
+begin
+    perform case when v_reason is null then gleaner.settle_schedules(v_row, 'active', clock_timestamp(), false, v_row.attempts, v_lost)
+                 else gleaner.settle_schedules(v_row, 'failed', null, false, v_row.attempts, v_lost, 'Poison', v_reason) end;
+    if exists (select from public.followup_schedules as q where q.id = v_row.id and (q.status in ('working') or v_reason is not null and q.status in ('active', 'working', 'failed') and q.due_at is not null)) then
+        raise exception 'a trigger skipped the change';
+    end if;
+exception when others then
+    perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+    perform gleaner.reject_row('schedules', '', v_row.id::text, sqlerrm);
+end
+$$;
+
+ALTER FUNCTION gleaner.lose_schedules(v_row public.followup_schedules) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -6224,6 +6918,33 @@ ALTER FUNCTION gleaner.next_due_runs(p_kinds text[]) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.next_due_runs(p_kinds text[]) IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.';
 
+CREATE FUNCTION gleaner.next_due_schedules() RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_at timestamptz;
+begin
+    v_at := least(v_at,
+        -- A rejected row is tried again when its time is over.
+        (select min(r.until) from gleaner.rejected_row as r where r.queue = 'schedules' and r.tenant = '' and r.until > v_now),
+        (select q.due_at as at from public.followup_schedules as q
+        where q.status in ('active', 'working', 'failed') and q.due_at is not null
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'schedules' and r.tenant = '' and r.until > v_now)
+        order by q.due_at, q.id limit 1));
+    -- Not by greatest alone, which passes over a null. Nothing while the queue is paused: whoever resumes it notifies those who wait.
+    return case when v_at is not null and not exists (select from gleaner.pause as p where p.queue = 'schedules') then greatest(v_at - v_now, interval '0') end;
+end
+$$;
+
+ALTER FUNCTION gleaner.next_due_schedules() OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.next_due_schedules() IS 'How long until a claim with the same arguments could find a row: zero when one is due, null when nothing waits.';
+
 CREATE FUNCTION gleaner.next_range_jobs(p_kinds text[]) RETURNS timestamp with time zone
     LANGUAGE plpgsql
     AS $$
@@ -6491,7 +7212,7 @@ declare
     v_row public.scheduled_actions;
 begin
     if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
-    perform gleaner.operates('followups', array['service_role'], array['authenticated']);
+    perform gleaner.admit_followups(p_ids);
     if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
     -- Waits for an act that is about to move a row: what is moving must not be missed.
     for v_row in select q.* from public.scheduled_actions as q where q.id = any (p_ids) order by q.id for no key update loop
@@ -6654,6 +7375,51 @@ $$;
 
 ALTER FUNCTION gleaner.operate_runs(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.operate_schedules(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_caller text := gleaner.caller_session();
+    v_row public.followup_schedules;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.admit_schedules(p_ids);
+    if p_act = 'reschedule' then perform gleaner.check_time(p_act, p_due); end if;
+    -- Waits for an act that is about to move a row: what is moving must not be missed.
+    for v_row in select q.* from public.followup_schedules as q where q.id = any (p_ids) order by q.id for no key update loop
+        id := v_row.id;
+        outcome := case when (case when p_act = 'requeue' then v_row.status = 'active' and v_row.due_at <= v_now else not (v_row.status in ('active', 'working', 'failed') and v_row.due_at is not null) or v_row.due_at = p_due end) then 'already'
+                        when p_act = 'reschedule' and v_row.status in ('working') then 'lost' else 'done' end;
+        status := v_row.status;
+        if outcome = 'done' then
+            insert into gleaner.audit (queue, tenant, key, act, caller, detail)
+            values ('schedules', '', id::text, p_act, v_caller,
+                    case when p_act = 'reschedule' then jsonb_build_object('from', v_row.due_at, 'to', p_due)
+                         else jsonb_build_object('from', v_row.status, 'reason', p_reason) end);
+            if p_act = 'reschedule' then
+                v_row.next_at := p_due;
+                update public.followup_schedules as q set next_at = v_row.next_at where q.id = v_row.id;
+            end if;
+            status := case p_act
+                when 'reschedule' then gleaner.settle_schedules(v_row, v_row.status, p_due, false, v_row.attempts, v_row.lost)
+                when 'requeue' then gleaner.settle_schedules(v_row, 'active', v_now, false, 0, 0)
+                when 'cancel' then gleaner.settle_schedules(v_row, 'paused', null, false, v_row.attempts, v_row.lost, 'Cancelled', p_reason)
+                else gleaner.settle_schedules(v_row, 'failed', null, false, v_row.attempts, v_row.lost, 'Buried', coalesce(p_reason, 'buried by hand'))
+            end;
+        end if;
+        return next;
+    end loop;
+    return query
+    select u.id, 'gone', null::text from unnest(p_ids) as u (id) where not exists (select from public.followup_schedules as q where q.id = u.id);
+end
+$$;
+
+ALTER FUNCTION gleaner.operate_schedules(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.operates(p_queue text, p_all text[], p_own text[]) RETURNS text
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6716,6 +7482,23 @@ end
 $$;
 
 ALTER FUNCTION gleaner.own_activities(p_owner bigint) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.owns_contact(p_contact bigint) RETURNS boolean
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+begin
+    if to_regclass('public.contacts') is null then
+        return true;
+    end if;
+    return exists (
+        select from public.contacts as c
+        left join public.sales as s on s.id = c.sales_id
+        where c.id = p_contact and (c.sales_id is null or s.user_id = gleaner.caller_uid()));
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.owns_contact(p_contact bigint) IS 'Whether a contact is the signed-in caller''s own, or has no owner.';
 
 CREATE FUNCTION gleaner.owns_workspace(p_workspace_id uuid) RETURNS boolean
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -6996,6 +7779,22 @@ end
 $_$;
 
 COMMENT ON FUNCTION gleaner.prepare_run() IS 'Gives a run of a recording its version, kind and site.';
+
+CREATE FUNCTION gleaner.prepare_schedule(p_request jsonb) RETURNS jsonb
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+    select coalesce((
+        select jsonb_build_object(
+            'outcome', 'ready', 'now', clock_timestamp(), 'cron', s.cron, 'time_zone', s.time_zone, 'missed', s.missed,
+            'missed_limit', s.missed_limit, 'tolerance_seconds', extract(epoch from s.tolerance), 'seen_until', s.seen_until,
+            'ends_at', s.ends_at)
+        from public.followup_schedules as s
+        where s.id = (p_request ->> 'id')::uuid and s.lease = (p_request ->> 'lease')::bigint and s.status = 'working'
+    ), '{"outcome": "lost"}')
+$$;
+
+COMMENT ON FUNCTION gleaner.prepare_schedule(p_request jsonb) IS 'What is needed to compute the occurrences of a schedule that the caller holds.';
 
 CREATE FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb, p_hold interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7279,6 +8078,46 @@ $$;
 ALTER FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from. Extends the lease by p_hold or
+the declared hold, up to the deadline that the claim set, when less than half of it is left: each extension writes every index.';
+
+CREATE FUNCTION gleaner.progress_schedules(p_id uuid, p_lease bigint, p_stage text DEFAULT NULL::text, p_percent numeric DEFAULT NULL::numeric, p_partial jsonb DEFAULT NULL::jsonb, p_hold interval DEFAULT NULL::interval) RETURNS TABLE(id uuid, outcome text, status text, due_at timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now     timestamptz := clock_timestamp();
+    -- A bare call is a sign of life. Only one that says something has passed a stage: for a queue that asks about lost
+    -- leases, the sending has begun.
+    v_started smallint := case when p_stage is null and p_percent is null and p_partial is null then 1 else 2 end;
+    v_it      record; v_row public.followup_schedules; v_hold interval; v_due timestamptz;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    v_it := gleaner.lock_schedules(p_id, p_lease);
+    if v_it.outcome <> 'done' then
+        return query select p_id, case v_it.outcome when 'already' then 'lost' else v_it.outcome end, v_it.status, null::timestamptz;
+        return;
+    end if;
+    v_row := v_it.held; v_hold := coalesce(p_hold, interval '1 minute');
+    -- Never beyond the deadline, and never backwards for one who asked for a longer hold.
+    v_due := case when v_row.due_at - v_now < v_hold / 2 then greatest(v_row.due_at, least(v_now + v_hold, v_row.deadline_at))
+                  else v_row.due_at end;
+    -- What is written already is not written again: people's triggers and subscribers would all hear of it.
+    if v_due is distinct from v_row.due_at or v_row.started < v_started then
+        update public.followup_schedules as q
+        set started = greatest(q.started, v_started), due_at = v_due
+        where q.id = v_row.id;
+    end if;
+    return query select p_id, 'done', ('working')::text, v_due;
+end
+$$;
+
+ALTER FUNCTION gleaner.progress_schedules(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.progress_schedules(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) IS 'Shows life: stage, percent and partial results, for people to see and for the next agent to resume from. Extends the lease by p_hold or
 the declared hold, up to the deadline that the claim set, when less than half of it is left: each extension writes every index.';
 
 CREATE FUNCTION gleaner.prune_changes(p_before xid8, p_limit integer DEFAULT 5000) RETURNS bigint
@@ -7604,6 +8443,46 @@ ALTER FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) OWNER 
 COMMENT ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) IS 'Deletes finished rows older than p_older_than; nothing without it, for no retention is declared and the row is the record.
 At most p_limit rows per call, so that no call holds locks for long: repeat until it answers fewer.';
 
+CREATE FUNCTION gleaner.prune_schedules(p_limit integer DEFAULT 1000, p_older_than interval DEFAULT NULL::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    -- Read once: a clock that may move from row to row is nothing an index can be asked about.
+    v_now        timestamptz := clock_timestamp();
+    v_older_than interval := coalesce(p_older_than, null);
+    v_before     timestamp with time zone := v_now - v_older_than;
+    v_count      integer;
+begin
+    perform gleaner.operates('schedules', array['service_role'], '{}');
+    perform gleaner.prune_notes('schedules', v_now);
+    if v_older_than is null then
+        return 0;
+    end if;
+    with old as (
+        select q.id
+        from public.followup_schedules as q
+        where q.finished_at < v_before
+          and (q.status in ('ended', 'paused') or q.status = 'failed' and q.due_at is null)
+        limit p_limit
+        for update skip locked
+    )
+    delete from public.followup_schedules as q using old where q.id = old.id;
+    get diagnostics v_count = row_count;
+    perform gleaner.note_prune('schedules', v_count, v_older_than);
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.prune_schedules(p_limit integer, p_older_than interval) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.prune_schedules(p_limit integer, p_older_than interval) IS 'Deletes finished rows older than p_older_than; nothing without it, for no retention is declared and the row is the record.
+At most p_limit rows per call, so that no call holds locks for long: repeat until it answers fewer.';
+
 CREATE FUNCTION gleaner.prune_slice_jobs(p_from bigint, p_upto bigint, p_size integer, p_most integer, p_before timestamp with time zone, OUT old integer, OUT gone integer, OUT stayed integer, OUT ended timestamp with time zone, OUT created timestamp with time zone, OUT next bigint, OUT whole boolean) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -7818,6 +8697,32 @@ end
 $$;
 
 ALTER FUNCTION gleaner.put_back_runs(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.put_back_schedules(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_item record; v_it record;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.check_time('snooze', p_due);
+    perform gleaner.check_leases(p_ids, p_leases);
+    for v_item in select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id loop
+        v_it := gleaner.lock_schedules(v_item.id, v_item.lease);
+        id := v_item.id; outcome := v_it.outcome; status := v_it.status;
+        if outcome = 'done' then
+            status := gleaner.settle_schedules(v_it.held, 'active', p_due, true, (v_it.held).attempts, (v_it.held).lost);
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+ALTER FUNCTION gleaner.put_back_schedules(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.raise_if_momentary(p_state text, p_message text) RETURNS void
     LANGUAGE plpgsql
@@ -8334,6 +9239,31 @@ ALTER FUNCTION gleaner.recover_runs(p_older_than interval) OWNER TO gleaner_engi
 
 COMMENT ON FUNCTION gleaner.recover_runs(p_older_than interval) IS 'For display: up to a thousand rows whose lease ran out p_older_than ago wait again. Claims take such rows without it.';
 
+CREATE FUNCTION gleaner.recover_schedules(p_older_than interval DEFAULT '00:00:00'::interval) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp(); v_count integer;
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.lose_schedules(q) from (
+        select q.* from public.followup_schedules as q
+        where q.status in ('working') and q.due_at <= v_now - p_older_than
+        order by q.id limit 1000 for no key update skip locked) as q;
+    get diagnostics v_count = row_count;
+    return v_count;
+end
+$$;
+
+ALTER FUNCTION gleaner.recover_schedules(p_older_than interval) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.recover_schedules(p_older_than interval) IS 'For display: up to a thousand rows whose lease ran out p_older_than ago wait again. Claims take such rows without it.';
+
 CREATE FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) RETURNS uuid
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -8623,6 +9553,18 @@ ALTER FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) OWNER TO gl
 
 COMMENT ON FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) IS 'Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.';
 
+CREATE FUNCTION gleaner.release_schedules(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.put_back_schedules(p_ids, p_leases, clock_timestamp());
+$$;
+
+ALTER FUNCTION gleaner.release_schedules(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.release_schedules(p_ids uuid[], p_leases bigint[]) IS 'Gives work back without burning an attempt: an agent that shuts down, or took more than it can do.';
+
 CREATE FUNCTION gleaner.remember_activities(p_request uuid, p_keys uuid[], p_lease bigint, p_session text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -8723,6 +9665,22 @@ end
 $$;
 
 ALTER FUNCTION gleaner.remember_runs(p_request uuid, p_keys uuid[], p_lease bigint, p_session text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.remember_schedules(p_request uuid, p_keys uuid[], p_lease bigint, p_session text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_keys text[]; v_leases bigint[];
+begin
+    select array_agg(q.id::text order by k.n), array_agg(q.lease order by k.n) into v_keys, v_leases
+    from (select distinct on (id) * from unnest(p_keys) with ordinality as k (id, n)) as k
+    join public.followup_schedules as q on q.id = any (array[k.id])
+    where q.lease >= p_lease and q.session = p_session and q.status in ('working');
+    update gleaner.request as r set keys = v_keys, leases = v_leases where r.queue = 'schedules' and r.id = p_request;
+end
+$$;
+
+ALTER FUNCTION gleaner.remember_schedules(p_request uuid, p_keys uuid[], p_lease bigint, p_session text) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.repeat_activities(p_request uuid, v_session text) RETURNS SETOF public.activities
     LANGUAGE plpgsql
@@ -8844,6 +9802,24 @@ $$;
 
 ALTER FUNCTION gleaner.repeat_runs(p_request uuid, v_session text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.repeat_schedules(p_request uuid, v_session text) RETURNS SETOF public.followup_schedules
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_keys    text[]; v_leases bigint[];
+begin
+    select r.keys, r.leases into v_keys, v_leases from gleaner.request as r where r.queue = 'schedules' and r.id = p_request;
+    return query
+    select q.* from unnest(v_keys, v_leases) with ordinality as k (id, lease, n)
+    join public.followup_schedules as q on q.id = any (array[k.id::uuid])
+    where q.lease = k.lease and q.status in ('working') and (v_trusted or q.session = v_session)
+    order by k.n;
+end
+$$;
+
+ALTER FUNCTION gleaner.repeat_schedules(p_request uuid, v_session text) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.request_poll(p_provider_id uuid) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -8929,6 +9905,41 @@ ALTER FUNCTION gleaner.requeue_runs(p_ids uuid[]) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) IS 'An operator''s retry: rows wait again, due now, with counts at zero; also finished rows, and held ones.';
 
+CREATE FUNCTION gleaner.requeue_schedules(p_ids uuid[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_schedules('requeue', p_ids, null);
+$$;
+
+ALTER FUNCTION gleaner.requeue_schedules(p_ids uuid[]) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.requeue_schedules(p_ids uuid[]) IS 'An operator''s retry: rows wait again, due now, with counts at zero; also finished rows, and held ones.';
+
+CREATE FUNCTION gleaner.require_own_contact(p_prospect text) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_contact bigint := gleaner.contact_of_prospect(p_prospect);
+begin
+    if gleaner.operates('followups', '{service_role}', '{authenticated}') = 'own' then
+        if v_contact is null then
+            raise exception 'no contact is known as %', p_prospect
+                using errcode = 'GL002', hint = 'Add the contact, or give it this identity; contact:ID names one by its id.';
+        end if;
+        if not gleaner.owns_contact(v_contact) then
+            raise exception 'contact % belongs to another member', v_contact
+                using errcode = '42501', hint = 'Its owner or an administrator may plan a message.';
+        end if;
+    end if;
+    return v_contact;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.require_own_contact(p_prospect text) IS 'The contact that a prospect names, if the caller may plan something for it.';
+
 CREATE FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -9000,6 +10011,18 @@ $$;
 ALTER FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) IS 'An operator''s change of the due time of rows that wait. A held row answers lost, a finished one already.';
+
+CREATE FUNCTION gleaner.reschedule_schedules(p_ids uuid[], p_due timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.operate_schedules('reschedule', p_ids, null, p_due);
+$$;
+
+ALTER FUNCTION gleaner.reschedule_schedules(p_ids uuid[], p_due timestamp with time zone) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.reschedule_schedules(p_ids uuid[], p_due timestamp with time zone) IS 'An operator''s change of the due time of rows that wait. A held row answers lost, a finished one already.';
 
 CREATE FUNCTION gleaner.reserve_keys_jobs(p_count integer) RETURNS TABLE(first bigint, last bigint)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -9361,6 +10384,30 @@ $$;
 
 ALTER FUNCTION gleaner.settle_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.settle_schedules(p_row public.followup_schedules, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text DEFAULT NULL::text, p_message text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if p_category is not null and (p_message is not null or p_category <> 'Cancelled') then
+        p_row.error_message := p_message;
+    end if;
+    update public.followup_schedules as q
+    set status = p_status, due_at = p_due,
+        lease = case when p_own then q.lease + 1 else greatest(q.lease + 2, (extract(epoch from v_now) * 1000000)::bigint) end,
+        attempts = p_attempts, lost = p_lost,
+        error_message = p_row.error_message,
+        finished_at = case when p_due is null then v_now end,
+        deadline_at = null, started = 0
+    where q.id = p_row.id;
+    if p_due is not null then perform pg_notify('gleaner', 'schedules'); end if;
+    return p_status::text;
+end
+$$;
+
+ALTER FUNCTION gleaner.settle_schedules(p_row public.followup_schedules, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.short_key(p_key text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -9492,6 +10539,18 @@ $$;
 ALTER FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) IS 'Puts the work off until a time, without burning an attempt.';
+
+CREATE FUNCTION gleaner.snooze_schedules(p_id uuid, p_lease bigint, p_until timestamp with time zone) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET jit TO 'off'
+    AS $$
+    select * from gleaner.put_back_schedules(array[p_id], array[p_lease], p_until);
+$$;
+
+ALTER FUNCTION gleaner.snooze_schedules(p_id uuid, p_lease bigint, p_until timestamp with time zone) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.snooze_schedules(p_id uuid, p_lease bigint, p_until timestamp with time zone) IS 'Puts the work off until a time, without burning an attempt.';
 
 CREATE FUNCTION gleaner.split_name(p_name text, p_address text, OUT first_name text, OUT last_name text) RETURNS record
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -9775,6 +10834,44 @@ ALTER FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) OWNER TO glea
 
 COMMENT ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.';
 
+CREATE FUNCTION gleaner.start_schedules(p_ids uuid[], p_leases bigint[]) RETURNS TABLE(id uuid, outcome text, status text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_trusted boolean := gleaner.is_trusted();
+    v_session text := gleaner.caller_session();
+    v_done    uuid[]; v_leases bigint[];
+begin
+    if pg_trigger_depth() > 0 then perform set_config('vacuum_cost_page_hit', pg_trigger_depth()::text, true); end if;
+    perform gleaner.check_leases(p_ids, p_leases);
+    with changed as (
+        update public.followup_schedules as q
+        set started = greatest(q.started, 1)
+        from (select * from unnest(p_ids, p_leases) as u (id, lease) order by u.id) as u
+        where q.id = any (array[u.id]) and q.lease = u.lease and q.status in ('working') and (v_trusted or q.session = v_session)
+        returning q.id as id, q.lease as lease
+    )
+    select coalesce(array_agg(changed.id), '{}'), coalesce(array_agg(changed.lease), '{}') into v_done, v_leases from changed;
+    return query select d, 'done', ('working')::text from unnest(v_done) as d;
+    if cardinality(v_done) < cardinality(p_ids) then
+        return query
+        select u.id, case when q.id is null and gleaner.is_trusted() then 'gone' else 'lost' end,
+               case when (v_trusted or q.session = v_session) then q.status::text end
+        from (select * from unnest(p_ids, p_leases) except select * from unnest(v_done, v_leases)) as u (id, lease)
+        left join public.followup_schedules as q on q.id = any (array[u.id]);
+    end if;
+end
+$$;
+
+ALTER FUNCTION gleaner.start_schedules(p_ids uuid[], p_leases bigint[]) OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.start_schedules(p_ids uuid[], p_leases bigint[]) IS 'Marks claimed rows as begun, for agents that prefetch: from here on a lost lease counts against the row.';
+
 CREATE FUNCTION gleaner.state_activities(p_row public.activities, p_now timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE
     AS $$
@@ -9881,6 +10978,24 @@ CREATE FUNCTION gleaner.state_runs(p_row public.execution_jobs, p_now timestamp 
 $$;
 
 ALTER FUNCTION gleaner.state_runs(p_row public.execution_jobs, p_now timestamp with time zone) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.state_schedules(p_row public.followup_schedules, p_now timestamp with time zone) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    select case
+        when p_row.status in ('working') then 'running'
+        when p_row.status = 'ended' then 'done'
+        when (p_row.status = 'failed' and p_row.due_at is null) then 'dead'
+        when p_row.status = 'paused' then 'cancelled'
+        when p_row.status not in ('active', 'working', 'failed') then 'other'
+        when p_row.due_at is null then 'unfilled'
+        when p_row.status = 'failed' then 'backing off'
+        when p_row.due_at > p_now then 'scheduled'
+        else 'ready'
+    end;
+$$;
+
+ALTER FUNCTION gleaner.state_schedules(p_row public.followup_schedules, p_now timestamp with time zone) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.stats_activities() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
     LANGUAGE plpgsql SECURITY DEFINER
@@ -10098,6 +11213,41 @@ ALTER FUNCTION gleaner.stats_runs() OWNER TO gleaner_engine;
 
 COMMENT ON FUNCTION gleaner.stats_runs() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, or are estimates (`capped`).';
 
+CREATE FUNCTION gleaner.stats_schedules() RETURNS TABLE(state text, count bigint, capped boolean, oldest timestamp with time zone)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET jit TO 'off'
+    SET vacuum_cost_page_hit TO '0'
+    AS $$
+declare
+    v_now       timestamptz := clock_timestamp();
+    v_estimated bigint := gleaner.estimate_rows('public.followup_schedules');
+begin
+    perform gleaner.operates('schedules', array['service_role'], array['authenticated']);
+    return query
+    with standing as materialized (
+        select case when q.status in ('working') and q.due_at < v_now then 'expired' else gleaner.state_schedules(q, v_now) end as state, q.due_at as at
+        from (select q.* from public.followup_schedules as q where q.status in ('active', 'working', 'failed') and q.due_at is not null) as q limit 10001
+    ), dead as materialized (
+        select count(*) as n from (select from public.followup_schedules as q where q.status = 'failed' and q.due_at is null limit 10001) as d)
+    select s.state, count(*), false, min(s.at) from standing as s group by s.state
+    union all
+    select 'waiting', count(*), true, null from standing having count(*) > 10000
+    union all
+    select 'dead', d.n, d.n > 10000, null from dead as d
+    union all
+    select 'finished', case when v_estimated is null then (select count(*) from public.followup_schedules as q where q.status in ('ended', 'paused'))
+                            else greatest(v_estimated - (select count(*) from standing) - d.n, 0) end, v_estimated is not null, null
+    from dead as d;
+end
+$$;
+
+ALTER FUNCTION gleaner.stats_schedules() OWNER TO gleaner_engine;
+
+COMMENT ON FUNCTION gleaner.stats_schedules() IS 'How many rows are in which state, and since when the oldest waits. Counts stop at ten thousand, or are estimates (`capped`).';
+
 CREATE FUNCTION gleaner.store_artefact(p_request jsonb) RETURNS jsonb
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
@@ -10262,6 +11412,23 @@ end
 $$;
 
 COMMENT ON FUNCTION gleaner.store_substrate() IS 'Stores what a checkpoint of the queue dumps found, in its transaction.';
+
+CREATE FUNCTION gleaner.store_words() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    v_words tsvector := gleaner.words_of(concat_ws(' ', new.raw_data ->> 'sender', new.sender_address, new.raw_data ->> 'subject', new.processed_data ->> 'summary', new.raw_data ->> 'content'));
+begin
+    insert into gleaner.activity_words as w (activity_id, created_at, words)
+    values (new.id, new.created_at, v_words)
+    on conflict (activity_id) do update set created_at = excluded.created_at, words = excluded.words
+    where (w.created_at, w.words) is distinct from (excluded.created_at, excluded.words);
+    return null;
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.store_words() IS 'Keeps the words of activities in step with them.';
 
 CREATE FUNCTION gleaner.take_each_activities(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) RETURNS SETOF public.activities
     LANGUAGE plpgsql
@@ -10547,6 +11714,52 @@ end
 $$;
 
 ALTER FUNCTION gleaner.take_each_runs(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) OWNER TO gleaner_engine;
+
+CREATE FUNCTION gleaner.take_each_schedules(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) RETURNS SETOF public.followup_schedules
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_lease  bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_keys   uuid[]; v_count integer; v_rejected integer := 0; v_wait interval; v_reason text;
+begin
+    for v_i in 0 .. cardinality(p_keys) loop
+        -- Where all reject, a claim must still end.
+        exit when v_rejected >= 100 or p_most <= 0;
+        -- All at once, then each that was not taken.
+        continue when case when v_i = 0 then cardinality(p_keys) > p_most else exists (select from public.followup_schedules as q where q.id = p_keys[v_i] and q.status = 'working' and q.lease >= v_lease and q.agent is not distinct from p_agent) end;
+        v_keys := case when v_i = 0 then p_keys else p_keys[v_i : v_i] end;
+        v_reason := 'a trigger skipped the claim, or set another status';
+        begin
+            update public.followup_schedules as q
+            set status = 'working',
+                due_at = v_now + least(coalesce(p_hold, interval '1 minute'), interval '10 minutes'), deadline_at = v_now + interval '10 minutes',
+                lease = greatest(q.lease + 1, v_lease),
+                lost = q.lost + (case when q.status in ('working') and q.started >= 1 then 1 else 0 end),
+                started = case when p_started then 1 when q.status in ('working') and q.started <= 0 then greatest(q.started - 1, -15) else 0 end,
+                agent = p_agent, session = v_session
+            from unnest(v_keys) as k (id) where q.id = any (array[k.id]);
+        exception when others then
+            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+            v_reason := sqlerrm;
+        end;
+        return query select q.* from unnest(v_keys) as k (id) join public.followup_schedules as q on q.id = any (array[k.id]) and q.status = 'working' and q.lease >= v_lease and q.agent is not distinct from p_agent;
+        get diagnostics v_count = row_count;
+        exit when v_count = cardinality(p_keys);
+        p_most := p_most - v_count;
+        continue when v_i = 0 or v_count > 0;
+        v_rejected := v_rejected + 1;
+        v_wait := gleaner.reject_row('schedules', '', p_keys[v_i]::text, v_reason);
+        begin
+            -- The row moves, where it lets itself be moved, so that the next claims need not step over it.
+            update public.followup_schedules as q set due_at = v_now + v_wait where q.id = p_keys[v_i] and q.status in ('active', 'working', 'failed') and q.due_at is not null;
+        exception when others then
+            perform gleaner.raise_if_momentary(sqlstate, sqlerrm);
+        end;
+    end loop;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_each_schedules(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) OWNER TO gleaner_engine;
 
 CREATE FUNCTION gleaner.take_first_dumps(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) RETURNS uuid
     LANGUAGE plpgsql
@@ -10849,6 +12062,37 @@ $$;
 
 ALTER FUNCTION gleaner.take_first_runs(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) OWNER TO gleaner_engine;
 
+CREATE FUNCTION gleaner.take_first_schedules(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+declare
+    v_begun timestamptz := clock_timestamp();
+    v_lease bigint := (extract(epoch from v_now) * 1000000)::bigint;
+    v_key   uuid;
+begin
+    update public.followup_schedules as q
+    set status = 'working',
+        due_at = v_now + least(coalesce(p_hold, interval '1 minute'), interval '10 minutes'), deadline_at = v_now + interval '10 minutes',
+        lease = greatest(q.lease + 1, v_lease),
+        started = case when p_started then 1 else 0 end,
+        agent = p_agent, session = v_session
+    where q.id = (
+        select case when q.lost = 0 and q.status in ('active', 'failed') then q.id end from public.followup_schedules as q
+        where q.status in ('active', 'working', 'failed') and q.due_at is not null
+          and q.due_at <= p_by and (q.due_at <= v_now or q.status in ('active', 'failed'))
+          and q.id::text not in (select r.key from gleaner.rejected_row as r where r.queue = 'schedules' and r.tenant = '' and r.until > v_now)
+          and not exists (select from gleaner.pause as p where p.queue = 'schedules')
+        order by q.due_at, q.id limit 1 for no key update skip locked)
+    returning q.id into v_key;
+    if clock_timestamp() - v_begun > interval '3 milliseconds' then
+        perform gleaner.write_cursor('gleaner.cursor_schedules', '', null, v_now, clock_timestamp() - v_begun, '{}');
+    end if;
+    return v_key;
+end
+$$;
+
+ALTER FUNCTION gleaner.take_first_schedules(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) OWNER TO gleaner_engine;
+
 CREATE FUNCTION gleaner.unbatch_jobs(p_ids bigint[], p_batches bigint[] DEFAULT NULL::bigint[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET enable_bitmapscan TO 'off'
@@ -11030,6 +12274,15 @@ $$;
 
 COMMENT ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) IS 'A list of addresses with one more, unless it is there.';
 
+CREATE FUNCTION gleaner.words_of(p_text text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select to_tsvector('pg_catalog.simple', regexp_replace(left(p_text, 20000), '[^[:alnum:]]+', ' ', 'g'))
+$$;
+
+COMMENT ON FUNCTION gleaner.words_of(p_text text) IS 'The words of a text, for the search of activities.';
+
 CREATE FUNCTION gleaner.worker_session() RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -11063,7 +12316,7 @@ CREATE FUNCTION public.approve_scheduled_actions(p_ids uuid[]) RETURNS TABLE(id 
 declare
     v_row public.scheduled_actions;
 begin
-    perform gleaner.operates('followups', '{service_role}', '{authenticated}');
+    perform gleaner.admit_followups(p_ids);
     for v_row in select a.* from public.scheduled_actions as a where a.id = any (p_ids) order by a.id for no key update loop
         id := v_row.id;
         status := v_row.status;
@@ -11158,7 +12411,7 @@ declare
     v_row  record;
     v_idle uuid[] := '{}';
 begin
-    perform gleaner.operates('followups', '{service_role}', '{authenticated}');
+    perform gleaner.admit_followups(p_ids);
     for v_row in
         select a.id, a.status, a.status = 'processing' and a.sending_lease is not distinct from a.lease as sending
         from public.scheduled_actions as a where a.id = any (p_ids) order by a.id for no key update
@@ -11753,28 +13006,60 @@ CREATE FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for tim
     SET search_path TO 'pg_catalog', 'public', 'pg_temp'
     AS $$
 declare
-    v_row     public.scheduled_actions;
-    v_contact bigint := gleaner.contact_of_prospect(p_prospect_id);
+    v_row public.scheduled_actions;
 begin
-    if gleaner.operates('followups', '{service_role}', '{authenticated}') = 'own' then
-        if v_contact is null then
-            raise exception 'no contact is known as %', p_prospect_id
-                using errcode = 'GL002', hint = 'Add the contact, or give it this identity; contact:ID names one by its id.';
-        end if;
-        if not exists (select from public.contacts as c left join public.sales as s on s.id = c.sales_id
-                       where c.id = v_contact and (c.sales_id is null or s.user_id = gleaner.caller_uid()::uuid)) then
-            raise exception 'contact % belongs to another member', v_contact
-                using errcode = '42501', hint = 'Its owner or an administrator may plan a message.';
-        end if;
-    end if;
     insert into public.scheduled_actions (prospect_id, contact_id, action_type, scheduled_for, payload)
-    values (p_prospect_id, v_contact, p_action_type, p_scheduled_for, coalesce(p_payload, '{}'))
+    values (p_prospect_id, gleaner.require_own_contact(p_prospect_id), p_action_type, p_scheduled_for, coalesce(p_payload, '{}'))
     returning * into v_row;
     return v_row;
 end
 $$;
 
 COMMENT ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) IS 'Plans a message to a contact of the caller''s own.';
+
+CREATE FUNCTION public.schedule_recurring_followup(p_prospect_id text, p_cron text, p_time_zone text DEFAULT 'UTC'::text, p_payload jsonb DEFAULT '{}'::jsonb, p_options jsonb DEFAULT '{}'::jsonb) RETURNS public.followup_schedules
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+    AS $$
+declare
+    v_row     public.followup_schedules;
+    v_contact bigint := gleaner.require_own_contact(p_prospect_id);
+    v_unknown text;
+begin
+    select k.key into v_unknown from jsonb_object_keys(p_options) as k (key)
+    where k.key not in ('name', 'missed', 'missed_limit', 'tolerance', 'until_reply', 'ends_at', 'action_type') limit 1;
+    if found then
+        raise exception 'there is no option %', v_unknown using errcode = 'GL002',
+            hint = 'There are name, missed, missed_limit, tolerance, until_reply, ends_at and action_type.';
+    end if;
+    if not exists (select from pg_catalog.pg_timezone_names as z where z.name = p_time_zone) then
+        raise exception '% is not a time zone', p_time_zone
+            using errcode = 'GL002', hint = 'Write one as in pg_timezone_names, such as Europe/Berlin.';
+    end if;
+    insert into public.followup_schedules (
+        prospect_id, contact_id, cron, time_zone, payload, name, missed, missed_limit, tolerance, until_reply, ends_at, action_type)
+    values (
+        p_prospect_id, v_contact, p_cron, p_time_zone, coalesce(p_payload, '{}'), p_options ->> 'name',
+        coalesce(p_options ->> 'missed', 'latest'), coalesce((p_options ->> 'missed_limit')::integer, 10),
+        coalesce((p_options ->> 'tolerance')::interval, '5 minutes'), coalesce((p_options ->> 'until_reply')::boolean, false),
+        (p_options ->> 'ends_at')::timestamptz, coalesce(p_options ->> 'action_type', 'follow_up'))
+    returning * into v_row;
+    return v_row;
+end
+$$;
+
+COMMENT ON FUNCTION public.schedule_recurring_followup(p_prospect_id text, p_cron text, p_time_zone text, p_payload jsonb, p_options jsonb) IS 'Plans a message that recurs, to a contact of the caller''s own.';
+
+CREATE FUNCTION public.search_activities(p_text text, p_status text DEFAULT NULL::text, p_type text DEFAULT NULL::text, p_owner bigint DEFAULT NULL::bigint, p_unowned boolean DEFAULT false, p_channel uuid DEFAULT NULL::uuid, p_contact bigint DEFAULT NULL::bigint, p_before timestamp with time zone DEFAULT NULL::timestamp with time zone, p_id uuid DEFAULT NULL::uuid) RETURNS SETOF public.activities
+    LANGUAGE sql STABLE ROWS 60
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select a.*
+    from gleaner.find_words(p_text, p_status, p_type, p_owner, p_unowned, p_channel, p_contact, p_before, p_id) as found (id)
+    join public.activities as a on a.id = found.id
+$$;
+
+COMMENT ON FUNCTION public.search_activities(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) IS 'Activities that contain all these words.';
 
 CREATE FUNCTION public.touch_execution_jobs() RETURNS trigger
     LANGUAGE plpgsql
@@ -11931,6 +13216,16 @@ COMMENT ON TABLE auth.users IS 'People who can sign in.';
 COMMENT ON COLUMN auth.users.encrypted_password IS 'argon2id in PHC form; bcrypt of imported users until they next sign in; null: no password yet.';
 
 COMMENT ON COLUMN auth.users.banned_until IS 'Until then the user neither signs in nor refreshes.';
+
+CREATE TABLE gleaner.activity_words (
+    activity_id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    words tsvector NOT NULL
+);
+
+COMMENT ON TABLE gleaner.activity_words IS 'The words of each activity, for public.search_activities.';
+
+COMMENT ON COLUMN gleaner.activity_words.created_at IS 'When the activity was created, so that the newest are chosen without reading it.';
 
 CREATE TABLE gleaner.adopted_table (
     name text NOT NULL,
@@ -12915,6 +14210,9 @@ ALTER TABLE auth.users
 ALTER TABLE auth.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
 
+ALTER TABLE gleaner.activity_words
+    ADD CONSTRAINT activity_words_pkey PRIMARY KEY (activity_id);
+
 ALTER TABLE gleaner.adopted_table
     ADD CONSTRAINT adopted_table_pkey PRIMARY KEY (name);
 
@@ -13047,6 +14345,9 @@ ALTER TABLE public.do_not_contact
 ALTER TABLE public.execution_jobs
     ADD CONSTRAINT execution_jobs_pkey PRIMARY KEY (id);
 
+ALTER TABLE public.followup_schedules
+    ADD CONSTRAINT followup_schedules_pkey PRIMARY KEY (id);
+
 ALTER TABLE public.ingestion_providers
     ADD CONSTRAINT ingestion_providers_ingestion_key_key UNIQUE (ingestion_key);
 
@@ -13106,6 +14407,8 @@ CREATE INDEX refresh_tokens_session_id_idx ON auth.refresh_tokens USING btree (s
 
 CREATE INDEX sessions_user_id_idx ON auth.sessions USING btree (user_id);
 
+CREATE INDEX activity_words_words_idx ON gleaner.activity_words USING gin (words);
+
 CREATE UNIQUE INDEX api_key_name_key ON gleaner.api_key USING btree (name) WHERE (revoked_at IS NULL);
 
 CREATE INDEX audit_caller_idx ON gleaner.audit USING btree (caller text_pattern_ops, id DESC);
@@ -13156,15 +14459,25 @@ CREATE INDEX raw_request_received_at_idx ON gleaner.raw_request USING btree (rec
 
 CREATE INDEX request_at_idx ON gleaner.request USING btree (at);
 
-CREATE INDEX activities_contact_id_idx ON public.activities USING btree (contact_id, created_at);
+CREATE INDEX activities_contact_id_idx ON public.activities USING btree (contact_id, created_at DESC, id DESC);
 
-CREATE INDEX activities_created_at_idx ON public.activities USING btree (created_at);
+CREATE INDEX activities_feed_idx ON public.activities USING btree (created_at DESC, id DESC);
 
 CREATE UNIQUE INDEX activities_provider_id_external_id_key ON public.activities USING btree (provider_id, external_id) WHERE (provider_id IS NOT NULL);
 
-CREATE INDEX activities_sales_id_idx ON public.activities USING btree (sales_id, created_at);
+CREATE INDEX activities_provider_id_idx ON public.activities USING btree (provider_id, created_at DESC, id DESC) WHERE (provider_id IS NOT NULL);
+
+CREATE INDEX activities_sales_id_idx ON public.activities USING btree (sales_id, created_at DESC, id DESC);
+
+CREATE INDEX activities_status_idx ON public.activities USING btree (processing_status, created_at DESC, id DESC);
+
+CREATE INDEX activities_type_idx ON public.activities USING btree (type, created_at DESC, id DESC);
+
+CREATE INDEX activities_unmatched_idx ON public.activities USING btree (created_at DESC, id DESC) WHERE (contact_id IS NULL);
 
 CREATE INDEX activities_unmatched_sender_idx ON public.activities USING btree (sender_kind, sender_address, created_at) WHERE ((contact_id IS NULL) AND (sender_address IS NOT NULL));
+
+CREATE INDEX activities_unowned_idx ON public.activities USING btree (created_at DESC, id DESC) WHERE (sales_id IS NULL);
 
 CREATE INDEX activity_failures_created_at_idx ON public.activity_failures USING btree (created_at);
 
@@ -13198,6 +14511,10 @@ CREATE INDEX execution_jobs_recording_version_id_idx ON public.execution_jobs US
 
 CREATE INDEX execution_jobs_site_idx ON public.execution_jobs USING btree (site) WHERE (status = 'running'::text);
 
+CREATE INDEX followup_schedules_contact_id_idx ON public.followup_schedules USING btree (contact_id) WHERE (contact_id IS NOT NULL);
+
+CREATE INDEX followup_schedules_prospect_id_idx ON public.followup_schedules USING btree (prospect_id);
+
 CREATE INDEX gleaner_activities_dead ON public.activities USING btree (id) WHERE ((due_at IS NULL) AND (processing_status = 'failed'::text));
 
 CREATE INDEX gleaner_activities_global ON public.activities USING btree (((hashtextextended((type COLLATE "C"), (0)::bigint) & ('-16'::integer)::bigint)), due_at, id) WHERE ((processing_status = ANY (ARRAY['raw'::text, 'processing'::text, 'failed'::text])) AND (due_at IS NOT NULL) AND (sales_id IS NULL));
@@ -13217,6 +14534,10 @@ CREATE INDEX gleaner_followups_global ON public.scheduled_actions USING btree ((
 CREATE INDEX gleaner_runs_dead ON public.execution_jobs USING btree (id) WHERE ((due_at IS NULL) AND (status = 'failed'::text));
 
 CREATE INDEX gleaner_runs_global ON public.execution_jobs USING btree (((hashtextextended((COALESCE(kind, ''::text) COLLATE "C"), (0)::bigint) & ('-16'::integer)::bigint)), due_at, id) WHERE ((status = ANY (ARRAY['queued'::text, 'running'::text, 'failed'::text])) AND (due_at IS NOT NULL));
+
+CREATE INDEX gleaner_schedules_dead ON public.followup_schedules USING btree (id) WHERE ((due_at IS NULL) AND ((status)::text = 'failed'::text));
+
+CREATE INDEX gleaner_schedules_global ON public.followup_schedules USING btree (due_at, id) WHERE (((status)::text = ANY ((ARRAY['active'::character varying, 'working'::character varying, 'failed'::character varying])::text[])) AND (due_at IS NOT NULL));
 
 CREATE INDEX idx_execution_jobs_created_at ON public.execution_jobs USING btree (created_at);
 
@@ -13244,7 +14565,7 @@ CREATE UNIQUE INDEX ingestion_providers_previous_key_hash_key ON public.ingestio
 
 CREATE INDEX ingestion_providers_sales_id_idx ON public.ingestion_providers USING btree (sales_id);
 
-CREATE INDEX raw_dumps_basket_id_idx ON public.raw_dumps USING btree (basket_id);
+CREATE INDEX raw_dumps_basket_id_idx ON public.raw_dumps USING btree (basket_id, created_at DESC, id DESC);
 
 CREATE UNIQUE INDEX raw_dumps_same_file_key ON public.raw_dumps USING btree (basket_id, file_sha256);
 
@@ -13256,7 +14577,11 @@ CREATE UNIQUE INDEX run_artefacts_step_key ON public.run_artefacts USING btree (
 
 CREATE UNIQUE INDEX sales_user_id_key ON public.sales USING btree (user_id);
 
+CREATE UNIQUE INDEX scheduled_actions_occurrence_key ON public.scheduled_actions USING btree (schedule_id, occurrence) WHERE (schedule_id IS NOT NULL);
+
 CREATE INDEX scheduled_actions_receipt_idx ON public.scheduled_actions USING btree (((result ->> 'receipt_id'::text))) WHERE ((result ->> 'receipt_id'::text) IS NOT NULL);
+
+CREATE INDEX scheduled_actions_timeline_idx ON public.scheduled_actions USING btree (status, scheduled_for, id);
 
 CREATE INDEX substrate_relationships_dump_id_idx ON public.substrate_relationships USING btree (dump_id);
 
@@ -13287,6 +14612,8 @@ CREATE TRIGGER zz_gleaner_update_jobs BEFORE UPDATE OF due_at, lease, deadline_a
 CREATE TRIGGER zz_gleaner_update_polls BEFORE INSERT OR UPDATE ON gleaner.polls FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_polls();
 
 CREATE TRIGGER after_dump_insert AFTER INSERT ON public.raw_dumps FOR EACH ROW EXECUTE FUNCTION public.queue_agent_processing();
+
+CREATE TRIGGER arrange_schedule BEFORE INSERT OR UPDATE ON public.followup_schedules FOR EACH ROW EXECUTE FUNCTION gleaner.arrange_schedule();
 
 CREATE TRIGGER audit_link AFTER UPDATE OF contact_id ON public.activities FOR EACH ROW WHEN (((new.contact_id IS DISTINCT FROM old.contact_id) AND (((CURRENT_USER)::text = ANY (ARRAY['anon'::text, 'authenticated'::text, 'service_role'::text])) OR (current_setting('gleaner.by_hand'::text, true) = 'on'::text)))) EXECUTE FUNCTION gleaner.audit_link();
 
@@ -13332,6 +14659,8 @@ CREATE TRIGGER schedule_first_poll AFTER INSERT ON public.ingestion_providers FO
 
 CREATE TRIGGER schedule_poll AFTER UPDATE OF provider_code, is_active ON public.ingestion_providers FOR EACH ROW WHEN (((new.provider_code = 'gmail'::text) AND new.is_active AND ((old.provider_code IS DISTINCT FROM new.provider_code) OR (old.is_active IS DISTINCT FROM new.is_active)))) EXECUTE FUNCTION gleaner.schedule_poll();
 
+CREATE TRIGGER store_words AFTER INSERT OR UPDATE OF raw_data, processed_data, sender_address, created_at ON public.activities FOR EACH ROW EXECUTE FUNCTION gleaner.store_words();
+
 CREATE TRIGGER touch_execution_jobs BEFORE UPDATE ON public.execution_jobs FOR EACH ROW EXECUTE FUNCTION public.touch_execution_jobs();
 
 CREATE TRIGGER touch_scheduled_actions BEFORE INSERT OR UPDATE ON public.scheduled_actions FOR EACH ROW EXECUTE FUNCTION public.touch_scheduled_actions();
@@ -13352,6 +14681,8 @@ CREATE TRIGGER zz_gleaner_notify_followups AFTER INSERT ON public.scheduled_acti
 
 CREATE TRIGGER zz_gleaner_notify_runs AFTER INSERT ON public.execution_jobs FOR EACH STATEMENT EXECUTE FUNCTION gleaner.notify_rows('runs');
 
+CREATE TRIGGER zz_gleaner_notify_schedules AFTER INSERT ON public.followup_schedules FOR EACH STATEMENT EXECUTE FUNCTION gleaner.notify_rows('schedules');
+
 CREATE TRIGGER zz_gleaner_update_activities BEFORE INSERT OR UPDATE ON public.activities FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_activities();
 
 CREATE TRIGGER zz_gleaner_update_dumps BEFORE INSERT OR UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_dumps();
@@ -13359,6 +14690,8 @@ CREATE TRIGGER zz_gleaner_update_dumps BEFORE INSERT OR UPDATE ON public.agent_p
 CREATE TRIGGER zz_gleaner_update_followups BEFORE INSERT OR UPDATE ON public.scheduled_actions FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_followups();
 
 CREATE TRIGGER zz_gleaner_update_runs BEFORE INSERT OR UPDATE ON public.execution_jobs FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_runs();
+
+CREATE TRIGGER zz_gleaner_update_schedules BEFORE INSERT OR UPDATE ON public.followup_schedules FOR EACH ROW WHEN (((CURRENT_USER <> 'gleaner_engine'::name) OR ((pg_trigger_depth() > 0) AND (pg_trigger_depth() > (current_setting('vacuum_cost_page_hit'::text))::integer)))) EXECUTE FUNCTION gleaner.adapt_schedules();
 
 CREATE TRIGGER zzz_store_substrate BEFORE UPDATE ON public.agent_processing_queue FOR EACH ROW WHEN (((new.result IS DISTINCT FROM old.result) OR ((new.processing_state = 'completed'::public.processing_state) AND (old.processing_state <> 'completed'::public.processing_state)))) EXECUTE FUNCTION gleaner.store_substrate();
 
@@ -13373,6 +14706,9 @@ ALTER TABLE auth.refresh_tokens
 
 ALTER TABLE auth.sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES auth.users(id) ON DELETE CASCADE;
+
+ALTER TABLE gleaner.activity_words
+    ADD CONSTRAINT activity_words_activity_id_fkey FOREIGN KEY (activity_id) REFERENCES public.activities(id) ON DELETE CASCADE;
 
 ALTER TABLE gleaner.media_reference
     ADD CONSTRAINT media_reference_activity_id_fkey FOREIGN KEY (activity_id) REFERENCES public.activities(id) ON DELETE CASCADE;
@@ -13452,6 +14788,9 @@ ALTER TABLE public.run_artefacts
 ALTER TABLE public.run_rows
     ADD CONSTRAINT run_rows_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.execution_jobs(id) ON DELETE CASCADE;
 
+ALTER TABLE public.scheduled_actions
+    ADD CONSTRAINT scheduled_actions_schedule_id_fkey FOREIGN KEY (schedule_id) REFERENCES public.followup_schedules(id) ON DELETE SET NULL;
+
 ALTER TABLE public.substrate_relationships
     ADD CONSTRAINT substrate_relationships_basket_id_fkey FOREIGN KEY (basket_id) REFERENCES public.baskets(id);
 
@@ -13463,6 +14802,8 @@ ALTER TABLE public.workspace_invitations
 
 ALTER TABLE public.workspace_members
     ADD CONSTRAINT workspace_members_workspace_id_fkey FOREIGN KEY (workspace_id) REFERENCES public.workspaces(id) ON DELETE CASCADE;
+
+ALTER TABLE gleaner.activity_words ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE gleaner.audit ENABLE ROW LEVEL SECURITY;
 
@@ -13657,6 +14998,16 @@ CREATE POLICY execution_jobs_service ON public.execution_jobs TO service_role US
 
 CREATE POLICY execution_jobs_workers ON public.execution_jobs AS RESTRICTIVE TO authenticated USING (((( SELECT gleaner.worker_session() AS worker_session) IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)))) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
 
+ALTER TABLE public.followup_schedules ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY followup_schedules_engine ON public.followup_schedules TO gleaner_engine USING (true) WITH CHECK (true);
+
+CREATE POLICY followup_schedules_read ON public.followup_schedules FOR SELECT TO authenticated USING (( SELECT gleaner.is_member() AS is_member));
+
+CREATE POLICY followup_schedules_service ON public.followup_schedules TO service_role USING (true) WITH CHECK (true);
+
+CREATE POLICY followup_schedules_workers ON public.followup_schedules AS RESTRICTIVE TO authenticated USING (((( SELECT gleaner.worker_session() AS worker_session) IS NULL) OR (session = ( SELECT gleaner.worker_session() AS worker_session)))) WITH CHECK ((( SELECT gleaner.worker_session() AS worker_session) IS NULL));
+
 ALTER TABLE public.ingestion_providers ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY ingestion_providers_administrators ON public.ingestion_providers TO authenticated USING (( SELECT gleaner.is_administrator() AS is_administrator)) WITH CHECK (( SELECT gleaner.is_administrator() AS is_administrator));
@@ -13808,6 +15159,8 @@ REVOKE ALL ON FUNCTION gleaner.adapt_polls() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.adapt_runs() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.adapt_schedules() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.add_first_administrator(p_email text, p_password text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.add_user(p_email text, p_password text, p_user_meta jsonb, p_app_meta jsonb, p_confirmed boolean, p_administrator boolean, p_link boolean, p_id uuid) FROM PUBLIC;
@@ -13816,7 +15169,16 @@ REVOKE ALL ON FUNCTION gleaner.admit_activities(p_ids uuid[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.admit_dumps(p_ids uuid[]) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.admit_followups(p_ids uuid[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.admit_schedules(p_ids uuid[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.advance_schedule(p_request jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.advance_schedule(p_request jsonb) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.answer_replies(p_heard jsonb) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.arrange_schedule() FROM PUBLIC;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE gleaner.jobs TO gleaner_engine;
 GRANT SELECT,DELETE,UPDATE ON TABLE gleaner.jobs TO service_role;
@@ -13885,6 +15247,10 @@ REVOKE ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) FROM PUBLI
 GRANT ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.bury_runs(p_ids uuid[], p_reason text) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.bury_schedules(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.bury_schedules(p_ids uuid[], p_reason text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.bury_schedules(p_ids uuid[], p_reason text) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.caller_role() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.caller_role() TO gleaner_engine;
 GRANT ALL ON FUNCTION gleaner.caller_role() TO service_role;
@@ -13945,6 +15311,14 @@ REVOKE ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text
 GRANT ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.cancel_runs_matching(p_match jsonb, p_reason text) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.cancel_schedules(p_ids uuid[], p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_schedules(p_ids uuid[], p_reason text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.cancel_schedules(p_ids uuid[], p_reason text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.cancel_schedules_matching(p_match jsonb, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.cancel_schedules_matching(p_match jsonb, p_reason text) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.cancel_schedules_matching(p_match jsonb, p_reason text) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.capture_changes(p_table regclass, p_on boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.change_region() FROM PUBLIC;
@@ -14004,6 +15378,13 @@ GRANT ALL ON TABLE public.execution_jobs TO service_role;
 REVOKE ALL ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.claim_runs(p_agent text, p_limit integer, p_kinds text[], p_request uuid, p_started boolean, p_hold interval, p_early interval, p_holder text) TO service_role;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.followup_schedules TO gleaner_engine;
+GRANT SELECT ON TABLE public.followup_schedules TO authenticated;
+GRANT ALL ON TABLE public.followup_schedules TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.claim_schedules(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.claim_schedules(p_agent text, p_limit integer, p_request uuid, p_started boolean, p_hold interval, p_early interval) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.close_sessions(p_user uuid, p_session uuid, p_scope text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.complete_activities(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
@@ -14046,6 +15427,12 @@ GRANT ALL ON FUNCTION gleaner.complete_runs(p_id uuid, p_lease bigint, p_result 
 REVOKE ALL ON FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.complete_runs_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.complete_schedules(p_id uuid, p_lease bigint, p_result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_schedules(p_id uuid, p_lease bigint, p_result jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.complete_schedules_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.complete_schedules_many(p_ids uuid[], p_leases bigint[], p_results jsonb[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.condition_of(p_table regclass, p_match jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.condition_of(p_table regclass, p_match jsonb) TO gleaner_engine;
 
@@ -14081,6 +15468,9 @@ GRANT ALL ON FUNCTION gleaner.enqueue_polls(p_items jsonb, p_on_duplicate text) 
 REVOKE ALL ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.enqueue_runs(p_items jsonb, p_on_duplicate text) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.enqueue_schedules(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.enqueue_schedules(p_items jsonb, p_on_duplicate text) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.enqueue_unique_jobs(p_items jsonb, p_on_duplicate text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.estimate_rows(p_table regclass) FROM PUBLIC;
@@ -14113,6 +15503,10 @@ REVOKE ALL ON FUNCTION gleaner.explain_runs(p_id uuid, p_kinds text[]) FROM PUBL
 GRANT ALL ON FUNCTION gleaner.explain_runs(p_id uuid, p_kinds text[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.explain_runs(p_id uuid, p_kinds text[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.explain_schedules(p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.explain_schedules(p_id uuid) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.explain_schedules(p_id uuid) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.fail_activities(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
@@ -14131,6 +15525,9 @@ GRANT ALL ON FUNCTION gleaner.fail_polls(p_id uuid, p_lease bigint, p_message te
 
 REVOKE ALL ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.fail_runs(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.fail_schedules(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.fail_schedules(p_id uuid, p_lease bigint, p_message text, p_category text, p_retryable boolean, p_retry_in interval) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.find_ban(p_user uuid) FROM PUBLIC;
 
@@ -14157,7 +15554,13 @@ REVOKE ALL ON FUNCTION gleaner.find_range_jobs(p_kinds text[], p_now timestamp w
 
 REVOKE ALL ON FUNCTION gleaner.find_runs(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.find_schedules(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.forget_artefacts() FROM PUBLIC;
 
@@ -14253,6 +15656,8 @@ REVOKE ALL ON FUNCTION gleaner.lock_polls(p_id uuid, p_lease bigint, OUT held gl
 
 REVOKE ALL ON FUNCTION gleaner.lock_runs(p_id uuid, p_lease bigint, OUT held public.execution_jobs, OUT outcome text, OUT status text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.lock_schedules(p_id uuid, p_lease bigint, OUT held public.followup_schedules, OUT outcome text, OUT status text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.look_again(p_kind text, p_addresses text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.look_at_batches(p_queue text, p_now timestamp with time zone, OUT keys int8multirange, OUT ran_out boolean) FROM PUBLIC;
@@ -14271,6 +15676,8 @@ REVOKE ALL ON FUNCTION gleaner.lose_jobs(v_row gleaner.jobs) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gleaner.lose_polls(v_row gleaner.polls) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.lose_runs(v_row public.execution_jobs) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.lose_schedules(v_row public.followup_schedules) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_provider uuid, OUT method text, OUT candidates bigint[]) FROM PUBLIC;
 
@@ -14307,6 +15714,9 @@ GRANT ALL ON FUNCTION gleaner.next_due_polls() TO service_role;
 REVOKE ALL ON FUNCTION gleaner.next_due_runs(p_kinds text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.next_due_runs(p_kinds text[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.next_due_schedules() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.next_due_schedules() TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.next_range_jobs(p_kinds text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.note_change() FROM PUBLIC;
@@ -14336,12 +15746,17 @@ REVOKE ALL ON FUNCTION gleaner.operate_polls(p_act text, p_ids uuid[], p_reason 
 
 REVOKE ALL ON FUNCTION gleaner.operate_runs(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.operate_schedules(p_act text, p_ids uuid[], p_reason text, p_due timestamp with time zone) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.operates(p_queue text, p_all text[], p_own text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.operates(p_queue text, p_all text[], p_own text[]) TO gleaner_engine;
 
 REVOKE ALL ON FUNCTION gleaner.opt_out_word(p_text text, p_type text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.own_activities(p_owner bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.owns_contact(p_contact bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.owns_contact(p_contact bigint) TO gleaner_engine;
 
 REVOKE ALL ON FUNCTION gleaner.owns_workspace(p_workspace_id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.owns_workspace(p_workspace_id uuid) TO authenticated;
@@ -14364,6 +15779,9 @@ GRANT ALL ON FUNCTION gleaner.prepare_followup(p_request jsonb) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.prepare_run() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.prepare_schedule(p_request jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prepare_schedule(p_request jsonb) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.progress_activities(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) TO service_role;
@@ -14382,6 +15800,9 @@ GRANT ALL ON FUNCTION gleaner.progress_polls(p_id uuid, p_lease bigint, p_stage 
 
 REVOKE ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.progress_runs(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.progress_schedules(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.progress_schedules(p_id uuid, p_lease bigint, p_stage text, p_percent numeric, p_partial jsonb, p_hold interval) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.prune_changes(p_before xid8, p_limit integer) FROM PUBLIC;
 
@@ -14406,6 +15827,10 @@ REVOKE ALL ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval
 GRANT ALL ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.prune_runs(p_limit integer, p_older_than interval) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.prune_schedules(p_limit integer, p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.prune_schedules(p_limit integer, p_older_than interval) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.prune_schedules(p_limit integer, p_older_than interval) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.prune_slice_jobs(p_from bigint, p_upto bigint, p_size integer, p_most integer, p_before timestamp with time zone, OUT old integer, OUT gone integer, OUT stayed integer, OUT ended timestamp with time zone, OUT created timestamp with time zone, OUT next bigint, OUT whole boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.put_back_activities(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
@@ -14419,6 +15844,8 @@ REVOKE ALL ON FUNCTION gleaner.put_back_jobs(p_ids bigint[], p_leases bigint[], 
 REVOKE ALL ON FUNCTION gleaner.put_back_polls(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.put_back_runs(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.put_back_schedules(p_ids uuid[], p_leases bigint[], p_due timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.raise_if_momentary(p_state text, p_message text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.raise_if_momentary(p_state text, p_message text) TO gleaner_engine;
@@ -14468,6 +15895,9 @@ GRANT ALL ON FUNCTION gleaner.recover_polls(p_older_than interval) TO service_ro
 REVOKE ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.recover_runs(p_older_than interval) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.recover_schedules(p_older_than interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.recover_schedules(p_older_than interval) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.redeem_token(p_hash text, p_types text[], p_password text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.refresh_context_items(p_ids uuid[]) FROM PUBLIC;
@@ -14507,6 +15937,9 @@ GRANT ALL ON FUNCTION gleaner.release_polls(p_ids uuid[], p_leases bigint[]) TO 
 REVOKE ALL ON FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.release_runs(p_ids uuid[], p_leases bigint[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.release_schedules(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.release_schedules(p_ids uuid[], p_leases bigint[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.remember_activities(p_request uuid, p_keys uuid[], p_lease bigint, p_session text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.remember_dumps(p_request uuid, p_keys uuid[], p_lease bigint, p_session text) FROM PUBLIC;
@@ -14519,6 +15952,8 @@ REVOKE ALL ON FUNCTION gleaner.remember_polls(p_request uuid, p_keys uuid[], p_l
 
 REVOKE ALL ON FUNCTION gleaner.remember_runs(p_request uuid, p_keys uuid[], p_lease bigint, p_session text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.remember_schedules(p_request uuid, p_keys uuid[], p_lease bigint, p_session text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.repeat_activities(p_request uuid, v_session text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.repeat_dumps(p_request uuid, v_session text) FROM PUBLIC;
@@ -14530,6 +15965,8 @@ REVOKE ALL ON FUNCTION gleaner.repeat_jobs(p_request uuid, v_session text) FROM 
 REVOKE ALL ON FUNCTION gleaner.repeat_polls(p_request uuid, v_session text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.repeat_runs(p_request uuid, v_session text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.repeat_schedules(p_request uuid, v_session text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.request_poll(p_provider_id uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.request_poll(p_provider_id uuid) TO service_role;
@@ -14558,6 +15995,12 @@ REVOKE ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.requeue_runs(p_ids uuid[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.requeue_schedules(p_ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.requeue_schedules(p_ids uuid[]) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.requeue_schedules(p_ids uuid[]) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.require_own_contact(p_prospect text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.reschedule_activities(p_ids uuid[], p_due timestamp with time zone) TO service_role;
@@ -14581,6 +16024,10 @@ GRANT ALL ON FUNCTION gleaner.reschedule_polls(p_ids uuid[], p_due timestamp wit
 REVOKE ALL ON FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.reschedule_runs(p_ids uuid[], p_due timestamp with time zone) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.reschedule_schedules(p_ids uuid[], p_due timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.reschedule_schedules(p_ids uuid[], p_due timestamp with time zone) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.reschedule_schedules(p_ids uuid[], p_due timestamp with time zone) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.reserve_keys_jobs(p_count integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.reserve_keys_jobs(p_count integer) TO service_role;
@@ -14617,6 +16064,8 @@ REVOKE ALL ON FUNCTION gleaner.settle_polls(p_row gleaner.polls, p_status text, 
 
 REVOKE ALL ON FUNCTION gleaner.settle_runs(p_row public.execution_jobs, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.settle_schedules(p_row public.followup_schedules, p_status text, p_due timestamp with time zone, p_own boolean, p_attempts integer, p_lost integer, p_category text, p_message text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.short_key(p_key text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.show_user(p_user uuid) FROM PUBLIC;
@@ -14644,6 +16093,9 @@ GRANT ALL ON FUNCTION gleaner.snooze_polls(p_id uuid, p_lease bigint, p_until ti
 REVOKE ALL ON FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.snooze_runs(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.snooze_schedules(p_id uuid, p_lease bigint, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.snooze_schedules(p_id uuid, p_lease bigint, p_until timestamp with time zone) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.split_name(p_name text, p_address text, OUT first_name text, OUT last_name text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.start_activities(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
@@ -14667,6 +16119,9 @@ GRANT ALL ON FUNCTION gleaner.start_polls(p_ids uuid[], p_leases bigint[]) TO se
 REVOKE ALL ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.start_runs(p_ids uuid[], p_leases bigint[]) TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.start_schedules(p_ids uuid[], p_leases bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.start_schedules(p_ids uuid[], p_leases bigint[]) TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.state_activities(p_row public.activities, p_now timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.state_dumps(p_row public.agent_processing_queue, p_now timestamp with time zone) FROM PUBLIC;
@@ -14678,6 +16133,8 @@ REVOKE ALL ON FUNCTION gleaner.state_jobs(p_row gleaner.jobs, p_now timestamp wi
 REVOKE ALL ON FUNCTION gleaner.state_polls(p_row gleaner.polls, p_now timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.state_runs(p_row public.execution_jobs, p_now timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.state_schedules(p_row public.followup_schedules, p_now timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.stats_activities() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.stats_activities() TO authenticated;
@@ -14703,6 +16160,10 @@ REVOKE ALL ON FUNCTION gleaner.stats_runs() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.stats_runs() TO authenticated;
 GRANT ALL ON FUNCTION gleaner.stats_runs() TO service_role;
 
+REVOKE ALL ON FUNCTION gleaner.stats_schedules() FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.stats_schedules() TO authenticated;
+GRANT ALL ON FUNCTION gleaner.stats_schedules() TO service_role;
+
 REVOKE ALL ON FUNCTION gleaner.store_artefact(p_request jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.store_artefact(p_request jsonb) TO service_role;
 
@@ -14713,6 +16174,8 @@ REVOKE ALL ON FUNCTION gleaner.store_context_items(p_basket_id uuid, p_dump_id u
 REVOKE ALL ON FUNCTION gleaner.store_relationships(p_basket_id uuid, p_dump_id uuid, p_edges jsonb) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.store_substrate() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.store_words() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.take_each_activities(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder uuid) FROM PUBLIC;
 
@@ -14725,6 +16188,8 @@ REVOKE ALL ON FUNCTION gleaner.take_each_jobs(p_keys bigint[], p_most integer, p
 REVOKE ALL ON FUNCTION gleaner.take_each_polls(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.take_each_runs(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION gleaner.take_each_schedules(p_keys uuid[], p_most integer, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.take_first_dumps(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) FROM PUBLIC;
 
@@ -14740,6 +16205,8 @@ REVOKE ALL ON FUNCTION gleaner.take_first_polls(p_by timestamp with time zone, p
 
 REVOKE ALL ON FUNCTION gleaner.take_first_runs(p_by timestamp with time zone, p_kinds text[], p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean, v_holder text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION gleaner.take_first_schedules(p_by timestamp with time zone, p_agent text, v_session text, v_now timestamp with time zone, p_hold interval, p_started boolean) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION gleaner.unbatch_jobs(p_ids bigint[], p_batches bigint[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.unlink_activity(p_activity uuid) FROM PUBLIC;
@@ -14753,6 +16220,8 @@ REVOKE ALL ON FUNCTION gleaner.verify_key(p_hash bytea) FROM PUBLIC;
 REVOKE ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) TO authenticated;
 GRANT ALL ON FUNCTION gleaner.with_address(p_list jsonb, p_key text, p_address text) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.words_of(p_text text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.worker_session() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.worker_session() TO gleaner_engine;
@@ -14856,6 +16325,14 @@ GRANT ALL ON FUNCTION public.save_recording(p_name text, p_content jsonb) TO ser
 REVOKE ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) TO authenticated;
 GRANT ALL ON FUNCTION public.schedule_followup(p_prospect_id text, p_scheduled_for timestamp with time zone, p_payload jsonb, p_action_type text) TO service_role;
+
+REVOKE ALL ON FUNCTION public.schedule_recurring_followup(p_prospect_id text, p_cron text, p_time_zone text, p_payload jsonb, p_options jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.schedule_recurring_followup(p_prospect_id text, p_cron text, p_time_zone text, p_payload jsonb, p_options jsonb) TO authenticated;
+GRANT ALL ON FUNCTION public.schedule_recurring_followup(p_prospect_id text, p_cron text, p_time_zone text, p_payload jsonb, p_options jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION public.search_activities(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.search_activities(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO authenticated;
+GRANT ALL ON FUNCTION public.search_activities(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION public.touch_execution_jobs() FROM PUBLIC;
 
