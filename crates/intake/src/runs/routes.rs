@@ -74,7 +74,7 @@ struct Kept {
     operation_id = "storeArtefact",
     tag = "runs",
     params(RunPath),
-    request_body(content = NewArtefact),
+    request_body(content = NewArtefact, example = json!({"lease": 7, "row": 2, "step": 4, "name": "4-failed.png", "content": "iVBORw0KGgo="})),
     responses(
         (status = 201, description = "Kept.", body = Kept),
         (status = 409, description = "The caller does not hold this run.", body = WireError),

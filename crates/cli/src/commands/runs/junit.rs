@@ -51,8 +51,8 @@ mod tests {
             {"row_number": 1, "status": "passed", "duration_ms": 1200},
             {"row_number": 2, "status": "failed", "duration_ms": 800, "error": "step 4 (assert): \u{1b}[1m \"x\" ]]> is not there"}]});
         let report = report(&run)?;
-        assert!(report.contains(r#"tests="2" failures="1" errors="0""#), "{report}");
-        assert!(report.contains("Order &lt;form>") && report.contains("row 2") && !report.contains('\u{1b}'), "{report}");
+        assert!(report.contains(r#"tests="2" skipped="0" failures="1" errors="0""#), "{report}");
+        assert!(report.contains("Order &lt;form&gt;") && report.contains("row 2") && !report.contains('\u{1b}'), "{report}");
         Ok(())
     }
 
