@@ -63,7 +63,7 @@ async fn grants_reach_as_far(over: Over) -> Result<()> {
     assert_eq!((row.state.as_str(), row.kind.as_deref(), &row.payload), ("ready", Some("mail"), &json!({"to": "ada"})));
     assert_eq!(backend.show("jobs", "999").await?, None);
     assert_eq!(backend.show("jobs", "nonsense").await?, None);
-    assert!(backend.enqueue("runs", Some("mail"), &json!({})).await.is_err());
+    assert!(backend.enqueue("dumps", Some("mail"), &json!({})).await.is_err());
     let item = stage.other_agent().await?.remove(0);
     assert_eq!(backend.show("jobs", &key).await?.expect("there").state, "running");
     assert_eq!(backend.due("jobs", None, 10).await?, []);
