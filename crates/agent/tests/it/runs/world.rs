@@ -163,7 +163,10 @@ impl World {
     /// Lets the lease of a dead agent end.
     pub(super) async fn lapse(&self) -> Result<()> {
         let sql = "begin; set local role gleaner_engine; update execution_jobs set due_at = least(due_at, now()) where status in ('running', 'failed'); commit";
-        Ok(self.client.batch_execute(sql).await?)
+        self.client.batch_execute(sql).await?;
+        // Time that passes is not announced; the agent would find the row at its next poll, half a minute later.
+        self.client.execute("select pg_notify($1, 'runs')", &[&gleaner::notify::CHANNEL]).await?;
+        Ok(())
     }
 }
 
