@@ -187,7 +187,7 @@ async fn a_cancelled_row_has_ended_for_its_holder(stage: &Stage) -> Result<()> {
 }
 
 async fn an_unknown_queue_is_named_beside_those_there_are(stage: &Stage) -> Result<()> {
-    assert_eq!(stage.place.queues().await?, ["activities", "dumps", "followups", "jobs", "polls", "runs"]);
+    assert_eq!(stage.place.queues().await?, ["activities", "dumps", "followups", "jobs", "polls", "runs", "schedules"]);
     let error = stage.place.open("jbos").await.map(|_| ()).unwrap_err();
     assert!(matches!(&error, Error::UnknownQueue { name, known } if name == "jbos" && known.contains(&"jobs".to_owned())), "{error}");
     assert!(!error.is_transient());

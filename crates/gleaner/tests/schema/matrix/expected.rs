@@ -114,7 +114,7 @@ pub(super) const FUNCTIONS: &str = "
     public.{normalize_email,normalize_phone}                              authenticated service_role
     gleaner.pause_queue                                                   authenticated service_role
     public.search_activities                                              authenticated service_role
-    gleaner.find_words                                                    authenticated service_role
+    gleaner.match_words                                                   authenticated service_role
     gleaner.{me,sees}                                                     authenticated service_role
     gleaner.{is_administrator,is_member,batch_keys,range_keys,worker_session}    authenticated service_role
     gleaner.{link_activity,unlink_activity,with_address}                  authenticated service_role

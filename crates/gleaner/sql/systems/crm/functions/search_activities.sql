@@ -12,7 +12,7 @@ language sql stable rows 60
 set search_path = pg_catalog, pg_temp
 as $$
     select a.*
-    from gleaner.find_words(p_text, p_status, p_type, p_owner, p_unowned, p_channel, p_contact, p_before, p_id) as found (id)
+    from gleaner.match_words(p_text, p_status, p_type, p_owner, p_unowned, p_channel, p_contact, p_before, p_id) as found (id)
     join public.activities as a on a.id = found.id
 $$;
 comment on function public.search_activities(text, text, text, bigint, boolean, uuid, bigint, timestamptz, uuid) is 'Activities that contain all these words.';

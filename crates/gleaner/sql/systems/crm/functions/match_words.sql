@@ -7,7 +7,7 @@
  *          public.search_activities shows of them what the caller may see.
  * Returns  at most 60, in no order.
  */
-create or replace function gleaner.find_words(
+create or replace function gleaner.match_words(
     p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamptz, p_id uuid
 ) returns setof uuid
 language plpgsql stable security definer rows 60
@@ -68,6 +68,6 @@ begin
     return query select unnest(v_found[1:60]);
 end
 $$;
-comment on function gleaner.find_words(text, text, text, bigint, boolean, uuid, bigint, timestamptz, uuid) is 'The newest activities with all these words.';
-revoke all on function gleaner.find_words(text, text, text, bigint, boolean, uuid, bigint, timestamptz, uuid) from public, anon, authenticated, service_role;
-grant execute on function gleaner.find_words(text, text, text, bigint, boolean, uuid, bigint, timestamptz, uuid) to authenticated, service_role;
+comment on function gleaner.match_words(text, text, text, bigint, boolean, uuid, bigint, timestamptz, uuid) is 'The newest activities with all these words.';
+revoke all on function gleaner.match_words(text, text, text, bigint, boolean, uuid, bigint, timestamptz, uuid) from public, anon, authenticated, service_role;
+grant execute on function gleaner.match_words(text, text, text, bigint, boolean, uuid, bigint, timestamptz, uuid) to authenticated, service_role;
