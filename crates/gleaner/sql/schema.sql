@@ -5141,67 +5141,6 @@ $$;
 
 ALTER FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) OWNER TO gleaner_engine;
 
-CREATE FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) RETURNS SETOF uuid
-    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 60
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    AS $$
-declare
-    v_words tsquery;
-    v_found uuid[];
-    v_seen  bigint;
-begin
-    select to_tsquery('pg_catalog.simple', string_agg(w || ':*', ' & ')) into v_words
-    from regexp_split_to_table(lower(p_text), '[^[:alnum:]]+') as w
-    where w <> '';
-    select count(*), array_agg(a.id order by a.created_at desc, a.id desc) filter (where w.words @@ v_words)
-    into v_seen, v_found
-    from (
-        select a.id, a.created_at
-        from public.activities as a
-        where (p_status is null or a.processing_status = p_status)
-          and (p_type is null or a.type = p_type)
-          and (p_owner is null or a.sales_id = p_owner)
-          and (p_unowned is not true or a.sales_id is null)
-          and (p_channel is null or a.provider_id = p_channel)
-          and (p_contact is null or a.contact_id = p_contact)
-          and (p_before is null or a.created_at <= p_before)
-          and (p_before is null or a.created_at < p_before or a.id < p_id)
-        order by a.created_at desc, a.id desc
-        limit 2000
-    ) as a
-    left join gleaner.activity_words as w on w.activity_id = a.id;
-    if v_seen = 2000 and coalesce(cardinality(v_found), 0) < 60 then
-        v_found := array(
-            select a.id
-            from (
-                select w.activity_id
-                from gleaner.activity_words as w
-                where w.words @@ v_words
-                  and (p_before is null or w.created_at <= p_before)
-                order by w.created_at desc, w.activity_id desc
-                limit 2000
-            ) as w
-            join public.activities as a on a.id = w.activity_id
-            where (p_status is null or a.processing_status = p_status)
-              and (p_type is null or a.type = p_type)
-              and (p_owner is null or a.sales_id = p_owner)
-              and (p_unowned is not true or a.sales_id is null)
-              and (p_channel is null or a.provider_id = p_channel)
-              and (p_contact is null or a.contact_id = p_contact)
-              and (p_before is null or a.created_at <= p_before)
-              and (p_before is null or a.created_at < p_before or a.id < p_id)
-            order by a.created_at desc, a.id desc
-            limit 60);
-    end if;
-    return query select unnest(v_found[1:60]);
-end
-$$;
-
-COMMENT ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) IS 'The newest activities with all these words.';
-
 CREATE FUNCTION gleaner.forget_artefacts() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6571,6 +6510,67 @@ CREATE FUNCTION gleaner.match_context_items(p_basket_id uuid, p_items jsonb) RET
 $$;
 
 COMMENT ON FUNCTION gleaner.match_context_items(p_basket_id uuid, p_items jsonb) IS 'The stored entities that a list names, and what it says of them.';
+
+CREATE FUNCTION gleaner.match_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) RETURNS SETOF uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 60
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+    v_words tsquery;
+    v_found uuid[];
+    v_seen  bigint;
+begin
+    select to_tsquery('pg_catalog.simple', string_agg(w || ':*', ' & ')) into v_words
+    from regexp_split_to_table(lower(p_text), '[^[:alnum:]]+') as w
+    where w <> '';
+    select count(*), array_agg(a.id order by a.created_at desc, a.id desc) filter (where w.words @@ v_words)
+    into v_seen, v_found
+    from (
+        select a.id, a.created_at
+        from public.activities as a
+        where (p_status is null or a.processing_status = p_status)
+          and (p_type is null or a.type = p_type)
+          and (p_owner is null or a.sales_id = p_owner)
+          and (p_unowned is not true or a.sales_id is null)
+          and (p_channel is null or a.provider_id = p_channel)
+          and (p_contact is null or a.contact_id = p_contact)
+          and (p_before is null or a.created_at <= p_before)
+          and (p_before is null or a.created_at < p_before or a.id < p_id)
+        order by a.created_at desc, a.id desc
+        limit 2000
+    ) as a
+    left join gleaner.activity_words as w on w.activity_id = a.id;
+    if v_seen = 2000 and coalesce(cardinality(v_found), 0) < 60 then
+        v_found := array(
+            select a.id
+            from (
+                select w.activity_id
+                from gleaner.activity_words as w
+                where w.words @@ v_words
+                  and (p_before is null or w.created_at <= p_before)
+                order by w.created_at desc, w.activity_id desc
+                limit 2000
+            ) as w
+            join public.activities as a on a.id = w.activity_id
+            where (p_status is null or a.processing_status = p_status)
+              and (p_type is null or a.type = p_type)
+              and (p_owner is null or a.sales_id = p_owner)
+              and (p_unowned is not true or a.sales_id is null)
+              and (p_channel is null or a.provider_id = p_channel)
+              and (p_contact is null or a.contact_id = p_contact)
+              and (p_before is null or a.created_at <= p_before)
+              and (p_before is null or a.created_at < p_before or a.id < p_id)
+            order by a.created_at desc, a.id desc
+            limit 60);
+    end if;
+    return query select unnest(v_found[1:60]);
+end
+$$;
+
+COMMENT ON FUNCTION gleaner.match_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) IS 'The newest activities with all these words.';
 
 CREATE FUNCTION gleaner.me() RETURNS jsonb
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -13055,7 +13055,7 @@ CREATE FUNCTION public.search_activities(p_text text, p_status text DEFAULT NULL
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     select a.*
-    from gleaner.find_words(p_text, p_status, p_type, p_owner, p_unowned, p_channel, p_contact, p_before, p_id) as found (id)
+    from gleaner.match_words(p_text, p_status, p_type, p_owner, p_unowned, p_channel, p_contact, p_before, p_id) as found (id)
     join public.activities as a on a.id = found.id
 $$;
 
@@ -14469,7 +14469,7 @@ CREATE INDEX activities_provider_id_idx ON public.activities USING btree (provid
 
 CREATE INDEX activities_sales_id_idx ON public.activities USING btree (sales_id, created_at DESC, id DESC);
 
-CREATE INDEX activities_status_idx ON public.activities USING btree (processing_status, created_at DESC, id DESC);
+CREATE INDEX activities_status_idx ON public.activities USING btree (processing_status, created_at DESC, id DESC) WHERE (processing_status <> 'processing'::text);
 
 CREATE INDEX activities_type_idx ON public.activities USING btree (type, created_at DESC, id DESC);
 
@@ -15558,10 +15558,6 @@ REVOKE ALL ON FUNCTION gleaner.find_schedules(p_limit integer, p_now timestamp w
 
 REVOKE ALL ON FUNCTION gleaner.find_stale_activities(p_limit integer, p_now timestamp with time zone, p_by timestamp with time zone, p_passed uuid[], p_owner bigint, p_kinds text[], OUT keys uuid[], OUT held_before smallint[], OUT seen integer) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) FROM PUBLIC;
-GRANT ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO authenticated;
-GRANT ALL ON FUNCTION gleaner.find_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO service_role;
-
 REVOKE ALL ON FUNCTION gleaner.forget_artefacts() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION gleaner.forget_context_items() FROM PUBLIC;
@@ -15683,6 +15679,10 @@ REVOKE ALL ON FUNCTION gleaner.match_contact(p_kind text, p_address text, p_prov
 
 REVOKE ALL ON FUNCTION gleaner.match_context_items(p_basket_id uuid, p_items jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.match_context_items(p_basket_id uuid, p_items jsonb) TO service_role;
+
+REVOKE ALL ON FUNCTION gleaner.match_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION gleaner.match_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO authenticated;
+GRANT ALL ON FUNCTION gleaner.match_words(p_text text, p_status text, p_type text, p_owner bigint, p_unowned boolean, p_channel uuid, p_contact bigint, p_before timestamp with time zone, p_id uuid) TO service_role;
 
 REVOKE ALL ON FUNCTION gleaner.me() FROM PUBLIC;
 GRANT ALL ON FUNCTION gleaner.me() TO authenticated;
