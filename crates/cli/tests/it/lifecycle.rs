@@ -67,7 +67,7 @@ fn up_detach_returns_when_ready_and_status_says_where() {
     // What `status -o env` prints is for eval, and psql connects with it.
     let line = format!("eval \"$({GLEANER} status -o env)\" && psql \"$DB_URL\" -Atc 'select count(*) from gleaner.queue'");
     let asked = shell(&line, &gleaner.home());
-    assert_eq!((asked.code, asked.out.trim()), (0, "6"), "{asked:?}");
+    assert_eq!((asked.code, asked.out.trim()), (0, "7"), "{asked:?}");
     assert!(gleaner.ok(&["status"]).contains("gleaner down"));
     assert!(gleaner.ok(&["logs"]).contains("ready to accept connections"));
 
@@ -131,7 +131,7 @@ fn up_with_a_database_url_migrates_it_and_ends() {
     let gleaner = Gleaner::empty();
     let said = gleaner.ok(&["up"]);
     assert!(said.contains("DATABASE_URL is set") && said.contains("Try next"), "{said}");
-    assert_eq!(gleaner.json(&["queues"]).as_array().map(Vec::len), Some(6));
+    assert_eq!(gleaner.json(&["queues"]).as_array().map(Vec::len), Some(7));
     assert!(gleaner.ok(&["status"]).contains("migrated"));
     for args in [&["down"][..], &["reset", "--yes"], &["logs"]] {
         assert!(gleaner.run(args).err.contains("not ours"), "{args:?}");
