@@ -150,7 +150,7 @@ const PLACES: [&str; 50] = [
     "select=name,...crates(*,{q}:id)&crates.name=eq.{}",
     "select=boxes(count),crates({q}:count)&crates.name=eq.{}",
     "select=name,boxes(name)&order=data->{q}&boxes=is.null&name=eq.{}",
-    "select={q}:shout%20%22,near({q}:name)&near.name=eq.{}",
+    "select={q}:%22shout%20%5C%22%22,near({q}:name)&near.name=eq.{}",
     "select=name,boxes(name)&order=boxes(data->{q})&or=(boxes.is.null,name.eq.{q})",
     // Names, types and operators that the client chose: refused, or looked up.
     "{q}=eq.1",
