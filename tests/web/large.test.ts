@@ -5,8 +5,10 @@ import { Server, closeBrowser, open } from './support.ts';
 
 const isFull = Boolean(process.env.GLEANER_TEST_FULL);
 const [activities, jobs] = isFull ? [1_000_000, 100_000] : [30_000, 5_000];
-/** In milliseconds, by PostgreSQL's own clock. */
+/** In milliseconds, by PostgreSQL's own clock. Only where nothing else runs: beside other tests a short statement waits for a processor. */
 const LONGEST = 50;
+/** In pages that a statement reads on average: what does not depend on the machine. */
+const MOST_PAGES = 2_000;
 
 let server: Server;
 before(async () => {
@@ -36,7 +38,7 @@ const paths = ['/activity', '/activity?state=failed', '/activity?state=waiting',
     '/activity?q=w77', '/activity?q=message', '/activity?q=nothing', '/activity?q=order&type=call&state=failed', '/activity?before=2020-01-01', '/unmatched', '/contacts', '/contacts?q=last7', '/contacts/7', '/followups', '/channels',
     '/dumps', '/overview', '/overview?range=7d', '/queues', '/queues/jobs', '/queues/jobs?state=dead', '/queues/jobs?kind=mail', '/queues/activities', '/queues/activities?state=failed', '/dead', '/agents', '/audit'];
 
-test('no page asks for what takes longer than 50 ms', async () => {
+test('no page asks for what takes longer than 50 ms, or reads many pages', async () => {
     const ada = await open(server);
     await ada.signIn();
     // Once to fill PostgreSQL's cache, as it is on every other day, and once to measure.
@@ -49,7 +51,11 @@ test('no page asks for what takes longer than 50 ms', async () => {
             await ada.page.getByRole('article').nth(shown).waitFor();
         }
     }
-    const slow = server.sql(`select round(max_exec_time) || ' ms: ' || left(regexp_replace(query, '\\s+', ' ', 'g'), 400) from pg_stat_statements where max_exec_time > ${LONGEST} and query !~ '^(select pg_stat|create|vacuum|insert into gleaner.activity_words)' order by max_exec_time desc`);
+    const cost = isFull ? 'max_exec_time' : '(shared_blks_hit + shared_blks_read) / calls';
+    const list = (condition: string) => server.sql(`select round((${cost})::numeric) || ': ' || left(regexp_replace(query, '\\s+', ' ', 'g'), 400) from pg_stat_statements
+        where query !~ '^(select pg_stat|create|vacuum|insert into gleaner.activity_words|--)|claim_poll' and ${condition} order by ${cost} desc limit 5`);
+    // The queries that begin with a comment read the catalogue, once after it changed.
+    const slow = list(`${cost} > ${isFull ? LONGEST : MOST_PAGES}`);
     assert.equal(slow, '');
     assert.deepEqual(ada.trouble, []);
     await ada.close();
@@ -73,7 +79,8 @@ test('the overview of an idle system costs less than a statement a second, howev
     // Three rounds of looks of each page, by the server's answers.
     await Promise.all(visitors.map(async visitor => { for (let n = 0; n < 3; n++) await visitor.page.waitForResponse(answer => answer.url().includes('/v1/figures'), { timeout: 60_000 }); }));
     const seconds = (Date.now() - began) / 1000;
-    const calls = Number(server.sql(`select sum(calls) from pg_stat_statements where query !~ 'pg_stat_statements'`));
+    // Without what runs also while the page is closed: claims of mailboxes to poll, and the check for bans.
+    const calls = Number(server.sql(`select sum(calls) from pg_stat_statements where query !~ 'pg_stat_statements|claim_poll|find_ban'`));
     console.log(`${calls} statements in ${seconds.toFixed(0)} s, ${visitors.length} look`);
     assert.ok(calls / seconds < 1, server.sql(`select calls || ' ' || left(regexp_replace(query, '\\s+', ' ', 'g'), 160) from pg_stat_statements order by calls desc limit 12`));
     for (const visitor of visitors) await visitor.close();
